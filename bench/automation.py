@@ -7,7 +7,7 @@ from uuid import UUID
 from bulk import Connection, without_indexes
 from regulars.journeys.definition import Definition, Wait, read_definition
 from regulars.journeys.drafts import lock_draft, write_draft
-from regulars.journeys.journey_templates import STARTS
+from regulars.journeys.journey_templates import JOURNEY_TEMPLATES
 from regulars.journeys.manage import activate, create_journey, pause, update_journey
 from regulars.journeys.step_tree import insert_step
 from regulars.kit.db import Database, Tx
@@ -84,14 +84,14 @@ async def make_journeys(database: Database, organization_id: UUID) -> list[UUID]
     """Live ones in several versions, one of them with an unsaved change, one that is paused, and drafts. The ids of
     those that customers went into."""
     async with database.transaction() as tx:
-        for start in STARTS[1:]:
-            await create_journey(tx, organization_id, start.definition, created_by=BY)
+        for template in JOURNEY_TEMPLATES[1:]:
+            await create_journey(tx, organization_id, template.definition, created_by=BY)
         entered = [await _make_live(tx, organization_id, number) for number in range(LIVE)]
         await pause(tx, organization_id, entered[0])
         draft = await lock_draft(tx, organization_id, entered[-1])
         await write_draft(tx, organization_id, draft, insert_step(draft.definition, "3", Wait(days=1)), by=BY)
         # A draft is the newest, so that whoever looks around comes by one.
-        await create_journey(tx, organization_id, STARTS[0].definition, created_by=BY)
+        await create_journey(tx, organization_id, JOURNEY_TEMPLATES[0].definition, created_by=BY)
     return entered
 
 

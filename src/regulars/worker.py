@@ -18,10 +18,10 @@ from regulars.demo.runs.queue import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.journeys.backtest.requests import BacktestQueue
-from regulars.journeys.retention import KEPT_FOR as RUNS_KEPT_FOR
+from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.journeys.retention import sweep_runs
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
-from regulars.journeys.runs.fact_handlers import hear_consents, hear_messages, hear_sales
+from regulars.journeys.runs.fact_handlers import handle_consents, handle_messages, handle_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.clock import monotonic
@@ -81,7 +81,7 @@ LISTENERS: Final[Listeners] = {
         "catalog.product_keys": register_new_product_keys,
         "sales.hourly_totals": count_new_sales,
         # Those who are in hear a sale before it brings anybody in: it does not end the run it begins.
-        "journeys.hear_sales": hear_sales,
+        "journeys.hear_sales": handle_sales,
         "journeys.enter_by_sales": enter_by_sales,
         "webhooks.sales": post_sales_events,
         SEGMENT_SALES: feed.hear_sales,
@@ -91,12 +91,12 @@ LISTENERS: Final[Listeners] = {
     ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.hear_profiles},
     SubscriptionsChanged: {
         "webhooks.subscriptions": post_subscription_events,
-        "journeys.hear_consents": hear_consents,
+        "journeys.hear_consents": handle_consents,
         "journeys.enter_by_consents": enter_by_consents,
         "segments.consents": feed.hear_consents,
     },
     MessagesChanged: {
-        "journeys.hear_messages": hear_messages,
+        "journeys.hear_messages": handle_messages,
         "webhooks.messages": post_message_events,
         "segments.messages": feed.hear_messages,
     },
@@ -110,7 +110,7 @@ IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", del
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXT_RETENTION)
 REPLIES: Final = Due(table="replies", column="received_at", delay=TEXT_RETENTION)
 ERASED_REPLIES: Final = Due(table="erased_replies", column="erased_at", delay=HASH_RETENTION)
-RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUNS_KEPT_FOR)
+RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUN_RETENTION)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
 COLUMNS: Final = Due(table="segment_columns", column="fenced_at", delay=UNNEEDED_AFTER)

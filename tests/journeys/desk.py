@@ -19,7 +19,7 @@ from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.model import RunRow, TraceRow
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
-from regulars.journeys.runs.fact_handlers import hear_consents, hear_messages, hear_sales
+from regulars.journeys.runs.fact_handlers import handle_consents, handle_messages, handle_sales
 from regulars.journeys.runs.lists import list_runs
 from regulars.journeys.runs.queue import RunQueue
 from regulars.journeys.runs.trace import list_trace
@@ -35,9 +35,9 @@ from regulars.work.queue import Queue
 
 T = TypeVar("T")
 LISTENERS = {
-    SalesRecorded: {"hear": hear_sales, "enter": enter_by_sales},
-    SubscriptionsChanged: {"hear": hear_consents, "enter": enter_by_consents},
-    MessagesChanged: {"hear": hear_messages},
+    SalesRecorded: {"hear": handle_sales, "enter": enter_by_sales},
+    SubscriptionsChanged: {"hear": handle_consents, "enter": enter_by_consents},
+    MessagesChanged: {"hear": handle_messages},
 }
 NUMBER = "+33612345678"
 

@@ -9,7 +9,7 @@ from tests.support.plans import rows_thrown, watch
 from regulars.conditions.tree import Bought, Window
 from regulars.journeys.context import judge
 from regulars.journeys.definition import Definition, Exit
-from regulars.journeys.snapshot import SALES_MAX, Subject, find_sales_since, look
+from regulars.journeys.snapshot import SALES_MAX, DecisionSubject, find_sales_since, load_snapshot
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 
@@ -50,11 +50,11 @@ def test_conditions_of_a_journey_look_at_the_sales_that_were_recorded_last(desk:
     thrown = watch(monkeypatch, rows_thrown)
 
     async def see(tx: Tx) -> None:
-        subject = Subject(profile_id, None, definition)
-        seen = (await look(tx, desk.organization_id, [subject])).seen(subject, tx.now)
-        assert seen is not None
-        assert len(seen.customer.sales) == SALES_MAX < TICKETS
-        assert judge("filter", asked, seen) is True
+        subject = DecisionSubject(profile_id, None, definition)
+        context = (await load_snapshot(tx, desk.organization_id, [subject])).context_of(subject, tx.now)
+        assert context is not None
+        assert len(context.customer.sales) == SALES_MAX < TICKETS
+        assert judge("filter", asked, context) is True
 
     desk.do(see)
     assert max(thrown.values()) == 0

@@ -8,7 +8,7 @@ from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.journeys.retention import erase_runs
-from regulars.journeys.runs.fact_handlers import hear_messages
+from regulars.journeys.runs.fact_handlers import handle_messages
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.messaging.facts import MessagesChanged
 
@@ -117,7 +117,7 @@ def test_the_receipt_of_an_earlier_text_does_not_hurry_a_run(desk):
         " due_at = now() + interval '1 day' WHERE organization_id = %s"
     )
     facts = [MessagesChanged("text", None, "journey", run.id, "1", customer, "delivered")]
-    desk.do(lambda tx: hear_messages(tx, desk.organization_id, facts))
+    desk.do(lambda tx: handle_messages(tx, desk.organization_id, facts))
     desk.work()
     assert [it.state for it in desk.runs(journey)] == ["active"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from regulars.journeys import step_tree as tree
 from regulars.journeys.definition import read_definition
-from regulars.journeys.difference import count_changes, tell_difference
+from regulars.journeys.difference import count_changes, diff_definitions
 
 EXIT = {"do": "exit"}
 WAIT = {"do": "wait", "days": 1}
@@ -44,7 +44,7 @@ def test_a_step_is_put_in_at_any_place_and_taken_out_again():
     "place", ["0", "3", "x", "", "1.then", "1.maybe.1", "1.then.9", "2.then.1", "-1", "1.then.1.then.1", "9" * 500]
 )
 def test_a_place_that_is_not_there_is_refused(place):
-    with pytest.raises(tree.NoSuchPlace):
+    with pytest.raises(tree.StepNotFound):
         tree.step_at(definition(branch([WAIT])), place)
 
 
@@ -72,14 +72,14 @@ def test_a_branch_that_lost_its_question_asks_nothing_and_the_filter_may_be_miss
     one = tree.with_condition(definition(branch()), "1", None)
     assert tree.condition_of(one, "1").of == ()
     assert tree.with_condition(definition(filter=YES), "filter", None).filter is None
-    with pytest.raises(tree.NoSuchPlace):
+    with pytest.raises(tree.StepNotFound):
         tree.condition_of(definition(WAIT), "1")
 
 
 def test_a_difference_names_what_came_and_what_went():
     before = definition(WAIT, branch([{"do": "send_text", "text": "Hello"}]))
     after = definition(WAIT, branch([{"do": "send_text", "text": "Good day"}], [EXIT]), filter=NO)
-    lines = tell_difference(before, after)
+    lines = diff_definitions(before, after)
     signed = [(line.sign, line.text) for line in lines if line.sign]
     assert signed == [
         ("+", "Only if: may not be texted"),
@@ -88,4 +88,4 @@ def test_a_difference_names_what_came_and_what_went():
         ("+", "Exit"),
     ]
     assert count_changes(lines) == (3, 1)
-    assert count_changes(tell_difference(after, after)) == (0, 0)
+    assert count_changes(diff_definitions(after, after)) == (0, 0)

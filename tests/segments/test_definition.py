@@ -27,7 +27,7 @@ from regulars.conditions.tree import (
     stores_of,
     walk,
 )
-from regulars.journeys.retention import KEPT_FOR as RUNS_KEPT_FOR
+from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.kit.ids import JOURNEY, new_uuid
 from regulars.messaging.retention import RETENTION as TEXT_RETENTION
 from regulars.segments.definition import Definition, DefinitionRefused, read_definition, schema, write_definition
@@ -210,7 +210,7 @@ def test_texts_are_asked_for_as_long_as_they_are_kept():
     assert faults({"type": "texts", "days": 730}, {"type": "texts", "days": 365, "journey": JOURNEY_ID}) == []
     # A text leaves some days after it was written, and a day is a calendar day.
     assert timedelta(days=TEXTS_DAYS_MAX + 14) < TEXT_RETENTION
-    assert timedelta(days=TEXTS_OF_JOURNEY_DAYS_MAX + 14) < RUNS_KEPT_FOR
+    assert timedelta(days=TEXTS_OF_JOURNEY_DAYS_MAX + 14) < RUN_RETENTION
 
 
 def test_an_unknown_key_is_a_warning():

@@ -31,7 +31,7 @@ from tests.support.visitor import Visitor
 from regulars.accounts.factor import code
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.demo.runs.queries import finish_run, insert_run_if_new
-from regulars.journeys.backtest.requests import ask_for_backtest
+from regulars.journeys.backtest.requests import request_backtest
 from regulars.journeys.manage import load_journey
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
@@ -168,7 +168,7 @@ def _write_definitions(database_url: str, organization_id: UUID) -> str:
         journey_id = JOURNEY.decode(journey)
         assert journey_id is not None
         definition = (await load_journey(tx, organization_id, journey_id)).definition
-        await ask_for_backtest(tx, organization_id, journey_id, definition, version=1, revision=None, days=30, by="me")
+        await request_backtest(tx, organization_id, journey_id, definition, version=1, revision=None, days=30, by="me")
         await insert_run_if_new(tx, organization_id, tickets=50)
         await finish_run(tx, organization_id, {"tickets": 50})
 

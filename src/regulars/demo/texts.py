@@ -17,7 +17,7 @@ from regulars.journeys.definition import (
     Step,
     WaitForPurchase,
 )
-from regulars.journeys.journey_templates import find_start
+from regulars.journeys.journey_templates import find_template
 from regulars.messaging.settings.model import Notice
 
 LANGUAGE_KEY: Final = "language"
@@ -57,7 +57,7 @@ _THANKS: Final = {
     "en": 'Thank you {{ profile.first_name | default("again") }} for your visit to {{ store.name }}.'
     " A question about care? Reply to this text.",
 }
-_OF_STARTS: Final[Mapping[str, Mapping[str, str]]] = {
+_OF_TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
     "welcome": {
         "fr": 'Bienvenue {{ profile.first_name | default("chez nous") }}. Nous vous écrirons de temps en temps, jamais'
         " trop souvent.",
@@ -86,10 +86,10 @@ _OF_STARTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 def translated(key: str) -> Definition:
     """A journey to start from, with each of its texts in the languages of the chain."""
-    definition = find_start(key)
+    definition = find_template(key)
     if definition is None:
         raise LookupError(key)
-    steps = [_in_languages(_OF_STARTS[key]) if isinstance(step, SendText) else step for step in definition.steps]
+    steps = [_in_languages(_OF_TEMPLATES[key]) if isinstance(step, SendText) else step for step in definition.steps]
     return msgspec.structs.replace(definition, steps=tuple(steps))
 
 

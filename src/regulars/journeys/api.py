@@ -1,4 +1,4 @@
-"""The route that tells what a journey's file may say."""
+"""The route of the JSON Schema of a journey."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Why a definition cannot run: every fault with its place, in words for people."""
+"""The faults of a definition, each with its place and a message for the user."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
@@ -16,7 +16,7 @@ from regulars.journeys.definition import (
     Wait,
     WaitForPurchase,
 )
-from regulars.journeys.program import FILTER, Forking, needs_of, walk
+from regulars.journeys.program import FILTER, Fork, references_of, walk
 from regulars.messaging.template import TemplateError, check_fields, parse_template
 
 STEPS_MAX: Final = 100
@@ -25,12 +25,12 @@ _SALE_FIELDS: Final = frozenset({"ticket.total", "store.name"})
 
 
 def find_faults(definition: Definition, known: Known) -> list[Fault]:
-    """Nothing wrong means it can go live."""
+    """A definition without faults can go live."""
     return list(_faults(definition, known))[:FAULTS_MAX]
 
 
 def find_excess(definition: Definition) -> Fault | None:
-    """The first limit of size that the definition breaks: a draft beyond it is neither stored nor drawn."""
+    """The first size limit that the definition exceeds: such a draft is neither stored nor shown."""
     return next(_excess(definition), None)
 
 
@@ -42,7 +42,7 @@ def _excess_of_steps(definition: Definition) -> Iterator[Fault]:
 
 def _excess(definition: Definition) -> Iterator[Fault]:
     yield from _excess_of_steps(definition)
-    for place, condition in needs_of(definition).conditions:
+    for place, condition in references_of(definition).conditions:
         yield from conditions.find_excess(condition, place)
 
 
@@ -72,19 +72,19 @@ def _faults_of_reentry(definition: Definition) -> Iterator[Fault]:
 def _faults_of_step(place: str, step: Step, definition: Definition, known: Known) -> Iterator[Fault]:
     match step:
         case Wait() if not (step.minutes or step.hours or step.days):
-            yield Fault(place, "The wait has no length; say minutes, hours or days.")
+            yield Fault(place, "The wait has no length; set minutes, hours or days.")
         case WaitForPurchase() if not (step.hours or step.days):
-            yield Fault(place, "Waiting for a purchase needs an end; say hours or days.")
+            yield Fault(place, "Waiting for a purchase needs a limit; set hours or days.")
         case Branch(condition=condition):
             yield from _faults_of_condition(place, condition, definition, known)
         case SendText(text=text):
             yield from _faults_of_text(place, text, definition, known)
         case SetAttribute(key=key) if "\0" in key or "\0" in step.value:
-            yield Fault(place, "An attribute cannot hold U+0000.")
+            yield Fault(place, "An attribute cannot contain U+0000.")
         case _:
             pass
-    if isinstance(step, Forking) and not step.then and not step.otherwise:
-        yield Fault(place, "Both ways are empty, so the step decides nothing.")
+    if isinstance(step, Fork) and not step.then and not step.otherwise:
+        yield Fault(place, "Both paths are empty, so the step has no effect.")
 
 
 def _faults_of_text(place: str, text: str, definition: Definition, known: Known) -> Iterator[Fault]:
@@ -96,33 +96,33 @@ def _faults_of_text(place: str, text: str, definition: Definition, known: Known)
         return
     for name in sorted(template.fields & _SALE_FIELDS):
         if not _has_sale(definition):
-            yield Fault(place, f"The text names {name}, and a journey that begins with a consent has no ticket.")
+            yield Fault(place, f"The text uses {name}, but a journey triggered by an opt-in has no ticket.")
 
 
 def _unreachable(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
     ended = False
     for number, step in enumerate(steps, start=1):
         if ended:
-            yield Fault(step.id or f"{prefix}{number}", "No run reaches this step, because the one before it exits.")
+            yield Fault(step.id or f"{prefix}{number}", "No run reaches this step, because the step before it exits.")
             return
         ended = isinstance(step, Exit)
-        if isinstance(step, Forking):
+        if isinstance(step, Fork):
             yield from _unreachable(step.then, f"{prefix}{number}.then.")
             yield from _unreachable(step.otherwise, f"{prefix}{number}.else.")
 
 
 def find_unjudgeable(definition: Definition, known: Known) -> dict[str, str]:
-    """Why the filter or a branch cannot be judged now, by place; nothing where all can."""
+    """Why the filter or a branch cannot be judged now, by place."""
     faults = (
         next(_faults_of_condition(place, condition, definition, known), None)
-        for place, condition in needs_of(definition).conditions
+        for place, condition in references_of(definition).conditions
     )
     return {fault.place: fault.message for fault in faults if fault is not None}
 
 
 def _faults_of_condition(place: str, condition: Condition, definition: Definition, known: Known) -> Iterator[Fault]:
-    """Each named by its step."""
-    no_ticket = None if _has_sale(definition) else "a journey that begins with a consent has none"
+    """Faults of a condition, with the place of its step."""
+    no_ticket = None if _has_sale(definition) else "a journey triggered by an opt-in has none"
     for fault in conditions.find_faults(condition, known, root=place, no_ticket=no_ticket):
         yield Fault(place, fault.message)
 

@@ -18,9 +18,9 @@ from regulars.messaging.template import ATTRIBUTE_PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What conditions are judged by. `current` is the customer as of `today`, by whom segments are judged: that is now,
-    in a backtest too, since who was in a segment earlier is not known."""
+class EvaluationContext:
+    """The values that conditions are evaluated on. Segments are evaluated on `current`, the customer as of `today`.
+    In a backtest too that is now, because earlier memberships of segments are not recorded."""
 
     now: datetime
     evaluator: Evaluator
@@ -29,15 +29,15 @@ class Seen:
     today: date
     ticket: Ticket | None = None
     is_subscribed: bool = False
-    # What cannot be judged now, and why, by place: `filter`, or the id of a branch.
+    # Why conditions cannot be judged now, by place: `filter`, or the id of a branch.
     unjudgeable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def zone(self) -> str:
         return self.evaluator.known.zone.key
 
-    def with_attributes(self, attributes: Mapping[str, str]) -> "Seen":
-        """As if the customer had these."""
+    def with_attributes(self, attributes: Mapping[str, str]) -> "EvaluationContext":
+        """The same context with other attributes of the customer."""
         customer, current = (replace(it, attributes=attributes) for it in (self.customer, self.current))
         return replace(self, customer=customer, current=current)
 
@@ -52,30 +52,30 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class CannotJudge:
-    """Neither yes nor no, and why."""
+    """The condition is neither true nor false, because of a fault."""
 
     fault: str
 
 
-def judge(place: str, condition: Condition | None, seen: Seen) -> bool | CannotJudge:
-    """A missing condition holds."""
-    fault = seen.unjudgeable.get(place)
+def judge(place: str, condition: Condition | None, context: EvaluationContext) -> bool | CannotJudge:
+    """A missing condition is true."""
+    fault = context.unjudgeable.get(place)
     if fault is not None:
         return CannotJudge(fault)
-    return condition is None or seen.explain(condition).holds is True
+    return condition is None or context.explain(condition).holds is True
 
 
-def describe_segments(seen: Seen, ids: frozenset[str]) -> dict[str, Any]:
-    """For a trace: which segments were asked about, each with the version that decided."""
-    inside, known = seen.segments if ids else {}, seen.evaluator.known.segments
-    shown = {it: {"version": known[it].version, "in": inside.get(it)} for it in sorted(ids) if it in known}
-    return {"segments": shown} if shown else {}
+def describe_segments(context: EvaluationContext, ids: frozenset[str]) -> dict[str, Any]:
+    """For a trace: the segments, each with its version and whether the customer is in it."""
+    inside, known = context.segments if ids else {}, context.evaluator.known.segments
+    found = {it: {"version": known[it].version, "in": inside.get(it)} for it in sorted(ids) if it in known}
+    return {"segments": found} if found else {}
 
 
-def describe_context(seen: Seen, condition: Condition, ids: frozenset[str]) -> dict[str, Any]:
-    """For a trace: what a branch saw, without the customer's own words."""
+def describe_context(context: EvaluationContext, condition: Condition, ids: frozenset[str]) -> dict[str, Any]:
+    """For a trace: the values that a branch decided on, without personal data."""
     purchases: dict[str, int] = {}
-    found = [seen.explain(condition)]
+    found = [context.explain(condition)]
     while found:
         one = found.pop()
         found += one.inner
@@ -84,13 +84,10 @@ def describe_context(seen: Seen, condition: Condition, ids: frozenset[str]) -> d
                 purchases[str(window.last_days)] = times
             case _:
                 pass
-    return {"subscribed": seen.is_subscribed, "purchases": purchases, **describe_segments(seen, ids)}
+    return {"subscribed": context.is_subscribed, "purchases": purchases, **describe_segments(context, ids)}
 
 
-_MINOR_UNITS = 100
-
-
-def values_of(person: PersonRow, sale: SaleRow | None, *, brand: str) -> dict[str, str | None]:
+def template_variables(person: PersonRow, sale: SaleRow | None, *, brand: str) -> dict[str, str | None]:
     return {
         "brand": brand,
         "profile.first_name": person.first_name,
@@ -102,4 +99,5 @@ def values_of(person: PersonRow, sale: SaleRow | None, *, brand: str) -> dict[st
 
 
 def _money(cents: int, currency: str) -> str:
-    return f"{cents // _MINOR_UNITS}.{cents % _MINOR_UNITS:02d} {currency}"
+    units, hundredths = divmod(cents, 100)
+    return f"{units}.{hundredths:02d} {currency}"

@@ -1,4 +1,4 @@
-"""What a journey is, as a file says it. `docs/journeys.md` describes it; its JSON Schema is made from these types."""
+"""The definition of a journey. `docs/journeys.md` describes it; its JSON Schema is generated from these types."""
 
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -101,7 +101,7 @@ class Definition(_Strict, frozen=True, kw_only=True):
 
 
 def read_definition(content: bytes) -> Definition:
-    """The definition, or `DefinitionRefused` with the place that cannot be read."""
+    """Raises `DefinitionRefused` with the place that cannot be read."""
     try:
         return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     except Unreadable as error:
@@ -109,7 +109,7 @@ def read_definition(content: bytes) -> Definition:
 
 
 def _upgrade(data: dict[str, Any]) -> dict[str, Any]:
-    """Older spellings of conditions, in the filter and in every branch."""
+    """Upgrade old forms of conditions, in the filter and in every branch."""
     upgraded = {**data, "steps": _upgrade_steps(data["steps"])} if "steps" in data else data
     return {**upgraded, "filter": upgrade(data["filter"], of_journey=True)} if "filter" in data else upgraded
 

@@ -17,7 +17,7 @@ from regulars.journeys.errors import DraftTooLarge, JourneyNotFound, NotPossible
 from regulars.journeys.labels import find_segment_names
 from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
-from regulars.journeys.program import needs_of
+from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of, require_etag
 
@@ -41,17 +41,17 @@ class Draft:
     revision: int
     changed_at: datetime | None = None
     changed_by: str | None = None
-    # The names of the segments that the definition uses, by their ids.
+    # The names of the segments that the definition refers to, by their ids.
     segments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_new(self) -> bool:
-        """Whether there is anything to save."""
+        """Whether there are changes to save."""
         return self.changed_at is not None
 
     @property
     def etag(self) -> str:
-        """Of the draft and the version that it began with: both decide whether saving it overwrites anything."""
+        """Covers the draft and the version it is based on: a change of either would be overwritten by saving."""
         return etag_of((self.definition, self.based_on))
 
 
@@ -62,7 +62,7 @@ async def load_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
 
 
 async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
-    """To change it; all writers lock the journey's row first."""
+    """To change it. Every writer of drafts locks the row of the journey first."""
     row = await queries.lock_journey(tx, organization_id, journey_id)
     if row is None:
         raise JourneyNotFound("There is no journey with this id.")
@@ -72,8 +72,8 @@ async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
 
 
 async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Definition, *, by: str) -> None:
-    """The caller holds the lock."""
-    # One that is too large already may still be made smaller.
+    """The caller has called `lock_draft`."""
+    # A draft that exceeds the limit already may still be made smaller.
     if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
         raise DraftTooLarge(f"{excess.message} Nothing was changed.")
     row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
@@ -81,7 +81,7 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
 
 
 async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: str, by: str) -> Journey:
-    """A new version of the draft, which a live journey takes at once. `etag` is of what the user was shown."""
+    """Saves the draft as a version, which a live journey uses at once. `etag` is of the draft that the user saw."""
     draft = await lock_draft(tx, organization_id, journey_id)
     if not draft.is_new:
         raise NotPossible("There is nothing to save: nothing was changed since the last version.")
@@ -110,7 +110,7 @@ async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow
         revision=found.revision,
         changed_at=found.changed_at,
         changed_by=found.changed_by,
-        segments=await find_segment_names(tx, organization_id, needs_of(definition).segments),
+        segments=await find_segment_names(tx, organization_id, references_of(definition).segments),
     )
 
 

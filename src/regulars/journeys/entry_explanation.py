@@ -15,43 +15,43 @@ from regulars.conditions.tree import Group, kind_of
 from regulars.consent.find import list_of_customer
 from regulars.consent.history import list_last_entries
 from regulars.consent.model import Kind
-from regulars.journeys.context import CannotJudge, Seen, judge
+from regulars.journeys.context import CannotJudge, EvaluationContext, judge
 from regulars.journeys.definition import Definition
-from regulars.journeys.labels import GROUP_WORDS, tell_condition
+from regulars.journeys.labels import GROUP_LABELS, describe_condition
 from regulars.journeys.manage import Journey
 from regulars.journeys.model import SaleRow, SpanRow
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_definitions
-from regulars.journeys.runs.enter import arrival_of_entry, arrival_of_sale
+from regulars.journeys.runs.enter import entry_of_consent, entry_of_sale
 from regulars.journeys.runs.lists import list_spans
-from regulars.journeys.snapshot import Subject, find_sales, list_last_sales, look
+from regulars.journeys.snapshot import DecisionSubject, find_sales, list_last_sales, load_snapshot
 from regulars.kit.db import Tx
 from regulars.work.facts import AUTOMATION_WINDOW
 
 FACTS_MAX: Final = 5
 _ENTRIES_MAX: Final = 20
 _KINDS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
-_BROUGHT_IN: Final = frozenset({"created", "resubscribed"})
+_SUBSCRIBED: Final = frozenset({"created", "resubscribed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A condition and whether it holds now; a group has what is in it."""
+class ConditionResult:
+    """A condition and whether it holds now; a group has the results of its conditions."""
 
-    words: str
-    is_yes: bool
-    inside: "tuple[Answer, ...]" = ()
+    label: str
+    holds: bool
+    inner: "tuple[ConditionResult, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
-    """One fact: the run it began, or the reason why it began none."""
+class EntryExplanation:
+    """A sale or consent: the run it started, or the reason why it started none."""
 
     recorded_at: datetime
     sale: SaleRow | None
     run_id: UUID | None
     reason: str
-    answers: tuple[Answer, ...] = ()
+    results: tuple[ConditionResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Fact:
 
 async def explain(
     tx: Tx, organization_id: UUID, journey: Journey, profile_id: UUID, *, secret: bytes
-) -> list[Explained]:
+) -> list[EntryExplanation]:
     """The newest first."""
     trigger = journey.definition.trigger
     if trigger == "opt_in":
@@ -82,14 +82,14 @@ async def explain(
             (it for it in spans if it.since <= fact.recorded_at and _is_before(fact.recorded_at, it.until)), None
         )
         definition = await _definition(tx, organization_id, journey, live)
-        subject = Subject(profile_id, None if fact.sale is None else fact.sale.id, definition)
-        seen = (await look(tx, organization_id, [subject])).seen(subject, tx.now)
-        explained.append(_explain(fact, live, definition, seen, run_id=runs.get(fact.id)))
+        subject = DecisionSubject(profile_id, None if fact.sale is None else fact.sale.id, definition)
+        context = (await load_snapshot(tx, organization_id, [subject])).context_of(subject, tx.now)
+        explained.append(_explain(fact, live, definition, context, run_id=runs.get(fact.id)))
     return explained
 
 
 async def _definition(tx: Tx, organization_id: UUID, journey: Journey, live: SpanRow | None) -> Definition:
-    """The version that counted then, or the last one."""
+    """The version that was live then, or the latest."""
     if live is None:
         return journey.definition
     key = (journey.row.id, live.version)
@@ -97,27 +97,27 @@ async def _definition(tx: Tx, organization_id: UUID, journey: Journey, live: Spa
 
 
 def _explain(
-    fact: _Fact, live: SpanRow | None, definition: Definition, seen: Seen | None, *, run_id: UUID | None
-) -> Explained:
-    answers = () if seen is None or definition.filter is None else (_answer(seen.explain(definition.filter)),)
-    return Explained(
+    fact: _Fact, live: SpanRow | None, definition: Definition, context: EvaluationContext | None, *, run_id: UUID | None
+) -> EntryExplanation:
+    results = () if context is None or definition.filter is None else (_result_of(context.explain(definition.filter)),)
+    return EntryExplanation(
         recorded_at=fact.recorded_at,
         sale=fact.sale,
         run_id=run_id,
-        reason=_reason(fact, live, definition, seen) if run_id is None else "",
-        answers=answers,
+        reason=_reason(fact, live, definition, context) if run_id is None else "",
+        results=results,
     )
 
 
-def _reason(fact: _Fact, live: SpanRow | None, definition: Definition, seen: Seen | None) -> str:
+def _reason(fact: _Fact, live: SpanRow | None, definition: Definition, context: EvaluationContext | None) -> str:
     if fact.is_stale:
         return "It was more than seven days old when it was recorded."
     if live is None:
         return "The journey was not live when it was recorded."
-    answer = False if seen is None else judge(FILTER, definition.filter, seen)
-    if isinstance(answer, CannotJudge):
-        return f"The conditions cannot be judged, so nobody enters: {answer.fault}"
-    if not answer:
+    verdict = False if context is None else judge(FILTER, definition.filter, context)
+    if isinstance(verdict, CannotJudge):
+        return f"The conditions cannot be judged, so nobody enters: {verdict.fault}"
+    if not verdict:
         return "The conditions do not hold."
     return "The customer was in the journey already, or had been too lately."
 
@@ -127,7 +127,7 @@ def _is_before(moment: datetime, until: datetime | None) -> bool:
 
 
 def _of_sale(sale: SaleRow) -> _Fact:
-    arrival = arrival_of_sale(sale)
+    arrival = entry_of_sale(sale)
     return _Fact("" if arrival is None else arrival.id, sale.created_at, arrival is None, sale)
 
 
@@ -137,23 +137,25 @@ async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: 
         entries = await list_last_entries(tx, organization_id, number.id, limit=_ENTRIES_MAX)
         facts += [
             _Fact(
-                arrival_of_entry(number.id, entry.sequence, profile_id, entry.received_at).id,
+                entry_of_consent(number.id, entry.sequence, profile_id, entry.received_at).id,
                 entry.received_at,
                 entry.received_at - (entry.claimed_at or entry.received_at) > AUTOMATION_WINDOW,
                 None,
             )
             for entry in entries
-            if entry.kind == Kind.OPT_IN and entry.outcome in _BROUGHT_IN
+            if entry.kind == Kind.OPT_IN and entry.outcome in _SUBSCRIBED
         ]
     return facts
 
 
-def _answer(explained: conditions.Explained) -> Answer:
-    condition, is_yes = explained.condition, explained.holds is True
+def _result_of(explained: conditions.Explained) -> ConditionResult:
+    condition, holds = explained.condition, explained.holds is True
     if isinstance(condition, Group):
-        return Answer(GROUP_WORDS[kind_of(condition)], is_yes, tuple(_answer(one) for one in explained.inner))
-    words = tell_condition(condition)
-    return Answer(words[:1].upper() + words[1:], is_yes)
+        return ConditionResult(
+            GROUP_LABELS[kind_of(condition)], holds, tuple(_result_of(one) for one in explained.inner)
+        )
+    label = describe_condition(condition)
+    return ConditionResult(label[:1].upper() + label[1:], holds)
 
 
 async def _find_runs_by_facts(

@@ -1,12 +1,12 @@
-"""What this room refuses; each message is one sentence for the person who asked."""
+"""The errors of this room; each message is one sentence for the user."""
 
 
 class JourneyError(Exception):
-    """Base of all of them."""
+    """Base class."""
 
 
 class DefinitionRefused(JourneyError):
-    """It cannot be read, or cannot run."""
+    """The definition cannot be read, or has faults."""
 
 
 class JourneyNotFound(JourneyError):

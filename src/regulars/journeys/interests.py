@@ -1,9 +1,9 @@
 """Which facts journeys need from the rooms below, while any is live or any run has not ended.
 
-Whoever begins to need them registers, in the same transaction, sharing a lock with all others who do. The end of the
-need is looked for by the queue of runs, in a transaction of its own that takes the lock for itself: it withdraws only
-where nobody registers at the same time, holds nothing else, and waits for nobody. If the worker dies between the end of
-the last run and that look, the facts are still recorded until the queue's next turn; nothing is lost by that.
+A transaction that begins to need them registers the interest under a shared advisory lock. The queue of runs withdraws
+it in a transaction of its own under the exclusive lock, which it only tries to take: it waits for no other transaction,
+and does nothing while another registers. If the worker dies before, facts are recorded until the queue's next pass;
+nothing is lost by that.
 """
 
 from typing import Final
@@ -21,15 +21,15 @@ NEEDED_BY: Final = "journeys"
 NEEDED: Final[tuple[type[Fact], ...]] = (SubscriptionsChanged, MessagesChanged)
 
 
-async def need_facts(tx: Tx, organization_id: UUID) -> None:
-    """Called in every transaction that makes a journey live, or a run where none is."""
+async def require_facts(tx: Tx, organization_id: UUID) -> None:
+    """Called in every transaction that makes a journey live, or starts a run while no journey is live."""
     await queries.share_interest(tx, organization_id)
     for fact in NEEDED:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
 
-async def end_need(database: Database, organization_id: UUID) -> None:
-    """Withdraw if nothing is live and nobody is on the way; if somebody registers at this moment, they need it."""
+async def withdraw_if_unneeded(database: Database, organization_id: UUID) -> None:
+    """Withdraw if no journey is live and no run is open, unless another transaction registers at this moment."""
     async with database.reading() as tx:
         if await _is_needed(tx, organization_id):
             return

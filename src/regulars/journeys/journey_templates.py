@@ -10,16 +10,16 @@ _NAME: Final = '{{ profile.first_name | default("there") }}'
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class JourneyTemplate:
     key: str
     about: str
     definition: Definition
 
 
-STARTS: Final = (
-    Start(
+JOURNEY_TEMPLATES: Final = (
+    JourneyTemplate(
         "thank-you",
-        "A day after somebody's first ticket of the year, at ten in the morning.",
+        "A day after a customer's first purchase in a year, at ten in the morning.",
         Definition(
             name="Thank you after a first purchase",
             trigger="purchase",
@@ -36,9 +36,9 @@ STARTS: Final = (
             ),
         ),
     ),
-    Start(
+    JourneyTemplate(
         "welcome",
-        "A few minutes after somebody agreed to be texted.",
+        "A few minutes after a customer opts in to texts.",
         Definition(
             name="Welcome after opt-in",
             trigger="opt_in",
@@ -49,9 +49,9 @@ STARTS: Final = (
             ),
         ),
     ),
-    Start(
+    JourneyTemplate(
         "win-back",
-        "Sixty days after the last purchase: each new one begins the wait anew.",
+        "Sixty days after the last purchase; each new purchase restarts the wait.",
         Definition(
             name="Win back after 60 days",
             trigger="purchase",
@@ -63,9 +63,9 @@ STARTS: Final = (
             ),
         ),
     ),
-    Start(
+    JourneyTemplate(
         "after-return",
-        "Two days after something was brought back.",
+        "Two days after a return.",
         Definition(
             name="After a return",
             trigger="return",
@@ -82,8 +82,8 @@ STARTS: Final = (
 BLANK: Final = Definition(name="New journey", trigger="purchase", steps=())
 
 
-def find_start(key: str) -> Definition | None:
-    """The definition of this name; `blank` has no step yet."""
+def find_template(key: str) -> Definition | None:
+    """The definition with this key; `blank` has no steps."""
     if key == "blank":
         return BLANK
-    return next((start.definition for start in STARTS if start.key == key), None)
+    return next((start.definition for start in JOURNEY_TEMPLATES if start.key == key), None)

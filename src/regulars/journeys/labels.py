@@ -28,7 +28,7 @@ TRIGGERS: Final = {
     "return": "A return is recorded",
     "opt_in": "A customer opts in to texts",
 }
-GROUP_WORDS: Final = {"all": "All of these hold", "any": "Any of these holds", "none": "None of these holds"}
+GROUP_LABELS: Final = {"all": "All of these hold", "any": "Any of these holds", "none": "None of these holds"}
 KINDS: Final = {
     "wait": ("Wait", "clock"),
     "wait_until": ("Wait until", "clock"),
@@ -41,8 +41,8 @@ KINDS: Final = {
 }
 
 
-class Told(NamedTuple):
-    """A step as a card shows it."""
+class StepSummary(NamedTuple):
+    """The text and icon on the card of a step."""
 
     kind: str
     name: str
@@ -54,14 +54,14 @@ def kind_of(step: Step) -> str:
     return str(step.__struct_config__.tag)
 
 
-def tell_step(step: Step) -> Told:
+def describe_step(step: Step) -> StepSummary:
     kind, icon = KINDS[kind_of(step)]
-    name, more = _tell(step)
-    return Told(kind, name, more, icon)
+    name, more = _describe(step)
+    return StepSummary(kind, name, more, icon)
 
 
-def tell_ways(step: Step) -> tuple[str, str]:
-    """What the two ways of a forking step are called."""
+def describe_paths(step: Step) -> tuple[str, str]:
+    """The labels of the two paths of a fork."""
     match step:
         case WaitForPurchase():
             return "Bought", "Did not"
@@ -71,7 +71,7 @@ def tell_ways(step: Step) -> tuple[str, str]:
             return "Yes", "No"
 
 
-def tell_entry(definition: Definition) -> str:
+def describe_reentry(definition: Definition) -> str:
     match definition.reentry.policy:
         case "never":
             return "each customer once"
@@ -81,34 +81,34 @@ def tell_entry(definition: Definition) -> str:
             return "again with each one, unless a customer is in it"
 
 
-def tell_exits(definition: Definition) -> str:
+def describe_exits(definition: Definition) -> str:
     also = "".join(f", a {it}" for it in definition.exit_on)
     return f"Leaves by: a withdrawal{also}"
 
 
-def tell_condition(condition: Condition) -> str:
+def describe_condition(condition: Condition) -> str:
     """One line; groups in brackets."""
     return Labels().line(condition)
 
 
-def tell_length(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str:
+def describe_duration(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str:
     spans = [_count(days, "day"), _count(hours, "hour"), _count(minutes, "minute")]
     found = [span for number, span in zip((days, hours, minutes), spans, strict=True) if number]
     return " and ".join(found) or "no time"
 
 
-def _tell(step: Step) -> tuple[str, str]:
+def _describe(step: Step) -> tuple[str, str]:
     match step:
         case Wait():
-            return tell_length(days=step.days, hours=step.hours, minutes=step.minutes), ""
+            return describe_duration(days=step.days, hours=step.hours, minutes=step.minutes), ""
         case WaitUntil(time=time, weekdays=weekdays):
             on = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
             return f"{time} local time{on}", "of the number's country, else the store's, else the organization's"
         case WaitForPurchase():
-            length = tell_length(days=step.days, hours=step.hours)
+            length = describe_duration(days=step.days, hours=step.hours)
             return f"Buys within {length}", f"otherwise goes on after {length}"
         case Branch(condition=condition):
-            return f"{_sentence(tell_condition(condition))}?", "asked at this moment, not at entry"
+            return f"{_sentence(describe_condition(condition))}?", "asked at this moment, not at entry"
         case Split(percent=percent):
             return f"{percent}% of the customers", "by chance, always the same way for the same customer"
         case SendText(text=text):
@@ -128,14 +128,14 @@ def _sentence(text: str) -> str:
 
 
 async def find_segment_names(tx: Tx, organization_id: UUID, ids: Collection[str]) -> dict[str, str]:
-    """Of those that are still there."""
+    """Deleted segments are left out."""
     decoded = [identifier for identifier in map(SEGMENT.decode, ids) if identifier is not None]
     names = await find_names(tx, organization_id, decoded)
     return {SEGMENT.encode(identifier): name for identifier, name in names.items()}
 
 
-def name_segments(words: str, names: Mapping[str, str]) -> str:
-    """The same words, with names in the place of ids."""
+def name_segments(text: str, names: Mapping[str, str]) -> str:
+    """Replace ids of segments by their names."""
     for segment_id, name in names.items():
-        words = words.replace(segment_id, f"“{name}”")
-    return words
+        text = text.replace(segment_id, f"“{name}”")
+    return text

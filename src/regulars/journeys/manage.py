@@ -13,21 +13,21 @@ from regulars.journeys import queries
 from regulars.journeys.check import find_faults, find_unjudgeable
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
-from regulars.journeys.interests import need_facts
+from regulars.journeys.interests import require_facts
 from regulars.journeys.model import JourneyRow
-from regulars.journeys.program import needs_of
+from regulars.journeys.program import references_of
 from regulars.journeys.runs.definition_cache import load_definitions
-from regulars.journeys.runs.lifecycle import end_all_runs, hold_all_runs, release_all_runs
+from regulars.journeys.runs.lifecycle import end_all_runs, pause_all_runs, release_all_runs
 from regulars.journeys.runs.lists import is_any_run_active
 from regulars.journeys.snapshot import load_known
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
 from regulars.segments.saved.uses import Use, register_uses
 
-# After a longer pause whoever resumes says what becomes of those who waited.
-ASK_AFTER: Final = timedelta(hours=48)
+# After a longer pause the user who resumes chooses whether waiting runs continue or end.
+LONG_PAUSE: Final = timedelta(hours=48)
 Waiting = Literal["continue", "end"]
-# What segments know a journey as.
+# The kind under which segments register the journeys that use them.
 KIND: Final = "journey"
 
 
@@ -41,7 +41,7 @@ class Journey:
 async def create_journey(
     tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
 ) -> Journey:
-    """A draft; it may have faults, and says them."""
+    """A draft, which may have faults."""
     journey_id = new_uuid()
     await queries.insert_journey(tx, organization_id, journey_id, definition.name)
     row = JourneyRow(journey_id, definition.name, "draft", 0, None, None, tx.now, tx.now)
@@ -56,13 +56,13 @@ async def update_journey(
     *,
     created_by: str | None = None,
 ) -> Journey:
-    """A new version. A live journey takes it for new facts at once, and only if it can run; runs finish on theirs."""
+    """A new version. A live journey uses it for new runs at once, and only without faults; open runs keep theirs."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state == "archived":
         raise NotPossible("An archived journey does not change.")
     journey = await _save_version(tx, organization_id, row, definition, created_by=created_by)
     if row.state == "live":
-        refuse_faults(journey)
+        require_no_faults(journey)
         await queries.end_activation(tx, organization_id, journey_id)
         journey = await _go_live(tx, organization_id, journey)
     return journey
@@ -80,15 +80,15 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
 
 
 async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: Waiting | None = None) -> Journey:
-    """From now on facts enter it. Nobody enters by a fact that was recorded before, or while it was paused."""
+    """Facts recorded from now on start runs; those recorded earlier or during a pause do not."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
     journey = await _journey(tx, organization_id, row)
-    refuse_faults(journey)
-    is_long = row.paused_at is not None and tx.now - row.paused_at > ASK_AFTER
+    require_no_faults(journey)
+    is_long = row.paused_at is not None and tx.now - row.paused_at > LONG_PAUSE
     if is_long and waiting is None and await is_any_run_active(tx, organization_id, journey_id):
-        raise NotPossible("It was paused for more than 48 hours; say whether waiting runs continue or end.")
+        raise NotPossible("It was paused for more than 48 hours; choose whether waiting runs continue or end.")
     if waiting == "end":
         await end_all_runs(tx, organization_id, journey_id, outcome="ended by a person")
     await release_all_runs(tx, organization_id, journey_id)
@@ -96,12 +96,12 @@ async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: 
 
 
 async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
-    """Nobody enters and no run advances."""
+    """No customer enters and no run advances."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state != "live":
         raise NotPossible(f"Only a live journey can be paused; this one is {row.state}.")
     await queries.end_activation(tx, organization_id, journey_id)
-    await hold_all_runs(tx, organization_id, journey_id)
+    await pause_all_runs(tx, organization_id, journey_id)
     paused = row._replace(state="paused", live_version=None, paused_at=tx.now)
     await queries.update_journey(tx, organization_id, paused)
     tx.touched.add(("journey_runs", organization_id))
@@ -109,7 +109,7 @@ async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
 
 
 async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
-    """It ends for good, and its runs leave."""
+    """Ends the journey and its runs for good."""
     row = await _lock(tx, organization_id, journey_id)
     await queries.end_activation(tx, organization_id, journey_id)
     await end_all_runs(tx, organization_id, journey_id, outcome="archived")
@@ -124,7 +124,7 @@ async def _go_live(tx: Tx, organization_id: UUID, journey: Journey) -> Journey:
     row = journey.row._replace(state="live", live_version=journey.row.version, paused_at=None)
     await queries.begin_activation(tx, organization_id, row.id, version=row.version, trigger=journey.definition.trigger)
     await queries.update_journey(tx, organization_id, row)
-    await need_facts(tx, organization_id)
+    await require_facts(tx, organization_id)
     return Journey(row, journey.definition, journey.faults)
 
 
@@ -146,11 +146,11 @@ async def _save_version(
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
-    """The segments of the newest version and of every version that runs still follow are not deleted meanwhile."""
+    """Protects the segments of the newest version, and of every version that open runs follow, from deletion."""
     texts = await queries.find_followed_definitions(tx, organization_id, row.id)
-    wanted = needs_of(definition).segments
+    wanted = references_of(definition).segments
     for text in texts:
-        wanted |= needs_of(read_definition(text.encode())).segments
+        wanted |= references_of(read_definition(text.encode())).segments
     ids = [identifier for it in wanted if (identifier := SEGMENT.decode(it)) is not None]
     await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)
 
@@ -164,7 +164,7 @@ async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: i
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
-    """What keeps it from running, by today's catalogs."""
+    """The faults of a definition with the catalogs of now."""
     return find_faults(definition, await load_known(tx, organization_id, [definition]))
 
 
@@ -175,7 +175,7 @@ async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
     return row
 
 
-def refuse_faults(journey: Journey) -> None:
+def require_no_faults(journey: Journey) -> None:
     if journey.faults:
         first = journey.faults[0]
         more = f" ({len(journey.faults) - 1} more)" if len(journey.faults) > 1 else ""
@@ -189,7 +189,7 @@ def definition_as_data(definition: Definition) -> object:
 async def find_unjudgeable_journeys(
     tx: Tx, organization_id: UUID, rows: Sequence[JourneyRow]
 ) -> dict[UUID, dict[str, str]]:
-    """Of those that are live: what cannot be judged now, and why, by place. With as few statements as for one."""
+    """Why conditions of live journeys cannot be judged now, by journey and place. Loads all journeys at once."""
     live = {row.id: row.live_version for row in rows if row.live_version is not None}
     definitions = await load_definitions(tx, organization_id, set(live.items()))
     known = await load_known(tx, organization_id, set(definitions.values()))
@@ -200,14 +200,14 @@ async def find_unjudgeable_journeys(
 PATH: Final = "/journeys"
 LISTED_MAX: Final = 200
 EFFECTS: Final = {
-    "live": "It asks the new version from the next decision on; whoever is in it stays until a branch asks.",
-    "paused": "It asks the new version when it goes on.",
-    "draft": "It is not live; it will ask whatever is saved then.",
+    "live": "It uses the new version from the next decision on; customers in it stay until a branch checks it.",
+    "paused": "It uses the new version when it is resumed.",
+    "draft": "It is not live; it will use the version that is saved then.",
 }
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
-    """Journeys by their ids, as users of a segment."""
+    """Journeys that use a segment, by their ids."""
     rows = await queries.find_journeys(tx, organization_id, ids)
     return {
         row.id: Use(row.name, f"{PATH}/{JOURNEY.encode(row.id)}", KIND, row.state, EFFECTS.get(row.state, ""))
@@ -216,6 +216,6 @@ async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 
 async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
-    """The journeys that a condition about texts may name: id and name, the newest first."""
+    """The journeys that a condition on texts may refer to: id and name, the newest first."""
     rows = await queries.list_journeys(tx, organization_id, limit=LISTED_MAX)
     return [(JOURNEY.encode(row.id), row.name) for row in rows]

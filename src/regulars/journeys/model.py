@@ -42,9 +42,9 @@ class RunRow(NamedTuple):
     reason: str | None
     entered_at: datetime
     ended_at: datetime | None
-    # When what brought the customer in was recorded; None in runs of the release before.
+    # When the sale or consent that started the run was recorded; None in runs of earlier releases.
     fact_at: datetime | None = None
-    # While it waits for a purchase: the latest sales that were there when the wait began.
+    # While it waits for a purchase: the latest sales that existed when the wait began.
     seen_sales: list[UUID] | None = None
 
     @property
@@ -65,7 +65,7 @@ class NewRun(NamedTuple):
     fact_at: datetime
 
 
-class Noted(NamedTuple):
+class TraceEntry(NamedTuple):
     """One line of a trace."""
 
     run_id: UUID
@@ -112,7 +112,7 @@ class SaleRow(NamedTuple):
 
 
 class RecordedSale(Protocol):
-    """What every row of a sale has."""
+    """The columns that every row of a sale has."""
 
     @property
     def id(self) -> UUID: ...
@@ -125,7 +125,7 @@ class RecordedSale(Protocol):
 
 
 class RecordedRow(NamedTuple):
-    """As much of a sale as a run needs to end or to go on by it."""
+    """The columns of a sale that decide whether it ends or wakes a run."""
 
     id: UUID
     type: str

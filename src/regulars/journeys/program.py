@@ -8,13 +8,13 @@ from regulars.conditions.tree import Condition, segments_of
 from regulars.journeys.definition import Branch, Definition, SendText, SetAttribute, Split, Step, WaitForPurchase
 from regulars.messaging.template import ATTRIBUTE_PREFIX, TemplateError, parse_template
 
-Forking = Branch | Split | WaitForPurchase
+Fork = Branch | Split | WaitForPurchase
 
 
 class Node(NamedTuple):
     id: str
     step: Step
-    # Where it goes on: after the step, or, for one with two ways, after the ways have met again.
+    # The step after this one; for a fork, the step after its two paths have joined again.
     next: str | None
     then: str | None = None
     otherwise: str | None = None
@@ -27,9 +27,9 @@ class Program(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def program_of(definition: Definition) -> Program:
-    """Of two steps with one id the first counts; `check` refuses such a definition."""
+    """Of two steps with the same id the first counts; `check` reports such a definition as faulty."""
     nodes: dict[str, Node] = {}
-    first = _place(definition.steps, nodes, prefix="", after=None)
+    first = _add_nodes(definition.steps, nodes, prefix="", after=None)
     return Program(first, nodes)
 
 
@@ -39,25 +39,25 @@ def sets_attributes(definition: Definition) -> bool:
 
 
 def walk(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]]:
-    """Every step with its id, or with its place where it has none of its own, in the order of reading."""
+    """Every step with its id, or with its place where it has no id, in the order of the flow."""
     for number, step in enumerate(steps, start=1):
         yield _id_of(step, prefix, number), step
-        if isinstance(step, Forking):
+        if isinstance(step, Fork):
             inner = f"{prefix}{number}."
             yield from walk(step.then, f"{inner}then.")
             yield from walk(step.otherwise, f"{inner}else.")
 
 
-def _place(steps: tuple[Step, ...], nodes: dict[str, Node], *, prefix: str, after: str | None) -> str | None:
+def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, Node], *, prefix: str, after: str | None) -> str | None:
     following = after
     for number in range(len(steps), 0, -1):
         step = steps[number - 1]
         identifier = _id_of(step, prefix, number)
         then = otherwise = None
-        if isinstance(step, Forking):
+        if isinstance(step, Fork):
             inner = f"{prefix}{number}."
-            then = _place(step.then, nodes, prefix=f"{inner}then.", after=following)
-            otherwise = _place(step.otherwise, nodes, prefix=f"{inner}else.", after=following)
+            then = _add_nodes(step.then, nodes, prefix=f"{inner}then.", after=following)
+            otherwise = _add_nodes(step.otherwise, nodes, prefix=f"{inner}else.", after=following)
         nodes[identifier] = Node(identifier, step, following, then, otherwise)
         following = identifier
     return following
@@ -70,18 +70,18 @@ def _id_of(step: Step, prefix: str, number: int) -> str:
 FILTER = "filter"
 
 
-class Needs(NamedTuple):
+class References(NamedTuple):
     # The filter and every branch, each with its place: `filter`, or the id of the step.
     conditions: tuple[tuple[str, Condition], ...]
     segments: frozenset[str]
-    # The attributes that texts name.
+    # The attributes that texts use.
     attributes: frozenset[str]
 
 
 @lru_cache(maxsize=1_024)
-def needs_of(definition: Definition) -> Needs:
+def references_of(definition: Definition) -> References:
     conditions = tuple(_conditions(definition))
-    return Needs(
+    return References(
         conditions=conditions,
         segments=frozenset(it for _, condition in conditions for it in segments_of(condition)),
         attributes=frozenset(key for _, step in walk(definition.steps) for key in _attributes(step)),

@@ -1,4 +1,4 @@
-"""The SQL of definitions, their versions and when they were live."""
+"""The SQL of journeys, their versions and activations."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -65,7 +65,7 @@ async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Journ
 
 
 async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
-    """The journey, whose state stays as it is until this transaction ends."""
+    """The journey; its state cannot change until this transaction ends."""
     rows = await tx.fetch(
         """
         SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
@@ -78,7 +78,7 @@ async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Jour
 
 
 async def share_interest(tx: Tx, organization_id: UUID) -> None:
-    """Nobody decides that journeys need no facts any more until the transaction ends."""
+    """Until the transaction ends, no other one can withdraw the interest in facts."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock_shared(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -86,7 +86,7 @@ async def share_interest(tx: Tx, organization_id: UUID) -> None:
 
 
 async def try_lock_interest(tx: Tx, organization_id: UUID) -> bool:
-    """Whether nobody shares it at this moment; then nobody does until the transaction ends."""
+    """False if another transaction shares the lock; else none can until this transaction ends."""
     rows = await tx.fetch(
         "SELECT pg_try_advisory_xact_lock(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -165,7 +165,7 @@ async def find_definitions(
 
 
 async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[str]:
-    """Those of the live version, and of every version that a run is still on its way by."""
+    """Of the live version, and of every version that open runs follow."""
     rows = await tx.fetch(
         """
         SELECT definition::text FROM journey_versions
@@ -217,7 +217,7 @@ async def end_activation(tx: Tx, organization_id: UUID, journey_id: UUID) -> Non
 async def find_activations(
     tx: Tx, organization_id: UUID, triggers: list[str], *, since: datetime, until: datetime
 ) -> list[ActivationRow]:
-    """Versions that were live at some moment of a span of time."""
+    """Versions that were live at some moment between the two."""
     rows = await tx.fetch(
         """
         SELECT journey_activations.journey_id, journey_activations.version, journey_activations.since,

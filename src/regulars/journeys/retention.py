@@ -11,11 +11,11 @@ from regulars.kit.db import Database, Tx
 from regulars.segments.saved.erased_values import find_erased, quote, without_values
 from regulars.work.personal import ErasedPeople
 
-KEPT_FOR: Final = timedelta(days=396)
-_BITE_ROWS: Final = 1_000
+RETENTION: Final = timedelta(days=396)
+_BATCH_ROWS: Final = 1_000
 
 
-class Deleted(NamedTuple):
+class DeletedRun(NamedTuple):
     id: UUID
     journey_id: UUID
     version: int
@@ -25,13 +25,13 @@ class Deleted(NamedTuple):
 
 async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
     gone = await _delete_runs_of(tx, organization_id, profile_ids)
-    # Those who were on their way have left, or a step would show them as waiting for ever.
+    # Open runs count as ended, or a step would show them as waiting for ever.
     left = Counter((run.journey_id, run.version, run.step or "", "ended") for run in gone if run.state != "ended")
     await add_totals(tx, organization_id, left)
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Take the people out of conditions that name them, in versions and drafts."""
+    """Remove erased people's values from conditions, in versions and drafts."""
     quoted = quote(people)
     versions = await _list_versions_with(tx, organization_id, quoted)
     drafts = await _list_drafts_with(tx, organization_id, quoted)
@@ -49,15 +49,15 @@ async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> N
 
 
 async def sweep_runs(database: Database, organization_id: UUID) -> None:
-    gone = _BITE_ROWS
-    while gone == _BITE_ROWS:
+    gone = _BATCH_ROWS
+    while gone == _BATCH_ROWS:
         async with database.transaction() as tx:
-            gone = await _delete_old_runs(tx, organization_id, before=tx.now - KEPT_FOR, limit=_BITE_ROWS)
+            gone = await _delete_old_runs(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
 
 
-async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[Deleted]:
-    """A person's runs with their traces, and their places in journeys."""
-    # In the order of their ids, as everybody locks several runs.
+async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRun]:
+    """A customer's runs with their traces, and their rows of `journey_customers`."""
+    # In the order of their ids, as all writers lock several runs.
     rows = await tx.fetch(
         """
         SELECT id, journey_id, version, step, state FROM journey_runs
@@ -76,7 +76,7 @@ async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection
         "DELETE FROM journey_customers WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
         (organization_id, list(profile_ids)),
     )
-    return [Deleted(*row) for row in rows]
+    return [DeletedRun(*row) for row in rows]
 
 
 async def _delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
@@ -105,7 +105,7 @@ async def _delete_traces(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID])
 
 
 async def _list_versions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
-    """Journey, version and definition of every version whose text holds one of these."""
+    """Journey, version and definition of every version whose JSON contains one of these values."""
     rows = await tx.fetch(
         """
         SELECT journey_id, version, definition::text FROM journey_versions
@@ -135,7 +135,7 @@ async def _list_drafts_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]
 
 
 async def _rewrite_version(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, definition: str) -> None:
-    """For an erasure alone: versions do not change otherwise."""
+    """Only an erasure changes a version."""
     await tx.execute(
         """
         UPDATE journey_versions SET definition = %s::json
@@ -157,7 +157,7 @@ async def _rewrite_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, def
 
 
 async def _delete_backtests_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> None:
-    """A backtest can be asked for again."""
+    """A backtest can be requested again."""
     await tx.execute(
         """
         DELETE FROM journey_backtests

@@ -1,4 +1,4 @@
-"""Find customers to preview a text with."""
+"""Customers for the preview of a text: those whom the trigger concerned recently, from a bounded number of rows."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -20,7 +20,7 @@ class Sample(NamedTuple):
 async def find_samples(
     tx: Tx, organization_id: UUID, trigger: str, *, limit: int, profile_id: UUID | None = None
 ) -> list[Sample]:
-    """Different customers, the last first; or the one named, with their last such sale."""
+    """Different customers, the latest first; or the given one with the latest sale of the kind."""
     kind = _KINDS.get(trigger)
     if profile_id is not None:
         sales = [] if kind is None else await list_last_sales(tx, organization_id, profile_id, kind, limit=1)
@@ -35,7 +35,7 @@ async def find_samples(
 
 
 async def _list_last_buyers(tx: Tx, organization_id: UUID, kind: str, *, limit: int) -> list[tuple[UUID, UUID]]:
-    """Customers and their sales among the last that were recorded."""
+    """Customers and their sales, among the latest sales."""
     rows = await tx.fetch(
         """
         SELECT lately.profile_id, lately.id FROM (

@@ -16,21 +16,23 @@ from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.loading import lines_of, load_customers
 from regulars.conditions.tree import Condition
 from regulars.journeys.check import find_unjudgeable
-from regulars.journeys.context import Seen
+from regulars.journeys.context import EvaluationContext
 from regulars.journeys.definition import Definition
 from regulars.journeys.model import PersonRow, RecordedRow, SaleRow
-from regulars.journeys.program import needs_of
+from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.segments.saved.resolve import load_known as load_known_conditions
 
-# One card may be shared by all customers at the till: of each customer the sales that were recorded last count.
+# A till may use one card for all anonymous customers, so only the latest sales of a customer are loaded.
 SALES_MAX: Final = 2_000
+# The time in the id of a sale is from the clock of the server, its recording time from that of the database.
+CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """Whom a decision is about, and by which sale they came in."""
+class DecisionSubject:
+    """The customer a decision is about, the sale that started the run, and the definition."""
 
     profile_id: UUID
     sale_id: UUID | None
@@ -38,21 +40,21 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Snapshot:
     people: Mapping[UUID, PersonRow]
     sales: Mapping[UUID, SaleRow]
     customers: Mapping[UUID, Customer]
     evaluator: Evaluator
-    # By definition, judged once for all its customers.
+    # By definition, found once for all its customers.
     _unjudgeable: dict[Definition, dict[str, str]] = field(default_factory=dict)
 
-    def seen(self, subject: Subject, now: datetime) -> Seen | None:
-        """None: the customer is gone."""
+    def context_of(self, subject: DecisionSubject, now: datetime) -> EvaluationContext | None:
+        """None: the customer was erased."""
         person = self.people.get(subject.profile_id)
         if person is None:
             return None
-        customer = self.customers.get(person.id) or unasked_customer(person)
-        return Seen(
+        customer = self.customers.get(person.id) or customer_without_conditions(person)
+        return EvaluationContext(
             now=now,
             evaluator=self.evaluator,
             customer=customer,
@@ -64,14 +66,14 @@ class Sight:
         )
 
     def unjudgeable(self, definition: Definition) -> dict[str, str]:
-        """Why its filter or a branch cannot be judged now, by place."""
+        """Why the filter or a branch cannot be judged now, by place."""
         found = self._unjudgeable.get(definition)
         if found is None:
             found = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.known)
         return found
 
 
-async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Sight:
+async def load_snapshot(tx: Tx, organization_id: UUID, subjects: Sequence[DecisionSubject]) -> Snapshot:
     sale_ids = {subject.sale_id for subject in subjects if subject.sale_id is not None}
     sales = await find_sales(tx, organization_id, sale_ids)
     profile_ids = {subject.profile_id for subject in subjects}
@@ -79,21 +81,23 @@ async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Si
     definitions = {subject.definition for subject in subjects}
     known = await load_known(tx, organization_id, definitions)
     today = day_of(tx.now, known.zone)
-    return Sight(
+    return Snapshot(
         people={person.id: person for person in people},
         sales={sale.id: sale for sale in sales},
-        customers=await load_asked_customers(tx, organization_id, definitions, profile_ids, known=known, today=today),
+        customers=await load_condition_customers(
+            tx, organization_id, definitions, profile_ids, known=known, today=today
+        ),
         evaluator=Evaluator(known),
     )
 
 
 async def load_known(tx: Tx, organization_id: UUID, definitions: Collection[Definition]) -> Known:
-    """What the definitions stand on as it is now, the attributes of their texts too."""
-    attributes = {key for definition in definitions for key in needs_of(definition).attributes}
+    """The attributes, segments and other catalogs that the definitions refer to, as they are now."""
+    attributes = {key for definition in definitions for key in references_of(definition).attributes}
     return await load_known_conditions(tx, organization_id, list(_conditions(definitions)), attributes=attributes)
 
 
-async def load_asked_customers(
+async def load_condition_customers(
     tx: Tx,
     organization_id: UUID,
     definitions: Collection[Definition],
@@ -102,12 +106,12 @@ async def load_asked_customers(
     known: Known,
     today: date,
 ) -> dict[UUID, Customer]:
-    """What the conditions ask about; nothing where there are none."""
+    """The customers with the values that the conditions need; none where there is no condition."""
     conditions = list(_conditions(definitions))
     segments = [segment.match for segment in known.segments.values()]
     if not conditions:
         return {}
-    # Who is in a segment is known exactly.
+    # Segments need all sales: their members are counted exactly.
     sales_max = None if segments else SALES_MAX
     return await load_customers(
         tx,
@@ -121,11 +125,11 @@ async def load_asked_customers(
 
 
 def _conditions(definitions: Iterable[Definition]) -> Iterable[Condition]:
-    return (condition for definition in definitions for _, condition in needs_of(definition).conditions)
+    return (condition for definition in definitions for _, condition in references_of(definition).conditions)
 
 
-def unasked_customer(person: PersonRow) -> Customer:
-    """Of whom no condition asks anything."""
+def customer_without_conditions(person: PersonRow) -> Customer:
+    """For definitions without conditions, which need no other value of the customer."""
     return Customer(
         id=person.id,
         attributes=person.attributes,
@@ -140,10 +144,6 @@ def ticket_of(sale: SaleRow | None) -> Ticket | None:
     if sale is None:
         return None
     return Ticket(sale.id, sale.store_id, sale.amount_cents, sale.currency, lines_of(sale.line_items))
-
-
-# The time in an id is a server's own, and that of a sale the database's. They are not an hour apart.
-CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
 
 
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
@@ -194,8 +194,8 @@ async def find_sales_since(
 ) -> list[list[RecordedRow]]:
     """For each (profile, sale to leave out, since): the latest sales recorded since that moment.
 
-    An id begins with its time, so the index of a customer's sales is read from that moment on: one card may be shared
-    by all customers at the till and have tens of thousands of sales.
+    An id begins with its time, so the statement reads the index of a customer's sales from that moment on. A card that
+    a till uses for all anonymous customers has tens of thousands of sales.
     """
     rows = await tx.fetch(
         """

@@ -20,7 +20,7 @@ class Total(NamedTuple):
 
 
 @dataclass(slots=True)
-class StepFigures:
+class StepStats:
     """What happened at one step."""
 
     events: Counter[str] = field(default_factory=Counter)
@@ -30,13 +30,13 @@ class StepFigures:
 
     @property
     def waiting(self) -> int:
-        """Those who came to wait here, less those who went on or left; a repair may make it look negative."""
+        """Runs that began to wait here, less those that continued or ended; never negative."""
         waited = self.events["waits"]
         return max(0, waited - sum(self.events[it] for it in ("went on", "then", "else", "ended"))) if waited else 0
 
     @property
     def sent(self) -> int:
-        """A receipt may come before our own note, so a delivered text counts as sent."""
+        """A receipt may be counted before the send, so a delivered text counts as sent."""
         return max(self.events[f"{TEXT}sent"], self.events[f"{TEXT}delivered"])
 
     @property
@@ -48,13 +48,13 @@ class StepFigures:
 
 
 @dataclass(slots=True)
-class JourneyFigures:
-    """`step` "" is the entry."""
+class JourneyStats:
+    """By step; "" is the entry."""
 
-    steps: dict[str, StepFigures] = field(default_factory=dict)
+    steps: dict[str, StepStats] = field(default_factory=dict)
 
-    def at(self, step: str) -> StepFigures:
-        return self.steps.get(step) or StepFigures()
+    def at(self, step: str) -> StepStats:
+        return self.steps.get(step) or StepStats()
 
     @property
     def entered(self) -> int:
@@ -77,8 +77,8 @@ class JourneyFigures:
         return sum(times for step in self.steps.values() for _, times in step.skips)
 
 
-async def read_figures(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[int, JourneyFigures]:
-    """By version; a version that nobody entered is missing."""
+async def load_stats(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[int, JourneyStats]:
+    """By version; a version that no customer entered is missing."""
     totals = await _list_totals(tx, organization_id, [journey_id])
     return {
         version: _add_up(total for total in totals if total.version == version)
@@ -86,17 +86,17 @@ async def read_figures(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[
     }
 
 
-async def read_sums(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> dict[UUID, JourneyFigures]:
-    """All versions of each journey together: steps are those of their versions, so only sums mean something."""
+async def load_total_stats(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> dict[UUID, JourneyStats]:
+    """All versions of each journey together. Versions have different steps, so only the sums are meaningful."""
     totals = await _list_totals(tx, organization_id, journey_ids) if journey_ids else []
     return {one: _add_up(total for total in totals if total.journey_id == one) for one in journey_ids}
 
 
-def _add_up(totals: Iterable[Total]) -> JourneyFigures:
-    figures = JourneyFigures()
+def _add_up(totals: Iterable[Total]) -> JourneyStats:
+    stats = JourneyStats()
     for total in totals:
-        figures.steps.setdefault(total.step, StepFigures()).events[total.event] += total.times
-    return figures
+        stats.steps.setdefault(total.step, StepStats()).events[total.event] += total.times
+    return stats
 
 
 async def _list_totals(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> list[Total]:
@@ -111,7 +111,7 @@ async def _list_totals(tx: Tx, organization_id: UUID, journey_ids: Collection[UU
 
 
 async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
-    """Runs that wait at a branch that cannot be judged, by journey; counting stops at so many."""
+    """Runs that wait at a branch that cannot be judged, by journey; counting stops at `most`."""
     rows = await tx.fetch(
         """
         SELECT capped.journey_id, count(*) FROM (
@@ -127,7 +127,7 @@ async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> dict[UU
 
 
 async def count_parked(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
-    """Runs that wait for a person, by journey; counting stops at so many."""
+    """Parked runs by journey; counting stops at `most`."""
     rows = await tx.fetch(
         """
         SELECT capped.journey_id, count(*) FROM (

@@ -1,7 +1,7 @@
 """Edit the tree of steps of a definition. Pure functions.
 
 A step is addressed by its place (`3.else.1`), a condition by the place of its step. A place without a step raises
-`NoSuchPlace`: another user may have changed the steps in the meantime.
+`StepNotFound`: another user may have changed the steps in the meantime.
 """
 
 from collections.abc import Iterator
@@ -11,43 +11,43 @@ from msgspec.structs import replace
 
 from regulars.conditions.tree import All, Condition
 from regulars.journeys.definition import Branch, Definition, Step
-from regulars.journeys.program import Forking
+from regulars.journeys.program import Fork
 
 FILTER: Final = "filter"
-Way = Literal["up", "down"]
-_WAYS: Final = {"then": "then", "else": "otherwise"}
+Direction = Literal["up", "down"]
+_PATHS: Final = {"then": "then", "else": "otherwise"}
 _PLACE_CHARACTERS_MAX: Final = 400
 
 
-class NoSuchPlace(Exception):
-    """Nothing stands there."""
+class StepNotFound(Exception):
+    """There is no step at the place."""
 
 
 def step_at(definition: Definition, place: str) -> Step:
     container, index = split_place(place)
     steps = steps_in(definition, container)
     if not 0 <= index < len(steps):
-        raise NoSuchPlace(place)
+        raise StepNotFound(place)
     return steps[index]
 
 
 def steps_in(definition: Definition, container: str) -> tuple[Step, ...]:
-    """The steps of a way, such as `3.else`; "" is the journey itself."""
+    """The steps of a path, such as `3.else`; "" is the journey itself."""
     if not container:
         return definition.steps
     place, _, way = container.rpartition(".")
     step = step_at(definition, place)
-    if not isinstance(step, Forking) or way not in _WAYS:
-        raise NoSuchPlace(container)
-    return cast("tuple[Step, ...]", getattr(step, _WAYS[way]))
+    if not isinstance(step, Fork) or way not in _PATHS:
+        raise StepNotFound(container)
+    return cast("tuple[Step, ...]", getattr(step, _PATHS[way]))
 
 
 def insert_step(definition: Definition, place: str, step: Step) -> Definition:
-    """The step will stand there; what stood there comes after it."""
+    """Insert the step before the one at the place."""
     container, index = split_place(place)
     steps = steps_in(definition, container)
     if not 0 <= index <= len(steps):
-        raise NoSuchPlace(place)
+        raise StepNotFound(place)
     return _with_steps(definition, container, (*steps[:index], step, *steps[index:]))
 
 
@@ -65,18 +65,18 @@ def remove_step(definition: Definition, place: str) -> Definition:
     return _with_steps(definition, container, (*steps[:index], *steps[index + 1 :]))
 
 
-def move_step(definition: Definition, place: str, way: Way) -> tuple[Definition, str]:
-    """One place on in the order of reading, into a way and out of it again, so that every place can be reached."""
+def move_step(definition: Definition, place: str, direction: Direction) -> tuple[Definition, str]:
+    """Move by one place in the order of the flow, into and out of paths, so that every place can be reached."""
     step = step_at(definition, place)
     without = remove_step(definition, place)
     slots = list(_slots(without.steps, ""))
-    at = slots.index(place) + (-1 if way == "up" else 1)
+    at = slots.index(place) + (-1 if direction == "up" else 1)
     target = slots[min(max(at, 0), len(slots) - 1)]
     return insert_step(without, target, step), target
 
 
 def walk_places(definition: Definition) -> Iterator[tuple[str, Step]]:
-    """Every step with where it stands, whatever id it has."""
+    """Every step with its place, whatever id it has."""
     return _walk(definition.steps, "")
 
 
@@ -86,25 +86,25 @@ def condition_of(definition: Definition, owner: str) -> Condition | None:
         return definition.filter
     step = step_at(definition, owner)
     if not isinstance(step, Branch):
-        raise NoSuchPlace(owner)
+        raise StepNotFound(owner)
     return step.condition
 
 
 def with_condition(definition: Definition, owner: str, condition: Condition | None) -> Definition:
-    """A branch always asks something; one that lost its question has an empty group, which is a fault to mend."""
+    """A branch always has a condition; without one it gets an empty group, which `check` reports as a fault."""
     if owner == FILTER:
         return replace(definition, filter=condition)
     step = step_at(definition, owner)
     if not isinstance(step, Branch):
-        raise NoSuchPlace(owner)
+        raise StepNotFound(owner)
     return replace_step(definition, owner, replace(step, condition=All(of=()) if condition is None else condition))
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """The way a step stands in, and its index there."""
+    """The path that contains the step, and its index there."""
     container, _, number = place.rpartition(".")
     if len(place) > _PLACE_CHARACTERS_MAX or not (number.isascii() and number.isdigit() and len(number) <= 4):  # noqa: PLR2004  # thousands of steps
-        raise NoSuchPlace(place)
+        raise StepNotFound(place)
     return container, int(number) - 1
 
 
@@ -112,14 +112,14 @@ def _with_steps(definition: Definition, container: str, steps: tuple[Step, ...])
     if not container:
         return replace(definition, steps=steps)
     place, _, way = container.rpartition(".")
-    return replace_step(definition, place, replace(step_at(definition, place), **{_WAYS[way]: steps}))
+    return replace_step(definition, place, replace(step_at(definition, place), **{_PATHS[way]: steps}))
 
 
 def _slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
-    """Every place where a step could be put, in the order of reading."""
+    """Every place where a step can be inserted, in the order of the flow."""
     for number, step in enumerate(steps, start=1):
         yield f"{prefix}{number}"
-        if isinstance(step, Forking):
+        if isinstance(step, Fork):
             yield from _slots(step.then, f"{prefix}{number}.then.")
             yield from _slots(step.otherwise, f"{prefix}{number}.else.")
     yield f"{prefix}{len(steps) + 1}"
@@ -128,6 +128,6 @@ def _slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
 def _walk(steps: tuple[Step, ...], prefix: str) -> Iterator[tuple[str, Step]]:
     for number, step in enumerate(steps, start=1):
         yield f"{prefix}{number}", step
-        if isinstance(step, Forking):
+        if isinstance(step, Fork):
             yield from _walk(step.then, f"{prefix}{number}.then.")
             yield from _walk(step.otherwise, f"{prefix}{number}.else.")

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
-from regulars.journeys.stats import count_at_fault, count_parked, read_sums
+from regulars.journeys.stats import count_at_fault, count_parked, load_total_stats
 from regulars.kit.db import Tx
 from regulars.messaging.find import count_texts_by_state, count_undecided
 from regulars.messaging.settings.store import Texting, load_texting
@@ -121,7 +121,7 @@ async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
     rows = [
         row for row in every if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in unjudgeable
     ]
-    sums = await read_sums(tx, organization_id, [row.id for row in rows])
+    sums = await load_total_stats(tx, organization_id, [row.id for row in rows])
     lines = [
         TroubledJourney(
             row, parked.get(row.id, 0), sums[row.id].inside, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})

@@ -1,1 +1,1 @@
-"""A definition played over what was recorded: nothing is written and nothing is sent."""
+"""Backtests: a definition simulated over recorded sales and consents. Nothing is written and nothing is sent."""

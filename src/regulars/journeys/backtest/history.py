@@ -13,7 +13,7 @@ from regulars.consent.model import Outcome, opt_in_automation
 from regulars.consent.numbers import TextNumber
 from regulars.journeys.backtest import queries
 from regulars.journeys.model import PersonRow, RecordedRow
-from regulars.journeys.runs.enter import Arrival, arrival_of_entry
+from regulars.journeys.runs.enter import EntryEvent, entry_of_consent
 from regulars.journeys.snapshot import find_people
 from regulars.kit.db import Tx
 
@@ -21,17 +21,17 @@ SALES_MAX: Final = 1_000
 
 
 @dataclass(slots=True)
-class Story:
-    # Attributes that the journey sets are set here.
+class CustomerHistory:
+    # The simulation sets attributes here.
     person: PersonRow
     # In the order in which they were recorded.
     sales: list[RecordedRow]
     numbers: list[NumberHistory]
-    # When texts were let through to each number: they count against the cap of those that follow.
+    # When simulated texts were sent to each number: they count against its cap.
     texted: dict[bytes, list[datetime]] = field(default_factory=dict)
 
     def number_at(self, moment: datetime) -> TextNumber | None:
-        """Of the numbers that could be texted then, the one consented to last."""
+        """Of the numbers with consent at that moment, the one with the latest consent."""
         standing = [
             (consented_at, it.number_hash, it.phone_number)
             for it in self.numbers
@@ -46,8 +46,7 @@ class Story:
         return any(it.number_hash == number_hash and it.consented_at(moment) is not None for it in self.numbers)
 
     def customer_at(self, moment: datetime, current: Customer, zone: tzinfo) -> Customer:
-        """The customer as conditions would have seen them: sales that had been recorded, texts and consents until then.
-        The rest is as it is now."""
+        """The customer with the sales, texts and consents recorded by that moment; everything else is as of now."""
         day = day_of(moment, zone)
         return replace(
             current,
@@ -57,7 +56,7 @@ class Story:
         )
 
     def _standing_at(self, moment: datetime, current: Standing) -> Standing:
-        """A number that must not be texted now counts as one then, as for the texts of a backtest."""
+        """*Do not contact* of now counts at every earlier moment, as it does for the texts of a backtest."""
         may_be_texted = self.number_at(moment) is not None
         if current.state == "do_not_contact" or (current.state == "may_be_texted") is may_be_texted:
             return current
@@ -71,7 +70,7 @@ class Story:
         return Standing("withdrawn" if withdrawn else "never_asked")
 
     def recorded_by(self, moment: datetime, *, but: UUID | None) -> list[RecordedRow]:
-        """The sales that a run could see at a moment."""
+        """The sales recorded by a moment, except one."""
         return [it for it in self.sales if it.created_at <= moment and it.id != but]
 
     def first_withdrawal(self, *, after: datetime) -> datetime | None:
@@ -83,18 +82,20 @@ class Story:
         )
         return min(moments, default=None)
 
-    def consents(self) -> Iterator[Arrival]:
-        """Those that made the customer reachable and were recent."""
+    def consents(self) -> Iterator[EntryEvent]:
+        """The consents that subscribed the customer and were recent when they were recorded."""
         for number in self.numbers:
             for entry in number.entries:
                 claimed_at = entry.claimed_at or entry.effective_at
                 outcome = Outcome(entry.outcome)
                 if opt_in_automation(outcome, consented_at=claimed_at, now=entry.received_at) == "eligible":
-                    yield arrival_of_entry(entry.subscription_id, entry.sequence, entry.profile_id, entry.received_at)
+                    yield entry_of_consent(entry.subscription_id, entry.sequence, entry.profile_id, entry.received_at)
 
 
-async def load_stories(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime) -> list[Story]:
-    """Customers that are gone are absent."""
+async def load_customer_histories(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime
+) -> list[CustomerHistory]:
+    """Erased customers are left out."""
     if not profile_ids:
         return []
     people = await find_people(tx, organization_id, profile_ids)
@@ -104,6 +105,8 @@ async def load_stories(tx: Tx, organization_id: UUID, profile_ids: Collection[UU
     for profile_id, sale in sorted(found, key=lambda it: (it[1].created_at, it[1].id)):
         sales.setdefault(profile_id, []).append(sale)
     return [
-        Story(person._replace(attributes=dict(person.attributes)), sales.get(person.id, []), numbers.get(person.id, []))
+        CustomerHistory(
+            person._replace(attributes=dict(person.attributes)), sales.get(person.id, []), numbers.get(person.id, [])
+        )
         for person in people
     ]

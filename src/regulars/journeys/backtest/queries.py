@@ -1,33 +1,29 @@
-"""The SQL of backtests: facts in pages, and what is known of their customers. Nothing is written."""
+"""The SQL of backtests: pages of facts, and the sales of their customers. Read-only."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 from uuid import UUID
 
 from regulars.journeys.model import RecordedRow
+from regulars.journeys.snapshot import CLOCKS_DIFFER_BY
 from regulars.kit.db import Tx
-
-# An id has the time of the process that made it, a ticket that of the database: so far apart they never are.
-_CLOCKS_APART_MAX: Final = timedelta(hours=1)
-_RANDOM_BITS: Final = 80
+from regulars.kit.ids import first_id_at
 
 
 async def forbid_writes(tx: Tx) -> None:
-    """From here on the database itself refuses to change anything in this transaction."""
+    """PostgreSQL rejects every later write of this transaction."""
     await tx.execute("SET TRANSACTION READ ONLY")
 
 
-def first_id_since(moment: datetime) -> UUID:
-    """An id before all that were made from about that moment on: ids begin with their time."""
-    milliseconds = int((moment - _CLOCKS_APART_MAX).timestamp() * 1000)
-    return UUID(int=milliseconds << _RANDOM_BITS)
+def first_sale_id(since: datetime) -> UUID:
+    """The smallest id that a sale recorded since then can have."""
+    return first_id_at(since - CLOCKS_DIFFER_BY)
 
 
 async def find_first_sale_beyond(
     tx: Tx, organization_id: UUID, kind: str, *, since: datetime, skipped: int
 ) -> datetime | None:
-    """When the first sale was recorded that comes after so many others."""
+    """When the first sale after so many others was recorded."""
     rows = await tx.fetch(
         """
         SELECT created_at FROM sales_events
@@ -38,7 +34,7 @@ async def find_first_sale_beyond(
         """,
         {
             "organization_id": organization_id,
-            "after": first_id_since(since),
+            "after": first_sale_id(since),
             "kind": kind,
             "since": since,
             "skipped": skipped,
@@ -50,7 +46,7 @@ async def find_first_sale_beyond(
 async def list_sales(
     tx: Tx, organization_id: UUID, kind: str, *, since: datetime, after: UUID, limit: int
 ) -> list[tuple[UUID, UUID]]:
-    """Sales of customers with whose they are, the oldest first."""
+    """Sales and their customers, the oldest first."""
     rows = await tx.fetch(
         """
         SELECT id, profile_id FROM sales_events
@@ -67,7 +63,7 @@ async def list_sales(
 async def list_changed_subscriptions(
     tx: Tx, organization_id: UUID, *, after: tuple[datetime, UUID], limit: int
 ) -> list[tuple[datetime, UUID, UUID | None]]:
-    """Every number with a consent since a moment is among those that changed since."""
+    """A number with a consent since then has changed since then, so the pages contain all of them."""
     rows = await tx.fetch(
         """
         SELECT updated_at, id, profile_id FROM subscriptions

@@ -15,7 +15,7 @@ NOTE: Final = (
     "It uses today's attributes, segments, links of numbers to customers, suppressed numbers and texting settings;"
     " consents and sales are those that had been recorded at each moment."
 )
-# Of each figure so many customers are named.
+# Of each figure so many customers are listed.
 PEOPLE_MAX: Final = 50
 
 
@@ -23,7 +23,7 @@ PEOPLE_MAX: Final = 50
 class Day:
     entries: int = 0
     texts: int = 0
-    # Of the texts that would be sent; what they would cost.
+    # SMS parts of the texts that would be sent.
     parts: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     not_entered: Counter[str] = field(default_factory=Counter)
@@ -43,15 +43,15 @@ class Report:
     version: int
     since: datetime
     until: datetime
-    # Days are those of the organization.
+    # The organization's time zone, which defines the days.
     zone: str
     by_day: dict[date, Day]
-    # How runs ended, and how many wait for something that is still to come.
+    # How runs ended, and how many still wait.
     outcomes: Counter[str] = field(default_factory=Counter)
     still_waiting: int = 0
     facts: int = 0
     is_cut: bool = False
-    # By figure: some of the customers behind it, first come first.
+    # By figure: the first customers behind it.
     people: dict[str, dict[UUID, None]] = field(default_factory=dict)
 
     @classmethod
@@ -63,8 +63,8 @@ class Report:
     def day(self, moment: datetime) -> Day:
         return self.by_day[_day(moment, self.zone)]
 
-    def name(self, figure: str, profile_id: UUID) -> None:
-        """Remember who is behind a figure: `entries`, `texts`, or the reason for staying out or for no text."""
+    def add_person(self, figure: str, profile_id: UUID) -> None:
+        """List a customer behind a figure: `entries`, `texts`, or the reason for no entry or no text."""
         people = self.people.setdefault(figure, {})
         if len(people) < PEOPLE_MAX:
             people[profile_id] = None

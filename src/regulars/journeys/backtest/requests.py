@@ -8,15 +8,21 @@ from uuid import UUID
 import msgspec
 
 from regulars.journeys.backtest.report import Report
-from regulars.journeys.backtest.run import play_definition
+from regulars.journeys.backtest.run import backtest_definition
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import JourneyError
 from regulars.kit.db import Database, Tx
 from regulars.messaging.settings.store import load_texting
 from regulars.work.queue import Due, Queue, Schedule, log_failure
 
+QUEUE: Final = "journey_backtests"
+PROGRESS_EVERY_S: Final = 1.0
+# A worker that has reported no progress for this long is gone.
+SILENT_MAX: Final = timedelta(minutes=2)
+BACKTEST_S_MAX: Final = 300.0
 
-class AskedRow(NamedTuple):
+
+class BacktestRow(NamedTuple):
     journey_id: UUID
     # A version, or the draft at a revision.
     version: int | None
@@ -32,10 +38,7 @@ class AskedRow(NamedTuple):
     attempts: int
 
 
-QUEUE = "journey_backtests"
-
-
-async def ask_for_backtest(
+async def request_backtest(
     tx: Tx,
     organization_id: UUID,
     journey_id: UUID,
@@ -46,15 +49,7 @@ async def ask_for_backtest(
     days: int,
     by: str,
 ) -> None:
-    """Of a version, or of the draft at a revision; the worker plays it."""
-    text = write_definition(definition).decode()
-    asked = AskedRow(journey_id, version, revision, text, days, tx.now, by, 0, None, None, None, 0)
-    await _upsert(tx, organization_id, asked)
-    tx.touched.add((QUEUE, organization_id))
-
-
-async def _upsert(tx: Tx, organization_id: UUID, asked: AskedRow) -> None:
-    """The new question takes the place of the old one, whose answer is forgotten."""
+    """Of a version, or of the draft at a revision. It replaces the journey's previous request and its report."""
     await tx.execute(
         """
         INSERT INTO journey_backtests
@@ -68,18 +63,19 @@ async def _upsert(tx: Tx, organization_id: UUID, asked: AskedRow) -> None:
         """,
         {
             "organization_id": organization_id,
-            "journey_id": asked.journey_id,
-            "version": asked.version,
-            "revision": asked.revision,
-            "definition": asked.definition,
-            "days": asked.days,
-            "by": asked.asked_by,
+            "journey_id": journey_id,
+            "version": version,
+            "revision": revision,
+            "definition": write_definition(definition).decode(),
+            "days": days,
+            "by": by,
             "now": tx.now,
         },
     )
+    tx.touched.add((QUEUE, organization_id))
 
 
-async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> AskedRow | None:
+async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> BacktestRow | None:
     rows = await tx.fetch(
         """
         SELECT journey_id, version, revision, definition::text, days, asked_at, asked_by, facts, report, failure,
@@ -89,11 +85,11 @@ async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> Aske
         """,
         (organization_id, journey_id),
     )
-    return AskedRow(*rows[0]) if rows else None
+    return BacktestRow(*rows[0]) if rows else None
 
 
-async def _take_due(tx: Tx, organization_id: UUID, *, until: datetime) -> AskedRow | None:
-    """One, for as long as progress is told: a worker that dies lets it fall due again."""
+async def _take_due(tx: Tx, organization_id: UUID, *, until: datetime) -> BacktestRow | None:
+    """Take one request until a moment that `_report_progress` keeps moving; if the worker dies, it falls due again."""
     rows = await tx.fetch(
         """
         UPDATE journey_backtests SET due_at = %(until)s, attempts = attempts + 1
@@ -109,23 +105,19 @@ async def _take_due(tx: Tx, organization_id: UUID, *, until: datetime) -> AskedR
         """,
         {"organization_id": organization_id, "until": until, "now": tx.now},
     )
-    return AskedRow(*rows[0]) if rows else None
+    return BacktestRow(*rows[0]) if rows else None
 
 
-async def _save_progress(tx: Tx, organization_id: UUID, asked: AskedRow, *, facts: int, until: datetime) -> None:
-    await tx.execute(
-        """
-        UPDATE journey_backtests SET facts = %s, due_at = %s
-        WHERE organization_id = %s AND journey_id = %s AND asked_at = %s AND ended_at IS NULL
-        """,
-        (facts, until, organization_id, asked.journey_id, asked.asked_at),
-    )
-
-
-async def _update_finished(
-    tx: Tx, organization_id: UUID, asked: AskedRow, *, report: str | None, failure: str | None, due_at: datetime | None
+async def _finish(
+    tx: Tx,
+    organization_id: UUID,
+    request: BacktestRow,
+    *,
+    report: Report | None,
+    failure: str | None,
+    due_at: datetime | None,
 ) -> None:
-    """Only the question that was played: a newer one waits for its own answer. With a due time it is tried again."""
+    """Finish the request that was run; a newer request of the journey stays due. With a due time it is retried."""
     await tx.execute(
         """
         UPDATE journey_backtests
@@ -135,20 +127,14 @@ async def _update_finished(
         """,
         {
             "organization_id": organization_id,
-            "journey_id": asked.journey_id,
-            "asked_at": asked.asked_at,
-            "report": report,
+            "journey_id": request.journey_id,
+            "asked_at": request.asked_at,
+            "report": None if report is None else msgspec.json.encode(report.as_data()).decode(),
             "failure": failure,
             "due_at": due_at,
             "now": tx.now,
         },
     )
-
-
-TELL_EVERY_S: Final = 1.0
-# A worker that has told nothing for this long is gone.
-SILENT_MAX: Final = timedelta(minutes=2)
-PLAYED_S_MAX: Final = 300.0
 
 
 class BacktestQueue(Queue):
@@ -159,60 +145,60 @@ class BacktestQueue(Queue):
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         async with database.transaction() as tx:
-            asked = await _take_due(tx, organization_id, until=tx.now + SILENT_MAX)
-        if asked is None:
+            request = await _take_due(tx, organization_id, until=tx.now + SILENT_MAX)
+        if request is None:
             return False
         progress = [0]
-        telling = asyncio.create_task(_tell(database, organization_id, asked, progress))
+        reporting = asyncio.create_task(_report_progress(database, organization_id, request, progress))
+        report = failure = error = None
         try:
-            async with asyncio.timeout(PLAYED_S_MAX):
-                report = await _play(database, organization_id, asked, progress)
+            async with asyncio.timeout(BACKTEST_S_MAX):
+                report = await _run_backtest(database, organization_id, request, progress)
         except TimeoutError:
-            await _finish(
-                database, organization_id, asked, failure="It took more than five minutes; ask for fewer days."
-            )
-        except JourneyError as error:
-            await _finish(database, organization_id, asked, failure=str(error))
-        except Exception as error:  # noqa: BLE001  # it is tried again, and given up after the schedule
-            async with database.transaction() as tx:
-                due_at = self.schedule.due_at(tx.now, attempts=asked.attempts)
-                log_failure(self.name, organization_id, error, attempts=asked.attempts, is_parked=due_at is None)
-                failure = "It failed; the log of the worker says why." if due_at is None else None
-                await _update_finished(tx, organization_id, asked, report=None, failure=failure, due_at=due_at)
-        else:
-            content = msgspec.json.encode(report.as_data()).decode()
-            await _finish(database, organization_id, asked, report=content)
+            failure = "It took more than five minutes; choose fewer days."
+        except JourneyError as refused:
+            failure = str(refused)
+        except Exception as unexpected:  # noqa: BLE001  # the schedule retries it, then gives up
+            error = unexpected
         finally:
-            telling.cancel()
+            reporting.cancel()
+        async with database.transaction() as tx:
+            due_at = None
+            if error is not None:
+                due_at = self.schedule.due_at(tx.now, attempts=request.attempts)
+                log_failure(self.name, organization_id, error, attempts=request.attempts, is_parked=due_at is None)
+                failure = "It failed; the log of the worker says why." if due_at is None else None
+            await _finish(tx, organization_id, request, report=report, failure=failure, due_at=due_at)
         return True
 
 
-async def _play(database: Database, organization_id: UUID, asked: AskedRow, progress: list[int]) -> Report:
+async def _run_backtest(database: Database, organization_id: UUID, request: BacktestRow, progress: list[int]) -> Report:
     async with database.transaction() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:
             raise JourneyError("The organization is gone.")
-        return await play_definition(
+        return await backtest_definition(
             tx,
             organization_id,
-            asked.journey_id,
-            read_definition(asked.definition.encode()),
-            version=asked.version or 0,
+            request.journey_id,
+            read_definition(request.definition.encode()),
+            version=request.version or 0,
             texting=texting,
-            days=asked.days,
-            tell=lambda facts: progress.__setitem__(0, facts),
+            days=request.days,
+            on_progress=lambda facts: progress.__setitem__(0, facts),
         )
 
 
-async def _finish(
-    database: Database, organization_id: UUID, asked: AskedRow, *, report: str | None = None, failure: str | None = None
+async def _report_progress(
+    database: Database, organization_id: UUID, request: BacktestRow, progress: list[int]
 ) -> None:
-    async with database.transaction() as tx:
-        await _update_finished(tx, organization_id, asked, report=report, failure=failure, due_at=None)
-
-
-async def _tell(database: Database, organization_id: UUID, asked: AskedRow, progress: list[int]) -> None:
     while True:
-        await asyncio.sleep(TELL_EVERY_S)
+        await asyncio.sleep(PROGRESS_EVERY_S)
         async with database.transaction() as tx:
-            await _save_progress(tx, organization_id, asked, facts=progress[0], until=tx.now + SILENT_MAX)
+            await tx.execute(
+                """
+                UPDATE journey_backtests SET facts = %s, due_at = %s
+                WHERE organization_id = %s AND journey_id = %s AND asked_at = %s AND ended_at IS NULL
+                """,
+                (progress[0], tx.now + SILENT_MAX, organization_id, request.journey_id, request.asked_at),
+            )

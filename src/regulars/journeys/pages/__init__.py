@@ -1,1 +1,1 @@
-"""The pages of journeys: lists, the flow with its figures, runs and traces, the builder, versions and backtests."""
+"""The pages of journeys: lists, the flow with its statistics, runs and traces, the builder, versions and backtests."""

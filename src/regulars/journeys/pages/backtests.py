@@ -1,4 +1,4 @@
-"""What a journey would have done in the last days: asked for here, played by the worker, told here."""
+"""The backtest page: request a backtest, follow its progress, read its report. The worker runs it."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -6,12 +6,12 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.journeys.backtest.requests import AskedRow, ask_for_backtest, find_backtest
+from regulars.journeys.backtest.requests import BacktestRow, find_backtest, request_backtest
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
-from regulars.journeys.pages.common import STATES, journey_url, read_journey_id, refusals
+from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
 from regulars.journeys.pages.flow import SKIPS
-from regulars.journeys.stats import read_sums
+from regulars.journeys.stats import load_total_stats
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE
@@ -38,11 +38,11 @@ STAYED_OUT: Final = {
 }
 
 
-class Share(NamedTuple):
-    """A piece of the bar and its line below; `figure` is how the report names the customers behind it."""
+class BarShare(NamedTuple):
+    """A part of the bar and its line below; `figure` is the report's key for the customers behind it."""
 
     figure: str
-    words: str
+    label: str
     number: int
     kind: str
     x: float
@@ -51,37 +51,37 @@ class Share(NamedTuple):
 
 async def show_backtest(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        with refusals():
+        with page_errors():
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
-        asked = await find_backtest(tx, visit.organization_id, draft.row.id)
-        sums = await read_sums(tx, visit.organization_id, [draft.row.id])
-        people = await _find_people(tx, visit, asked)
-    form = FormState({"days": str(asked.days if asked else DAYS), "of": visit.query.get("of", "")})
-    shown = _shown(visit, draft, asked, sums[draft.row.id].entered)
-    return render(visit, "journeys/backtest.html", form=form, **{**shown, "people": people})
+        request = await find_backtest(tx, visit.organization_id, draft.row.id)
+        sums = await load_total_stats(tx, visit.organization_id, [draft.row.id])
+        people = await _find_people(tx, visit, request)
+    form = FormState({"days": str(request.days if request else DAYS), "of": visit.query.get("of", "")})
+    view = _view(visit, draft, request, sums[draft.row.id].entered)
+    return render(visit, "journeys/backtest.html", form=form, **{**view, "people": people})
 
 
-async def _find_people(tx: Tx, visit: Visit, asked: AskedRow | None) -> list[tuple[str, str]]:
-    """The ids and names of those behind the figure that was opened."""
-    report = {} if asked is None or asked.report is None else asked.report
+async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> list[tuple[str, str]]:
+    """The ids and names of the customers behind the figure that the user opened."""
+    report = {} if request is None or request.report is None else request.report
     named = report.get("people", {}).get(visit.query.get("people", ""), [])
     ids = [identifier for it in named if (identifier := PROFILE.decode(it)) is not None]
     found = await find_by_ids(tx, visit.organization_id, ids)
     return [(PROFILE.encode(one.id), mask.candidate(visit, one).name) for one in found]
 
 
-async def ask(visit: Visit) -> Response:
+async def start_backtest(visit: Visit) -> Response:
     form = FormState(visit.form)
     days = form.whole("days", minimum=1, maximum=DAYS_MAX)
     async with visit.database.transaction() as tx:
-        with refusals():
+        with page_errors():
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
         if form.is_refused:
-            asked = await find_backtest(tx, visit.organization_id, draft.row.id)
-            return refused(visit, "journeys/backtest.html", form, **_shown(visit, draft, asked, 0))
+            request = await find_backtest(tx, visit.organization_id, draft.row.id)
+            return refused(visit, "journeys/backtest.html", form, **_view(visit, draft, request, 0))
         if draft.faults:
             raise Conflict("It cannot be played as it stands: what needs a change is named in the builder.")
-        await ask_for_backtest(
+        await request_backtest(
             tx,
             visit.organization_id,
             draft.row.id,
@@ -96,18 +96,18 @@ async def ask(visit: Visit) -> Response:
     return redirect(visit, journey_url(visit, draft.row, "backtest"))
 
 
-def _shown(visit: Visit, draft: Draft, asked: AskedRow | None, entered: int) -> dict[str, Any]:
-    report: Mapping[str, Any] | None = asked.report if asked is not None else None
+def _view(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int) -> dict[str, Any]:
+    report: Mapping[str, Any] | None = request.report if request is not None else None
     opened = visit.query.get("people", "")
     return {
         "row": draft.row,
         "states": STATES,
         "here": journey_url(visit, draft.row),
         "draft": draft,
-        "asked": asked,
+        "request": request,
         "report": report,
-        "is_running": asked is not None and asked.ended_at is None,
-        "is_old": asked is not None and not is_of(asked, draft),
+        "is_running": request is not None and request.ended_at is None,
+        "is_old": request is not None and not is_of(request, draft),
         "facts_played": FACTS[draft.definition.trigger],
         "people": [],
         "opened": OPENED.get(opened, STAYED_OUT.get(opened, f"Skipped: {SKIPS.get(opened.partition(':')[0], opened)}")),
@@ -119,15 +119,15 @@ def _shown(visit: Visit, draft: Draft, asked: AskedRow | None, entered: int) -> 
     }
 
 
-def is_of(asked: AskedRow, draft: Draft) -> bool:
-    """Whether what was played is what would be saved or activated now."""
+def is_of(request: BacktestRow, draft: Draft) -> bool:
+    """Whether the backtest was of the definition that would be saved or activated now."""
     if draft.is_new:
-        return asked.revision == draft.revision
-    return asked.version == draft.row.version
+        return request.revision == draft.revision
+    return request.version == draft.row.version
 
 
-def _shares(report: Mapping[str, Any]) -> list[Share]:
-    """Texts that would have been asked for: sent, and skipped by reason."""
+def _shares(report: Mapping[str, Any]) -> list[BarShare]:
+    """The texts of the report: sent, and skipped by reason."""
     parts = [("texts", "Would be sent", int(report["texts"]), "")]
     kinds = ("is-past", "is-2", "is-3", "is-4")
     skipped = sorted(report["skipped"].items(), key=lambda one: -one[1])
@@ -137,9 +137,9 @@ def _shares(report: Mapping[str, Any]) -> list[Share]:
     ]
     total = sum(number for _, _, number, _ in parts) or 1
     shares, x = [], 0.0
-    for figure, words, number, kind in parts:
+    for figure, label, number, kind in parts:
         width = round(100 * number / total, 2)
-        shares.append(Share(figure, words, number, kind, round(x, 2), width))
+        shares.append(BarShare(figure, label, number, kind, round(x, 2), width))
         x += width
     return shares
 

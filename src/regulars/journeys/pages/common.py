@@ -23,8 +23,8 @@ STATES: Final = {
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
-    """What the room refuses, as pages say it."""
+def page_errors() -> Iterator[None]:
+    """Turns the errors of this room into those of pages."""
     try:
         yield
     except (JourneyNotFound, RunNotFound) as error:
@@ -46,7 +46,7 @@ def read_journey_id(visit: Visit) -> UUID:
 
 async def find_journey(tx: Tx, visit: Visit, *, version: int | None = None) -> Journey:
     """The journey of the address, inside this organization."""
-    with refusals():
+    with page_errors():
         return await load_journey(tx, visit.organization_id, read_journey_id(visit), version=version)
 
 
@@ -55,6 +55,6 @@ def journey_url(visit: Visit, row: JourneyRow, *more: str) -> str:
 
 
 def read_version(visit: Visit, name: str = "version") -> int | None:
-    """A version of the address; what is none is left out."""
+    """The version in the address; None where it is no number."""
     text = visit.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 and int(text) else None  # noqa: PLR2004  # a million versions

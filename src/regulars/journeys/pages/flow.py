@@ -1,13 +1,13 @@
-"""A definition as a tree of cards: each step in words, with its figures, its faults and its two ways."""
+"""A definition as a tree of cards: each step with its summary, statistics, faults and paths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from regulars.conditions.check import Fault
 from regulars.journeys.definition import Definition, Step
-from regulars.journeys.labels import Told, kind_of, name_segments, tell_step, tell_ways
-from regulars.journeys.program import FILTER, Forking
-from regulars.journeys.stats import JourneyFigures, StepFigures
+from regulars.journeys.labels import StepSummary, describe_paths, describe_step, kind_of, name_segments
+from regulars.journeys.program import FILTER, Fork
+from regulars.journeys.stats import JourneyStats, StepStats
 from regulars.kit.etag import etag_of
 from regulars.web.format import Format
 
@@ -28,8 +28,8 @@ SKIPS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """One of the two ways of a forking step."""
+class FlowPath:
+    """One of the two paths of a fork."""
 
     key: str
     name: str
@@ -39,22 +39,22 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """`place` is where the step stands, such as 3.else.1; `id` is how runs know it."""
+    """`place` is the position of the step, such as 3.else.1; `id` is what runs and traces store."""
 
     place: str
     id: str
-    # What people read of the place, such as 3, Yes, 2.
+    # The position as people read it, such as 3, Yes, 2.
     label: str
     kind: str
-    told: Told
+    summary: StepSummary
     is_last: bool
     figure: str = ""
-    figure_word: str = ""
-    notes: list[tuple[str, str]] = field(default_factory=list)
+    figure_label: str = ""
+    details: list[tuple[str, str]] = field(default_factory=list)
     waiting: int = 0
-    ways: list[Way] = field(default_factory=list)
+    paths: list[FlowPath] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    # What a form of the builder remembers of it.
+    # The etag of the step, which the builder's forms send back.
     was: str = ""
 
     @property
@@ -62,24 +62,24 @@ class Card:
         return {"send_text": "is-send", "exit": "is-end"}.get(self.kind, "")
 
 
-def draw(
+def build_cards(
     definition: Definition,
     faults: list[Fault],
     *,
     segments: Mapping[str, str],
-    figures: JourneyFigures | None = None,
+    stats: JourneyStats | None = None,
     formats: Format | None = None,
 ) -> list[Card]:
-    """Without figures it is the builder's. `segments` are the names of those that it asks for."""
-    return _Drawing(faults, segments, figures, formats).cards(definition.steps, "", "")
+    """The builder shows no statistics. `segments` are the names of the segments that conditions refer to."""
+    return _CardBuilder(faults, segments, stats, formats).cards(definition.steps, "", "")
 
 
 def step_labels(cards: list[Card]) -> dict[str, str]:
-    """What the places of faults are called, and the steps that a run may stand at."""
+    """Labels of the places of faults, and of the steps that a run may be at."""
     labels = {FILTER: "Only if", "reentry": "Trigger", "steps": "Steps"}
     for card in cards:
-        labels[card.id] = f"{card.label}. {card.told.kind}"
-        for way in card.ways:
+        labels[card.id] = f"{card.label}. {card.summary.kind}"
+        for way in card.paths:
             labels |= step_labels(way.steps)
     return labels
 
@@ -89,10 +89,10 @@ def faults_at(faults: list[Fault], *places: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawing:
+class _CardBuilder:
     faults: list[Fault]
     segments: Mapping[str, str]
-    figures: JourneyFigures | None
+    stats: JourneyStats | None
     formats: Format | None
 
     def cards(self, steps: tuple[Step, ...], prefix: str, label: str) -> list[Card]:
@@ -103,53 +103,53 @@ class _Drawing:
 
     def _card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
         identifier = step.id or place
-        figure, word, notes, waiting = self._figures(step, identifier)
-        told = tell_step(step)
+        figure, word, details, waiting = self._stats(step, identifier)
+        summary = describe_step(step)
         return Card(
             place=place,
             id=identifier,
             label=label,
             kind=kind_of(step),
-            told=told._replace(name=name_segments(told.name, self.segments)),
+            summary=summary._replace(name=name_segments(summary.name, self.segments)),
             is_last=is_last,
             figure=figure,
-            figure_word=word,
-            notes=notes,
+            figure_label=word,
+            details=details,
             waiting=waiting,
-            ways=self._ways(step, identifier, place, label),
+            paths=self._paths(step, identifier, place, label),
             faults=faults_at(self.faults, identifier),
             was=etag_of(step),
         )
 
-    def _ways(self, step: Step, identifier: str, place: str, label: str) -> list[Way]:
-        if not isinstance(step, Forking):
+    def _paths(self, step: Step, identifier: str, place: str, label: str) -> list[FlowPath]:
+        if not isinstance(step, Fork):
             return []
-        names = tell_ways(step)
+        names = describe_paths(step)
         return [
-            Way(
+            FlowPath(
                 key=key,
-                name=self._way_name(name, identifier, key),
+                name=self._path_name(name, identifier, key),
                 steps=self.cards(steps, f"{place}.{key}.", f"{label}, {name}, "),
                 place=f"{place}.{key}",
             )
             for key, name, steps in (("then", names[0], step.then), ("else", names[1], step.otherwise))
         ]
 
-    def _way_name(self, name: str, identifier: str, event: str) -> str:
-        if self.figures is None or self.formats is None:
+    def _path_name(self, name: str, identifier: str, event: str) -> str:
+        if self.stats is None or self.formats is None:
             return name
-        return f"{name}, {self.formats.number(self.figures.at(identifier).times(event))}"
+        return f"{name}, {self.formats.number(self.stats.at(identifier).times(event))}"
 
-    def _figures(self, step: Step, identifier: str) -> tuple[str, str, list[tuple[str, str]], int]:
-        if self.figures is None or self.formats is None:
+    def _stats(self, step: Step, identifier: str) -> tuple[str, str, list[tuple[str, str]], int]:
+        if self.stats is None or self.formats is None:
             return "", "", [], 0
-        at = self.figures.at(identifier)
-        number, word = _main_figure(kind_of(step), at)
-        notes = [(self.formats.number(times), words) for times, words in _notes(kind_of(step), at) if times]
-        return self.formats.number(number), word, notes, at.waiting
+        at = self.stats.at(identifier)
+        number, word = _main_count(kind_of(step), at)
+        details = [(self.formats.number(times), label) for times, label in _details(kind_of(step), at) if times]
+        return self.formats.number(number), word, details, at.waiting
 
 
-def _main_figure(kind: str, at: StepFigures) -> tuple[int, str]:
+def _main_count(kind: str, at: StepStats) -> tuple[int, str]:
     match kind:
         case "wait" | "wait_until":
             return at.times("went on"), "passed"
@@ -163,7 +163,7 @@ def _main_figure(kind: str, at: StepFigures) -> tuple[int, str]:
             return at.times("then") + at.times("else"), "decided"
 
 
-def _notes(kind: str, at: StepFigures) -> list[tuple[int, str]]:
+def _details(kind: str, at: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
     found = [(at.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]

@@ -5,16 +5,23 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.journeys.difference import count_changes, tell_difference
+from regulars.journeys.difference import count_changes, diff_definitions
 from regulars.journeys.drafts import load_draft
-from regulars.journeys.labels import TRIGGERS, find_segment_names, name_segments, tell_condition, tell_entry, tell_exits
+from regulars.journeys.labels import (
+    TRIGGERS,
+    describe_condition,
+    describe_exits,
+    describe_reentry,
+    find_segment_names,
+    name_segments,
+)
 from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow, SpanRow, VersionRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, read_version
-from regulars.journeys.pages.flow import Card, draw, faults_at
-from regulars.journeys.program import FILTER, needs_of
+from regulars.journeys.pages.flow import Card, build_cards, faults_at
+from regulars.journeys.program import FILTER, references_of
 from regulars.journeys.runs.lists import list_spans, list_versions
-from regulars.journeys.stats import JourneyFigures, count_at_fault, count_parked, read_figures, read_sums
+from regulars.journeys.stats import JourneyStats, count_at_fault, count_parked, load_stats, load_total_stats
 from regulars.kit.ids import JOURNEY
 from regulars.kit.keyset import PageRows, page_of
 from regulars.web.listing import Filter, ListView, id_position, make_page, read_view
@@ -29,10 +36,10 @@ FILTERS: Final = (
 )
 
 
-class Line(NamedTuple):
+class JourneyLine(NamedTuple):
     row: JourneyRow
     url: str
-    figures: JourneyFigures
+    stats: JourneyStats
     parked: int
 
 
@@ -41,9 +48,9 @@ async def show_journeys(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         every = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
         page = make_page(view, _of_view(view, every))
-        sums = await read_sums(tx, visit.organization_id, [row.id for row in page.rows])
+        sums = await load_total_stats(tx, visit.organization_id, [row.id for row in page.rows])
         parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
-    lines = [Line(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]
+    lines = [JourneyLine(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]
     live = sum(row.state == "live" for row in every)
     return render(
         visit, "journeys/list.html", view=view, page=page, lines=lines, live=live, total=len(every), states=STATES
@@ -51,7 +58,7 @@ async def show_journeys(visit: Visit) -> Response:
 
 
 def _of_view(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
-    """An organization has few journeys: all are at hand, and the view takes its stretch."""
+    """An organization has few journeys, so all are loaded and the page is cut from them."""
     wanted, state = view.value("q").casefold(), view.value("state")
     return page_of(
         rows,
@@ -62,24 +69,24 @@ def _of_view(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
 
 
 async def show_journey(visit: Visit) -> Response:
-    """The version shown is the one asked for, else the live one, else the last."""
+    """Shows the requested version, else the live one, else the latest."""
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         row = journey.row
-        figures = await read_figures(tx, visit.organization_id, row.id)
+        stats = await load_stats(tx, visit.organization_id, row.id)
         spans = await list_spans(tx, visit.organization_id, row.id)
         parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
         at_fault = await count_at_fault(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
         unjudgeable = await find_unjudgeable_journeys(tx, visit.organization_id, [row])
         draft = await load_draft(tx, visit.organization_id, row.id)
-        asked = read_version(visit)
-        shown = asked if asked is not None and asked <= row.version else row.live_version or row.version
+        requested = read_version(visit)
+        shown = requested if requested is not None and requested <= row.version else row.live_version or row.version
         if shown != row.version:
             journey = await find_journey(tx, visit, version=shown)
-        segments = await find_segment_names(tx, visit.organization_id, needs_of(journey.definition).segments)
-    of_version = figures.get(shown, JourneyFigures())
-    cards = draw(journey.definition, journey.faults, segments=segments, figures=of_version, formats=visit.format)
-    asked_first = journey.definition.filter
+        segments = await find_segment_names(tx, visit.organization_id, references_of(journey.definition).segments)
+    of_version = stats.get(shown, JourneyStats())
+    cards = build_cards(journey.definition, journey.faults, segments=segments, stats=of_version, formats=visit.format)
+    entry_filter = journey.definition.filter
     return render(
         visit,
         "journeys/show.html",
@@ -89,10 +96,10 @@ async def show_journey(visit: Visit) -> Response:
         here=journey_url(visit, row),
         canonical=JOURNEY.encode(row.id),
         shown=shown,
-        versions=sorted({*figures, row.version, shown}, reverse=True)[:6],
-        figures=of_version,
-        entered=sum(one.entered for one in figures.values()),
-        inside=sum(one.inside for one in figures.values()),
+        versions=sorted({*stats, row.version, shown}, reverse=True)[:6],
+        stats=of_version,
+        entered=sum(one.entered for one in stats.values()),
+        inside=sum(one.inside for one in stats.values()),
         cards=cards,
         chosen=_chosen(cards, visit.query.get("step", "")),
         live_since=_live_since(spans, row.live_version),
@@ -102,9 +109,9 @@ async def show_journey(visit: Visit) -> Response:
         has_branch_fault=bool(unjudgeable.get(row.id, {}).keys() - {FILTER}),
         has_draft=draft.is_new,
         trigger=TRIGGERS[journey.definition.trigger],
-        entry=tell_entry(journey.definition),
-        exits=tell_exits(journey.definition),
-        condition=None if asked_first is None else name_segments(tell_condition(asked_first), segments),
+        entry=describe_reentry(journey.definition),
+        exits=describe_exits(journey.definition),
+        condition=None if entry_filter is None else name_segments(describe_condition(entry_filter), segments),
         filter_faults=faults_at(journey.faults, "filter"),
         general_faults=faults_at(journey.faults, "steps", "reentry"),
     )
@@ -114,8 +121,8 @@ def _chosen(cards: list[Card], place: str) -> Card | None:
     for card in cards:
         if card.place == place:
             return card
-        for way in card.ways:
-            found = _chosen(way.steps, place)
+        for path in card.paths:
+            found = _chosen(path.steps, place)
             if found is not None:
                 return found
     return None
@@ -128,17 +135,17 @@ def _live_since(spans: list[SpanRow], version: int | None) -> datetime | None:
 class VersionLine(NamedTuple):
     row: VersionRow
     spans: list[SpanRow]
-    figures: JourneyFigures
+    stats: JourneyStats
 
 
 async def show_versions(visit: Visit) -> Response:
-    """The list, and the difference of the one asked for from the one before it, or from another."""
+    """The list, and the difference between the requested version and the one before it, or another."""
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         row = journey.row
         found = await list_versions(tx, visit.organization_id, row.id)
         spans = await list_spans(tx, visit.organization_id, row.id)
-        figures = await read_figures(tx, visit.organization_id, row.id)
+        stats = await load_stats(tx, visit.organization_id, row.id)
         draft = await load_draft(tx, visit.organization_id, row.id)
         newer = min(read_version(visit) or row.version, row.version)
         older = min(read_version(visit, "since") or max(newer - 1, 1), newer)
@@ -146,9 +153,9 @@ async def show_versions(visit: Visit) -> Response:
         before = await find_journey(tx, visit, version=older)
     of_draft = visit.query.get("draft") == "1" and draft.is_new
     if of_draft:
-        lines = tell_difference(journey.definition, draft.definition)
+        lines = diff_definitions(journey.definition, draft.definition)
     else:
-        lines = tell_difference(before.definition, after.definition)
+        lines = diff_definitions(before.definition, after.definition)
     return render(
         visit,
         "journeys/versions.html",
@@ -159,7 +166,7 @@ async def show_versions(visit: Visit) -> Response:
             VersionLine(
                 one,
                 [span for span in spans if span.version == one.version],
-                figures.get(one.version, JourneyFigures()),
+                stats.get(one.version, JourneyStats()),
             )
             for one in found
         ],
@@ -169,5 +176,5 @@ async def show_versions(visit: Visit) -> Response:
         older=older,
         lines=lines,
         changes=count_changes(lines),
-        entered=sum(one.entered for one in figures.values()),
+        entered=sum(one.entered for one in stats.values()),
     )

@@ -8,13 +8,20 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.backtest.requests import find_backtest
 from regulars.journeys.definition import Definition
-from regulars.journeys.journey_templates import STARTS, find_start
-from regulars.journeys.labels import TRIGGERS, find_segment_names, name_segments, tell_condition, tell_entry, tell_step
-from regulars.journeys.manage import ASK_AFTER, Journey, Waiting, activate, archive, create_journey, pause
-from regulars.journeys.pages.common import STATES, find_journey, journey_url, refusals
-from regulars.journeys.pages.flow import draw, step_labels
-from regulars.journeys.program import needs_of
-from regulars.journeys.stats import read_sums
+from regulars.journeys.journey_templates import JOURNEY_TEMPLATES, find_template
+from regulars.journeys.labels import (
+    TRIGGERS,
+    describe_condition,
+    describe_reentry,
+    describe_step,
+    find_segment_names,
+    name_segments,
+)
+from regulars.journeys.manage import LONG_PAUSE, Journey, Waiting, activate, archive, create_journey, pause
+from regulars.journeys.pages.common import STATES, find_journey, journey_url, page_errors
+from regulars.journeys.pages.flow import build_cards, step_labels
+from regulars.journeys.program import references_of
+from regulars.journeys.stats import load_total_stats
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY
 from regulars.messaging.labels import describe_hours
@@ -31,22 +38,36 @@ NAME_CHARACTERS_MAX: Final = 120
 
 
 async def new(visit: Visit) -> Response:
-    return render(visit, "journeys/new.html", form=FormState(), starts=STARTS, tell_step=tell_step, triggers=TRIGGERS)
+    return render(
+        visit,
+        "journeys/new.html",
+        form=FormState(),
+        templates=JOURNEY_TEMPLATES,
+        describe_step=describe_step,
+        triggers=TRIGGERS,
+    )
 
 
 async def create(visit: Visit) -> Response:
-    """From a template, from nothing, or as a copy of another."""
-    definition = find_start(visit.form.get("start", ""))
+    """From a template, or blank."""
+    definition = find_template(visit.form.get("start", ""))
     if definition is None:
         form = FormState(visit.form)
         form.refuse("start", "Choose what to start from.")
-        return refused(visit, "journeys/new.html", form, starts=STARTS, tell_step=tell_step, triggers=TRIGGERS)
+        return refused(
+            visit,
+            "journeys/new.html",
+            form,
+            templates=JOURNEY_TEMPLATES,
+            describe_step=describe_step,
+            triggers=TRIGGERS,
+        )
     async with visit.database.transaction() as tx:
-        made = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
-        subject, after = JOURNEY.encode(made.row.id), {"name": definition.name, "start": visit.form["start"]}
+        created = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
+        subject, after = JOURNEY.encode(created.row.id), {"name": definition.name, "start": visit.form["start"]}
         await record(tx, visit.organization_id, actor_of(visit), "journey.create", subject, after=after)
     done = "A draft: nobody enters before it is activated."
-    edit = journey_url(visit, made.row, "edit")
+    edit = journey_url(visit, created.row, "edit")
     return redirect(visit, edit if definition.steps else f"{edit}?entry=1", done=done)
 
 
@@ -62,78 +83,78 @@ async def duplicate(visit: Visit) -> Response:
             exit_on=journey.definition.exit_on,
             steps=journey.definition.steps,
         )
-        made = await create_journey(tx, visit.organization_id, copied, created_by=visit.user.email)
+        created = await create_journey(tx, visit.organization_id, copied, created_by=visit.user.email)
         after = {"name": name, "copy_of": JOURNEY.encode(journey.row.id)}
         await record(
-            tx, visit.organization_id, actor_of(visit), "journey.create", JOURNEY.encode(made.row.id), after=after
+            tx, visit.organization_id, actor_of(visit), "journey.create", JOURNEY.encode(created.row.id), after=after
         )
-    return redirect(visit, journey_url(visit, made.row), done="A copy of it, as a draft.")
+    return redirect(visit, journey_url(visit, created.row), done="A copy of it, as a draft.")
 
 
-async def ask_to_activate(visit: Visit) -> Response:
+async def confirm_activate(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         return await _activation(tx, visit, journey, FormState({"waiting": "continue"}))
 
 
-async def make_live(visit: Visit) -> Response:
+async def submit_activate(visit: Visit) -> Response:
     form = FormState(visit.form)
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
         waiting = form.choice("waiting", ("continue", "end")) if _is_long(visit, journey) else None
         if form.is_refused:
             return await _activation(tx, visit, journey, form, status=400)
-        with refusals():
+        with page_errors():
             await activate(tx, visit.organization_id, journey.row.id, waiting=cast("Waiting | None", waiting))
-        await _note(visit, tx, journey, "journey.activate", "live")
+        await _record_state(visit, tx, journey, "journey.activate", "live")
     done = f"{journey.row.name} is live: purchases, returns or opt-ins recorded from now on bring customers in."
     return redirect(visit, journey_url(visit, journey.row), done=done)
 
 
-async def ask_to_pause(visit: Visit) -> Response:
-    return await _ask(visit, "journeys/pause.html")
+async def confirm_pause(visit: Visit) -> Response:
+    return await _confirm(visit, "journeys/pause.html")
 
 
-async def make_paused(visit: Visit) -> Response:
+async def submit_pause(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
-        with refusals():
+        with page_errors():
             await pause(tx, visit.organization_id, journey.row.id)
-        await _note(visit, tx, journey, "journey.pause", "paused")
+        await _record_state(visit, tx, journey, "journey.pause", "paused")
     return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} is paused.")
 
 
-async def ask_to_end(visit: Visit) -> Response:
-    return await _ask(visit, "journeys/end.html")
+async def confirm_end(visit: Visit) -> Response:
+    return await _confirm(visit, "journeys/end.html")
 
 
-async def make_ended(visit: Visit) -> Response:
+async def submit_end(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
-        with refusals():
+        with page_errors():
             await archive(tx, visit.organization_id, journey.row.id)
-        await _note(visit, tx, journey, "journey.end", "archived")
+        await _record_state(visit, tx, journey, "journey.end", "archived")
     return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} has ended; its runs have left.")
 
 
-async def _ask(visit: Visit, template: str) -> Response:
+async def _confirm(visit: Visit, template: str) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
-        sums = await read_sums(tx, visit.organization_id, [journey.row.id])
-    figures = sums[journey.row.id]
+        sums = await load_total_stats(tx, visit.organization_id, [journey.row.id])
+    stats = sums[journey.row.id]
     here = journey_url(visit, journey.row)
-    return render(visit, template, journey=journey, row=journey.row, figures=figures, form=FormState(), here=here)
+    return render(visit, template, journey=journey, row=journey.row, stats=stats, form=FormState(), here=here)
 
 
 async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
     """What will happen: who enters, how many by the backtest, through which steps, by which provider, at what hours."""
     organization_id, definition = visit.organization_id, journey.definition
-    segments = await find_segment_names(tx, organization_id, needs_of(definition).segments)
+    segments = await find_segment_names(tx, organization_id, references_of(definition).segments)
     texting = await load_texting(tx, organization_id)
     backtest = await find_backtest(tx, organization_id, journey.row.id)
     is_played = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
     country = visit.organization.default_country
-    cards = draw(definition, journey.faults, segments=segments)
+    cards = build_cards(definition, journey.faults, segments=segments)
     return render(
         visit,
         "journeys/activate.html",
@@ -146,8 +167,8 @@ async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *
         is_long=_is_long(visit, journey),
         waiting=WAITING,
         trigger=TRIGGERS[definition.trigger],
-        condition=None if definition.filter is None else name_segments(tell_condition(definition.filter), segments),
-        entry=tell_entry(definition),
+        condition=None if definition.filter is None else name_segments(describe_condition(definition.filter), segments),
+        entry=describe_reentry(definition),
         cards=cards,
         labels=step_labels(cards),
         backtest=backtest if is_played else None,
@@ -160,10 +181,10 @@ async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *
 def _is_long(visit: Visit, journey: Journey) -> bool:
     """Paused for so long that a person says what becomes of those who waited."""
     since = journey.row.paused_at
-    return since is not None and visit.now - since > ASK_AFTER - timedelta(minutes=1)
+    return since is not None and visit.now - since > LONG_PAUSE - timedelta(minutes=1)
 
 
-async def _note(visit: Visit, tx: Tx, journey: Journey, act: str, state: str) -> None:
+async def _record_state(visit: Visit, tx: Tx, journey: Journey, act: str, state: str) -> None:
     await record(
         tx,
         visit.organization_id,

@@ -1,4 +1,4 @@
-"""The runs of a journey, and the trace of one: why did this happen, why not?"""
+"""The list of runs of a journey, why a customer entered or not, and the trace of one run."""
 
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -6,20 +6,20 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.journeys.entry_explanation import Explained, explain
-from regulars.journeys.labels import find_segment_names, tell_step
+from regulars.journeys.entry_explanation import EntryExplanation, explain
+from regulars.journeys.labels import describe_step, find_segment_names
 from regulars.journeys.manage import Journey
 from regulars.journeys.model import RunRow
-from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, refusals
-from regulars.journeys.pages.flow import draw, step_labels
-from regulars.journeys.pages.trace import WAITS, Around, segments_seen, tell_reason, tell_trace
+from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors
+from regulars.journeys.pages.flow import build_cards, step_labels
+from regulars.journeys.pages.trace import WAITS, TraceContext, describe_reason, describe_trace, segments_in_trace
 from regulars.journeys.program import program_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.journeys.runs.lists import find_run, list_runs
 from regulars.journeys.runs.trace import list_trace
 from regulars.journeys.snapshot import find_people, find_sales
-from regulars.journeys.stats import read_sums
+from regulars.journeys.stats import load_total_stats
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
@@ -41,17 +41,17 @@ class RunLine(NamedTuple):
     canonical: str
     customer: str
     name: str | None
-    # Where it stands, in words.
+    # The step the run is at, or its outcome.
     standing: str
 
 
 def filters(visit: Visit, journey: Journey) -> list[Filter]:
     words = "Name, number or id" if visit.sees_personal else "prof_…"
-    cards = draw(journey.definition, [], segments={})
+    cards = build_cards(journey.definition, [], segments={})
     steps = [(one, label) for one, label in step_labels(cards).items() if one in program_of(journey.definition).nodes]
-    asked = visit.query.get("step", "")
-    if asked and asked not in dict(steps):
-        steps.append((asked, "A step of another version"))
+    requested = visit.query.get("step", "")
+    if requested and requested not in dict(steps):
+        steps.append((requested, "A step of another version"))
     return [
         Filter("who", "Search customers", kind="search", placeholder=words),
         Filter("state", "State", choices=tuple(RUN_STATES.items())),
@@ -74,12 +74,12 @@ async def show_runs(visit: Visit) -> Response:
         customer = people[0].id if len(people) == 1 else None
         is_known = customer is not None or not view.value("who")
         found = await _find(tx, visit, journey, view, customer) if is_known else PageRows()
-        explained: list[Explained] = []
+        explained: list[EntryExplanation] = []
         if customer is not None:
             explained = await explain(tx, visit.organization_id, journey, customer, secret=visit.organization.secret)
         page = make_page(view, found)
         lines = await _lines(tx, visit, list(page.rows))
-        sums = await read_sums(tx, visit.organization_id, [journey.row.id])
+        sums = await load_total_stats(tx, visit.organization_id, [journey.row.id])
     return render(
         visit,
         "journeys/runs.html",
@@ -89,7 +89,7 @@ async def show_runs(visit: Visit) -> Response:
         row=journey.row,
         states=STATES,
         here=journey_url(visit, journey.row),
-        figures=sums[journey.row.id],
+        stats=sums[journey.row.id],
         is_known=is_known,
         people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else [],
         explained=explained,
@@ -117,8 +117,8 @@ async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
     for run in runs:
         person = people.get(run.profile_id)
         node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
-        at = "" if node is None else f" at “{tell_step(node.step).kind}”"
-        reason = tell_reason(visit, run)
+        at = "" if node is None else f" at “{describe_step(node.step).kind}”"
+        reason = describe_reason(visit, run)
         standing = f"{WAITS.get(run.waits_for or '', 'Goes on')}{at}" if run.state == "active" else reason
         lines.append(
             RunLine(
@@ -139,7 +139,7 @@ async def show_run(visit: Visit) -> Response:
         definitions = await load_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
         rows = await list_trace(tx, visit.organization_id, run.id)
         texts = await list_texts_of_origin(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
-        around = Around(texts, await find_segment_names(tx, visit.organization_id, segments_seen(rows)))
+        context = TraceContext(texts, await find_segment_names(tx, visit.organization_id, segments_in_trace(rows)))
         people = await find_people(tx, visit.organization_id, {run.profile_id})
         sales = await find_sales(tx, visit.organization_id, [] if run.sale_id is None else [run.sale_id])
         ticket = await find_sale(tx, visit.organization_id, run.fact_id) if run.sale_id is not None else None
@@ -155,7 +155,7 @@ async def show_run(visit: Visit) -> Response:
         name=name,
         sale=sales[0] if sales else None,
         ticket=None if ticket is None else ticket.told.external_id,
-        lines=tell_trace(visit, run, rows, definitions[run.journey_id, run.version], around),
+        lines=describe_trace(visit, run, rows, definitions[run.journey_id, run.version], context),
         states=RUN_STATES,
     )
 
@@ -164,7 +164,7 @@ async def resume(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
         run = await _find_run(tx, visit, journey)
-        with refusals():
+        with page_errors():
             await resume_run(tx, visit.organization_id, run.id)
         await record(tx, visit.organization_id, actor_of(visit), "journey.resume_run", RUN.encode(run.id))
     return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="It tries again.")

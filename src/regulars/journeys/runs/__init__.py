@@ -1,1 +1,1 @@
-"""Runs: one customer's way through a journey, from the fact that brought them in to the end, with its trace."""
+"""Runs: a customer's progress through a journey, from the sale or consent that started it to its end."""

@@ -1,6 +1,6 @@
-"""Where a run goes from a moment: the one code that decides for live runs and for backtests. No I/O.
+"""Decide how far a run advances at a moment, for live runs and for backtests alike. No I/O.
 
-The caller looks up what the run may see at that moment and writes down, or counts, what was decided.
+The caller loads the context of the run at that moment, and saves or counts the decisions.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from regulars.journeys.context import CannotJudge, Seen, describe_context, judge, values_of
+from regulars.journeys.context import CannotJudge, EvaluationContext, describe_context, judge, template_variables
 from regulars.journeys.definition import (
     Branch,
     Definition,
@@ -23,23 +23,23 @@ from regulars.journeys.definition import (
     WaitUntil,
 )
 from regulars.journeys.model import PersonRow, RecordedRow, RecordedSale, SaleRow
-from regulars.journeys.program import Node, needs_of, program_of
+from regulars.journeys.program import Node, program_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
 from regulars.messaging.template import MissingValue, parse_template, render
 from regulars.profiles.model import merge
 
-# More than any definition has: a run that takes more in one pass goes in a circle, which cannot be.
+# More than any definition has, so reaching it would mean a cycle, which a program cannot have.
 STEPS_AT_ONCE_MAX: Final = 120
-# A text ends within its time; if no fact says so, the run looks by itself a little later.
+# A text expires by then; if no fact about it arrives, the run continues a little later.
 TEXT_ENDS_WITHIN: Final = EXPIRES_AFTER + timedelta(hours=1)
-# No transaction that records a sale is open for longer, by far.
+# An upper bound on how long a transaction that records a sale is open.
 WRITES_LAST_MAX: Final = timedelta(minutes=15)
-# How long a run waits at a branch that cannot be judged, and how often it looks: soon at first, then every hour.
+# How long a run waits at a branch that cannot be judged, and how often it retries: soon at first, then hourly.
 FAULT_LASTS_MAX: Final = timedelta(days=30)
-FAULT_LOOK_MIN: Final = timedelta(minutes=5)
-FAULT_LOOK_MAX: Final = timedelta(hours=1)
+FAULT_RETRY_MIN: Final = timedelta(minutes=5)
+FAULT_RETRY_MAX: Final = timedelta(hours=1)
 EXITS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
 
 CUSTOMER_GONE: Final = "the customer is gone"
@@ -52,7 +52,7 @@ _HUNDREDTHS: Final = 10_000
 
 
 class RunSubject(NamedTuple):
-    """What does not change about a run: whose it is, what it follows, and what brought the customer in."""
+    """The constant part of a run: the customer, the definition, and the fact that started it."""
 
     journey_id: UUID
     profile_id: UUID
@@ -63,29 +63,29 @@ class RunSubject(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a run stands: the step to do next, or the one it waits in."""
+    """The step that a run takes next, or waits at."""
 
     step: str | None
     waits_for: str | None = None
     waiting_since: datetime | None = None
-    # While it waits for a purchase: the sales that were there when the wait began.
+    # While it waits for a purchase: the sales that existed when the wait began.
     seen_sales: Collection[UUID] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run knows at a moment, `seen.now`."""
+    """What a run knows at a moment, `evaluation.now`."""
 
-    seen: Seen
+    evaluation: EvaluationContext
     person: PersonRow
     sale: SaleRow | None
-    # The customer's other sales that were recorded since `looks_back_to`.
+    # The customer's other sales that were recorded since `sales_needed_since`.
     sales: Sequence[RecordedRow]
     phone_number: str | None
     brand: str
 
 
-class StepNote(NamedTuple):
+class StepEvent(NamedTuple):
     """One line of a trace."""
 
     step: str | None
@@ -93,14 +93,14 @@ class StepNote(NamedTuple):
     detail: dict[str, Any]
 
 
-class RequestedText(NamedTuple):
+class RequestedMessage(NamedTuple):
     step: str
     words: str | MissingValue
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a run decided: it waits where it stands until `due_at`, or it has ended with an outcome."""
+    """The decisions of a run: it waits at its position until `due_at`, or has ended with an outcome."""
 
     position: Position
     # The customer's attributes afterwards; `changes` are those that the run set.
@@ -109,23 +109,23 @@ class Progress:
     due_at: datetime | None = None
     outcome: str | None = None
     reason: str | None = None
-    text: RequestedText | None = None
-    notes: list[StepNote] = field(default_factory=list)
+    text: RequestedMessage | None = None
+    events: list[StepEvent] = field(default_factory=list)
 
 
-def go_on(run: RunSubject, position: Position, context: RunContext) -> Progress:
-    """Step after step until one waits, texts or ends the run."""
-    return _Walk(run, position, context).go_on()
+def advance(run: RunSubject, position: Position, context: RunContext) -> Progress:
+    """Take steps until one waits, requests a text or ends the run."""
+    return _StepRunner(run, position, context).advance()
 
 
 def end(position: Position, attributes: Attributes, outcome: str) -> Progress:
     progress = Progress(position, attributes, outcome=outcome)
-    progress.notes.append(StepNote(position.step, "ended", {"outcome": outcome}))
+    progress.events.append(StepEvent(position.step, "ended", {"outcome": outcome}))
     return progress
 
 
-def looks_back_to(since: datetime, position: Position, now: datetime) -> datetime:
-    """What a run needs to see of its customer's sales begins here."""
+def sales_needed_since(since: datetime, position: Position, now: datetime) -> datetime:
+    """The run needs the customer's sales that were recorded since then."""
     waiting_since = position.waiting_since if position.waits_for == "purchase" else None
     return min(since, (waiting_since or now) - WRITES_LAST_MAX)
 
@@ -133,8 +133,8 @@ def looks_back_to(since: datetime, position: Position, now: datetime) -> datetim
 def find_exit(
     definition: Definition, sales: Iterable[RecordedSale], *, since: datetime, entry: RecordedSale | None
 ) -> tuple[datetime, str] | None:
-    """The first sale after the fact that brought the customer in that ends the run: when it was recorded, and how.
-    `entry` is that fact, if it was a sale."""
+    """The first sale after the start of the run that ends it: when it was recorded, and the outcome.
+    `entry` is the sale that started the run, if it was a sale."""
     kinds = {EXITS[it]: f"left by a {it}" for it in definition.exit_on}
     ending = [
         (sale.created_at, kinds[sale.type])
@@ -145,21 +145,20 @@ def find_exit(
 
 
 def _follows(sale: RecordedSale, entry: RecordedSale) -> bool:
-    """Sales that were recorded together have one time: the one that happened first is first, then the one that came
-    first."""
+    """Sales recorded in one transaction have the same recording time; they are ordered by occurrence, then by id."""
     return sale.created_at == entry.created_at and (sale.occurred_at, sale.id) > (entry.occurred_at, entry.id)
 
 
-class _Walk:
+class _StepRunner:
     def __init__(self, run: RunSubject, position: Position, context: RunContext) -> None:
         self._run = run
         self._context = context
-        self._seen = context.seen
-        self._now = context.seen.now
+        self._evaluation = context.evaluation
+        self._now = context.evaluation.now
         self._progress = Progress(position, context.person.attributes)
 
-    def go_on(self) -> Progress:
-        if self._run.fact_kind == "consent" and not self._seen.is_subscribed:
+    def advance(self) -> Progress:
+        if self._run.fact_kind == "consent" and not self._evaluation.is_subscribed:
             # The withdrawal may have been published together with the consent, before there was a run to end.
             return self._end(WITHDRAWN)
         left = find_exit(self._run.definition, self._context.sales, since=self._run.since, entry=self._context.sale)
@@ -171,13 +170,13 @@ class _Walk:
             node = nodes.get(step) if step is not None else None
             if node is None:
                 return self._end("completed")
-            self._do(node)
+            self._take_step(node)
             if self._progress.due_at is not None or self._progress.outcome is not None:
                 return self._progress
         raise AssertionError("a program without circles ends")
 
-    def _do(self, node: Node) -> None:
-        """One step: the run stands at its next step afterwards, or waits, or has ended."""
+    def _take_step(self, node: Node) -> None:
+        """Afterwards the run is at the next step, waits, or has ended."""
         match node.step:
             case Wait() | WaitUntil() as step:
                 self._wait(node, step)
@@ -196,106 +195,106 @@ class _Walk:
                 self._end("exited")
 
     def _wait(self, node: Node, step: Wait | WaitUntil) -> None:
-        """The end of a wait is reckoned once, from the moment the run came to it."""
+        """The end of a wait is computed once, when the run reaches the step."""
         if self._progress.position.waits_for == "time":
-            self._note(node, "went on", {})
-            return self._to(node.next)
+            self._record(node, "went on", {})
+            return self._move_to(node.next)
         due_at = (
             next_local_time(step, self._now, self._zone())
             if isinstance(step, WaitUntil)
             else after_wait(step, self._now)
         )
-        self._note(node, "waits", {"until": due_at.isoformat()})
-        return self._stay("time", due_at)
+        self._record(node, "waits", {"until": due_at.isoformat()})
+        return self._wait_here("time", due_at)
 
     def _wait_for_purchase(self, node: Node, step: WaitForPurchase) -> None:
-        """What counts is a purchase that was not there when the wait began, whatever its transaction's own time: it may
-        have begun before and committed after. One that is recorded later than the beginning counts although the rows
-        were read later still."""
+        """A purchase counts if it did not exist when the wait began, whatever its recording time: its transaction may
+        have begun before and committed after. A purchase recorded after the wait began always counts, even if it was
+        already visible when the sales were loaded."""
         position = self._progress.position
         is_new = position.waits_for != "purchase" or position.waiting_since is None
         since = self._now if is_new or position.waiting_since is None else position.waiting_since
         end = end_of_wait(step, since)
         if is_new:
-            self._note(node, "waits", {"for": "a purchase", "until": end.isoformat()})
-            seen = {sale.id for sale in self._context.sales if sale.created_at <= since}
+            self._record(node, "waits", {"for": "a purchase", "until": end.isoformat()})
+            known = {sale.id for sale in self._context.sales if sale.created_at <= since}
         else:
-            seen = set(position.seen_sales)
+            known = set(position.seen_sales)
         if any(
-            sale.type == "PURCHASE" and sale.id not in seen and since - WRITES_LAST_MAX < sale.created_at <= end
+            sale.type == "PURCHASE" and sale.id not in known and since - WRITES_LAST_MAX < sale.created_at <= end
             for sale in self._context.sales
         ):
             return self._fork(node, is_then=True, why={"bought": True})
         if self._now >= end:
             return self._fork(node, is_then=False, why={"bought": False})
-        self._progress.position = Position(position.step, "purchase", since, tuple(sorted(seen)))
+        self._progress.position = Position(position.step, "purchase", since, tuple(sorted(known)))
         self._progress.due_at = end
         return None
 
     def _branch(self, node: Node, step: Branch) -> None:
-        answer = judge(node.id, step.condition, self._seen)
-        if not isinstance(answer, CannotJudge):
-            segments = needs_of(self._run.definition).segments
-            return self._fork(node, is_then=answer, why=describe_context(self._seen, step.condition, segments))
+        verdict = judge(node.id, step.condition, self._evaluation)
+        if not isinstance(verdict, CannotJudge):
+            segments = references_of(self._run.definition).segments
+            return self._fork(node, is_then=verdict, why=describe_context(self._evaluation, step.condition, segments))
         position = self._progress.position
         since = position.waiting_since if position.waits_for == "fault" else None
         if since is None:
-            self._note(node, "cannot judge", {"fault": answer.fault})
-            return self._stay("fault", self._now + FAULT_LOOK_MIN)
+            self._record(node, "cannot judge", {"fault": verdict.fault})
+            return self._wait_here("fault", self._now + FAULT_RETRY_MIN)
         if self._now >= since + FAULT_LASTS_MAX:
-            self._progress.reason = answer.fault
+            self._progress.reason = verdict.fault
             self._end(NOT_JUDGED)
             return None
-        pause = min(max((self._now - since) / 2, FAULT_LOOK_MIN), FAULT_LOOK_MAX)
+        pause = min(max((self._now - since) / 2, FAULT_RETRY_MIN), FAULT_RETRY_MAX)
         self._progress.due_at = min(self._now + pause, since + FAULT_LASTS_MAX)
         return None
 
     def _text(self, node: Node, step: SendText) -> None:
         if self._progress.position.waits_for == "text":
-            # The run is woken when its text has ended, one way or another.
-            return self._to(node.next)
+            # The run was woken because its text was sent, skipped or failed.
+            return self._move_to(node.next)
         person = self._context.person._replace(attributes=dict(self._progress.attributes))
-        values = values_of(person, self._context.sale, brand=self._context.brand)
-        self._progress.text = RequestedText(node.id, render(parse_template(step.text), values))
-        self._note(node, "texts", {})
-        return self._stay("text", self._now + TEXT_ENDS_WITHIN)
+        values = template_variables(person, self._context.sale, brand=self._context.brand)
+        self._progress.text = RequestedMessage(node.id, render(parse_template(step.text), values))
+        self._record(node, "texts", {})
+        return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 
     def _set_attribute(self, node: Node, step: SetAttribute) -> None:
-        """Refused where the customer has too many attributes: the run goes on with what they have, and says so."""
+        """Not set where the customer has too many attributes: the run records that and continues."""
         try:
             attributes = merge(dict(self._progress.attributes), {step.key: step.value})
         except ValidationError:
-            self._note(node, "not set", {"key": step.key})
-            return self._to(node.next)
-        self._note(node, "set", {"key": step.key})
+            self._record(node, "not set", {"key": step.key})
+            return self._move_to(node.next)
+        self._record(node, "set", {"key": step.key})
         self._progress.attributes = attributes
         self._progress.changes[step.key] = step.value
-        # What the run has just set counts at its next branch, in segments too.
-        self._seen = self._seen.with_attributes(attributes)
-        return self._to(node.next)
+        # The next branch, and segments in it, use the new value.
+        self._evaluation = self._evaluation.with_attributes(attributes)
+        return self._move_to(node.next)
 
     def _zone(self) -> str:
         sale = self._context.sale
-        return choose_zone(self._context.phone_number, sale.country if sale else None, self._seen.zone)
+        return choose_zone(self._context.phone_number, sale.country if sale else None, self._evaluation.zone)
 
     def _fork(self, node: Node, *, is_then: bool, why: dict[str, Any]) -> None:
-        self._note(node, "then" if is_then else "else", why)
-        self._to(node.then if is_then else node.otherwise)
+        self._record(node, "then" if is_then else "else", why)
+        self._move_to(node.then if is_then else node.otherwise)
 
-    def _to(self, step: str | None) -> None:
+    def _move_to(self, step: str | None) -> None:
         self._progress.position = Position(step)
 
-    def _stay(self, waits_for: str, due_at: datetime) -> None:
+    def _wait_here(self, waits_for: str, due_at: datetime) -> None:
         self._progress.position = Position(self._progress.position.step, waits_for, self._now)
         self._progress.due_at = due_at
 
     def _end(self, outcome: str) -> Progress:
         self._progress.outcome = outcome
-        self._progress.notes.append(StepNote(self._progress.position.step, "ended", {"outcome": outcome}))
+        self._progress.events.append(StepEvent(self._progress.position.step, "ended", {"outcome": outcome}))
         return self._progress
 
-    def _note(self, node: Node, event: str, detail: dict[str, Any]) -> None:
-        self._progress.notes.append(StepNote(node.id, event, detail))
+    def _record(self, node: Node, event: str, detail: dict[str, Any]) -> None:
+        self._progress.events.append(StepEvent(node.id, event, detail))
 
 
 def share_of(journey_id: UUID, profile_id: UUID) -> float:

@@ -23,10 +23,10 @@ _FINAL_STATES = frozenset({"sent", "delivered", "failed", "skipped", "unknown"})
 
 
 @needed_if(journeys.HAS_ACTIVATION)
-async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """A sale ends the runs that leave by it, and whoever waits for a purchase looks again now."""
+async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+    """A sale ends the runs that exit on it, and wakes the runs that wait for a purchase."""
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
-    told: dict[UUID | None, SaleRow] = {sale.id: sale for sale in sales}
+    sales_by_id: dict[UUID | None, SaleRow] = {sale.id: sale for sale in sales}
     by_buyer: dict[UUID, list[SaleRow]] = {}
     for sale in sales:
         if sale.profile_id is not None:
@@ -37,11 +37,13 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
     leaving: dict[str, list[RunRow]] = {}
     for run in runs:
         bought = by_buyer[run.profile_id]
-        left = find_exit(definitions[run.journey_id, run.version], bought, since=run.since, entry=told.get(run.sale_id))
+        left = find_exit(
+            definitions[run.journey_id, run.version], bought, since=run.since, entry=sales_by_id.get(run.sale_id)
+        )
         if left is not None:
             leaving.setdefault(left[1], []).append(run)
         elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in bought):
-            # Whether it is one that the run waits for, the run finds out itself.
+            # The run itself decides whether the purchase is one that it waits for.
             waiting.append(run.id)
     for outcome in sorted(leaving):
         await end_runs(tx, organization_id, leaving[outcome], outcome=outcome)
@@ -51,8 +53,8 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
         tx.touched.add(("journey_runs", organization_id))
 
 
-async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """A withdrawal always ends the customer's runs, those that wait for a person too."""
+async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
+    """A withdrawal ends all open runs of the customer, also parked ones."""
     withdrawn = {
         change.profile_id
         for fact in facts
@@ -66,10 +68,10 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
             tx.touched.add(("journey_runs", organization_id))
 
 
-async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """A run goes on when its text was sent, skipped, failed or became unknown; each of these is counted at its step."""
+async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    """Wakes a run whose text was sent, skipped, failed or became unknown, and counts that at its step."""
     ended = [
-        _Told(fact.origin_id, fact.step, fact.state, fact.reason)
+        _TextOutcome(fact.origin_id, fact.step, fact.state, fact.reason)
         for fact in facts
         if fact.origin_kind == OriginKind.JOURNEY
         and fact.state in _FINAL_STATES
@@ -84,7 +86,7 @@ async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesC
         tx.touched.add(("journey_runs", organization_id))
 
 
-class _Told(NamedTuple):
+class _TextOutcome(NamedTuple):
     run_id: UUID
     step: str
     state: str
@@ -92,7 +94,7 @@ class _Told(NamedTuple):
 
     @property
     def event(self) -> str:
-        """As it is counted; a skip with its reason, but without the field that had no value."""
+        """The name under which it is counted; a skip has its reason, without the missing field."""
         return (
             f"text skipped {(self.reason or '').partition(':')[0]}" if self.state == "skipped" else f"text {self.state}"
         )

@@ -5,14 +5,14 @@ from typing import Final
 from uuid import UUID
 
 from regulars.journeys.errors import NotPossible, RunNotFound
-from regulars.journeys.interests import need_facts
-from regulars.journeys.model import Noted, RunRow
+from regulars.journeys.interests import require_facts
+from regulars.journeys.model import RunRow, TraceEntry
 from regulars.journeys.runs import queries, trace
 from regulars.kit.db import Tx
 from regulars.messaging.holds import cancel_texts, pause_texts, resume_texts
 from regulars.messaging.model import OriginKind
 
-_BITE_ROWS: Final = 2_000
+_BATCH_ROWS: Final = 2_000
 
 
 async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome: str) -> None:
@@ -22,26 +22,26 @@ async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome
     ended = [run._replace(state="ended", waits_for=None, due_at=None, outcome=outcome, ended_at=tx.now) for run in runs]
     await queries.save_runs(tx, organization_id, ended)
     await trace.insert_trace(
-        tx, organization_id, [Noted(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
+        tx, organization_id, [TraceEntry(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
     )
     await trace.count_events(tx, organization_id, [(run, run.step or "", "ended") for run in runs])
     await cancel_texts(tx, organization_id, OriginKind.JOURNEY, [run.id for run in runs if run.waits_for == "text"])
 
 
 async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outcome: str) -> None:
-    while runs := await queries.lock_active_runs(tx, organization_id, journey_id, limit=_BITE_ROWS):
+    while runs := await queries.lock_active_runs(tx, organization_id, journey_id, limit=_BATCH_ROWS):
         await end_runs(tx, organization_id, runs, outcome=outcome)
 
 
-async def hold_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """And their texts. First the runs: a worker that advances one requests its text before this gets the run's lock."""
+async def pause_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    """Also pauses their texts. Runs first: a worker that advances a run requests its text before this gets its lock."""
     await queries.hold_runs(tx, organization_id, journey_id)
     async for steps in _texting(tx, organization_id, journey_id):
         await pause_texts(tx, organization_id, OriginKind.JOURNEY, steps.keys())
 
 
 async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """And those of their texts that are still wanted."""
+    """Also releases those of their texts that their steps still wait for."""
     if await queries.release_runs(tx, organization_id, journey_id):
         tx.touched.add(("journey_runs", organization_id))
     async for steps in _texting(tx, organization_id, journey_id):
@@ -49,9 +49,9 @@ async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> N
 
 
 async def _texting(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
-    """The runs that wait for a text, some at a time, with the step each stands at."""
+    """Batches of the runs that wait for a text, with their steps."""
     after = UUID(int=0)
-    while found := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BITE_ROWS):
+    while found := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BATCH_ROWS):
         yield dict(found)
         after = found[-1][0]
 
@@ -64,6 +64,6 @@ async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
         raise NotPossible(f"Only a parked run can be resumed; this one is {run.state}.")
     again = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)
     await queries.save_runs(tx, organization_id, [again])
-    await trace.insert_trace(tx, organization_id, [Noted(run_id, run.step, "resumed", {})])
-    await need_facts(tx, organization_id)
+    await trace.insert_trace(tx, organization_id, [TraceEntry(run_id, run.step, "resumed", {})])
+    await require_facts(tx, organization_id)
     tx.touched.add(("journey_runs", organization_id))

@@ -1,4 +1,4 @@
-"""The SQL of runs, of customers' places in journeys, of traces and totals."""
+"""The SQL of runs and of `journey_customers`."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -18,8 +18,8 @@ _COLUMNS = SQL(names_of(RunRow, "journey_runs"))
 async def lock_customers(
     tx: Tx, organization_id: UUID, journey_id: UUID, profile_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[datetime | None, UUID | None]]:
-    """Their places in the journey, made if new and then locked in order: when they last entered, and their run while
-    it has not ended. Whoever ends a run need not touch the place: its state is read under the place's lock."""
+    """Insert the rows of new customers, then lock all rows in order: the last entry, and the run while it is open. The
+    end of a run does not touch these rows, because the state of the run is read under their lock."""
     await tx.execute(
         """
         INSERT INTO journey_customers (organization_id, journey_id, profile_id)
@@ -70,7 +70,7 @@ _INSERT_RUNS: Final = _NEW_RUNS.write(
 
 
 async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRun], *, is_paused: bool) -> set[UUID]:
-    """Those of a journey that was paused meanwhile wait until it goes on."""
+    """The runs of a journey that was paused meanwhile are due when it is resumed."""
     values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
@@ -91,7 +91,7 @@ async def find_known_facts(
 async def set_customers_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, entered: Sequence[tuple[UUID, UUID]]
 ) -> None:
-    """Profile and run of those who just entered."""
+    """Profile and run of the customers who just entered."""
     await tx.execute(
         """
         UPDATE journey_customers SET entered_at = %(now)s, run_id = it.run_id
@@ -151,7 +151,7 @@ async def lock_active_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collec
 
 
 async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[RunRow]:
-    """Parked ones too."""
+    """Active and parked runs."""
     rows = await tx.fetch(
         SQL(
             """
@@ -167,8 +167,8 @@ async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collecti
 
 
 async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[UUID, str]]) -> int:
-    """Look now at runs that wait for the text of this very step; an earlier text's receipt wakes nobody."""
-    # They are locked in this order, as everywhere.
+    """Make runs due now that wait for the text of this step; the receipt of an earlier step's text wakes no run."""
+    # All writers lock runs in this order.
     ended = sorted(ended)
     return await tx.execute(
         """
@@ -198,7 +198,7 @@ async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[
 
 
 async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *, waits_for: str) -> int:
-    """Look now at runs that wait for this; one that is held by a pause looks when it goes on."""
+    """Make runs due now that wait for this; a paused run is due when its journey is resumed."""
     return await tx.execute(
         """
         UPDATE journey_runs
@@ -212,7 +212,7 @@ async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *,
 
 
 def _joined(sales: Sequence[UUID] | None) -> str | None:
-    """One list in each row of a list: joined, because an array of arrays must be a rectangle."""
+    """A list per row, joined into a string, because PostgreSQL arrays of arrays must be rectangular."""
     return None if sales is None else ",".join(map(str, sales))
 
 
@@ -233,7 +233,7 @@ _SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
 
 
 async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
-    """Where the runs stand after a turn."""
+    """The state of the runs after a batch."""
     await tx.execute(_SAVE_RUNS, {"organization_id": organization_id, **_SAVED.of(runs), **_SAVED_BY_ID.of(runs)})
 
 
@@ -254,8 +254,8 @@ async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) ->
 
 
 async def hold_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
-    """Nothing of a paused journey becomes due; what was due then is remembered."""
-    # Who asks for the active ones by name may be given those of all journeys, by the index of active runs.
+    """Move the due times of a paused journey's runs to `held_due_at`, so that none becomes due."""
+    # With state = 'active' the planner may choose the index of active runs of all journeys.
     return await tx.execute(
         """
         UPDATE journey_runs SET held_due_at = due_at, due_at = NULL
@@ -290,7 +290,7 @@ async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
 async def list_texting_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, after: UUID, limit: int
 ) -> list[tuple[UUID, str | None]]:
-    """Runs that wait for a text, in the order of their ids, with the step they stand at."""
+    """Runs that wait for a text, in the order of their ids, with their steps."""
     rows = await tx.fetch(
         """
         SELECT id, step FROM journey_runs

@@ -1,13 +1,14 @@
 """The queue of due runs. A batch loads what its runs need, lets `decide` decide, and writes the decisions together."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from regulars.consent.numbers import find_text_numbers
+from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.journeys.definition import Definition
-from regulars.journeys.interests import end_need
-from regulars.journeys.model import Noted, RecordedRow, RunRow
+from regulars.journeys.interests import withdraw_if_unneeded
+from regulars.journeys.model import RecordedRow, RunRow, TraceEntry
 from regulars.journeys.program import sets_attributes
 from regulars.journeys.runs import queries, trace
 from regulars.journeys.runs.decide import (
@@ -16,12 +17,12 @@ from regulars.journeys.runs.decide import (
     Progress,
     RunContext,
     RunSubject,
+    advance,
     end,
-    go_on,
-    looks_back_to,
+    sales_needed_since,
 )
 from regulars.journeys.runs.definition_cache import load_definitions
-from regulars.journeys.snapshot import Sight, Subject, find_sales_since, look
+from regulars.journeys.snapshot import DecisionSubject, Snapshot, find_sales_since, load_snapshot
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
 from regulars.messaging.holds import cancel_texts
@@ -43,7 +44,7 @@ class RunQueue(RowQueue[RunRow]):
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         is_more = await super().run_pass(database, organization_id)
         if not is_more:
-            await end_need(database, organization_id)
+            await withdraw_if_unneeded(database, organization_id)
         return is_more
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
@@ -51,130 +52,118 @@ class RunQueue(RowQueue[RunRow]):
             return await queries.take_due_runs(tx, organization_id, after=after, limit=many)
 
         async def lock(found: Sequence[RunRow]) -> Sequence[RunRow]:
-            return await _without_held_up(tx, organization_id, found)
+            return await _without_locked_profiles(tx, organization_id, found)
 
         return await take_free(find, lock, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> None:
-        await advance(tx, organization_id, rows)
+        """The runs are locked by `take`, and so are the profiles of those that may set an attribute."""
+        texting = await load_texting(tx, organization_id)
+        if texting is None:
+            return
+        batch = await _Batch.load(tx, organization_id, rows, texting)
+        for row in rows:
+            batch.advance(row)
+        await batch.write()
 
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: RunRow, *, attempts: int, due_at: datetime | None
     ) -> None:
-        """A run that keeps failing is parked with its reason, and a person can resume it."""
+        """A run that failed at every attempt is parked with its reason, and a user can resume it."""
         failed = row._replace(state="active" if due_at is not None else "parked", attempts=attempts, due_at=due_at)
         await queries.save_runs(tx, organization_id, [failed])
 
     async def record_failure(self, tx: Tx, organization_id: UUID, row: RunRow, error: Exception) -> None:
-        # The trace has the kind of error for developers; its words may hold a customer's own, and are in the log.
+        # The trace stores the class of the error. Its message may contain personal data and is only in the log.
         why = type(error).__name__
         await queries.set_reason(tx, organization_id, row.id, reason="A step failed; the log of the worker says why.")
         detail = {"attempts": row.attempts + 1, "error": why}
-        await trace.insert_trace(tx, organization_id, [Noted(row.id, row.step, "failed", detail)])
+        await trace.insert_trace(tx, organization_id, [TraceEntry(row.id, row.step, "failed", detail)])
 
 
-async def _without_held_up(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> Sequence[RunRow]:
-    """Those that can go on now. A run that may set an attribute needs its customer's profile; everybody else locks that
-    first and runs after it, so this takes what is free and waits for nobody. The others are due again in a moment."""
+async def _without_locked_profiles(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> Sequence[RunRow]:
+    """The runs that can advance now. A run that may set an attribute locks its customer's profile. All other writers
+    lock the profile before its runs, so waiting here could deadlock: locked profiles are skipped, and stay due."""
     definitions = await load_definitions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
     changing = {row.profile_id for row in rows if sets_attributes(definitions[row.journey_id, row.version])}
-    held_up = await try_lock_profiles(tx, organization_id, changing) if changing else set()
-    return [row for row in rows if row.profile_id not in held_up]
+    locked = await try_lock_profiles(tx, organization_id, changing) if changing else set()
+    return [row for row in rows if row.profile_id not in locked]
 
 
-async def advance(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> None:
-    """The runs are locked by the caller, and so are the profiles of those that may set an attribute."""
-    texting = await load_texting(tx, organization_id)
-    if texting is None:
-        return
-    batch = await _Batch.load(tx, organization_id, rows, texting)
-    for row in rows:
-        batch.go_on(row)
-    await batch.write()
-
-
+@dataclass(slots=True, kw_only=True)
 class _Batch:
-    """What was looked up for some runs, and what they decided."""
+    """What was loaded for some runs, and what they decided."""
 
-    def __init__(
-        self,
-        tx: Tx,
-        organization_id: UUID,
-        *,
-        texting: Texting,
-        definitions: dict[tuple[UUID, int], Definition],
-        sight: Sight,
-        numbers: dict[UUID, str],
-        recorded: dict[UUID, list[RecordedRow]],
-    ) -> None:
-        self._tx = tx
-        self._organization_id = organization_id
-        self._texting = texting
-        self._definitions = definitions
-        self._sight = sight
-        self._numbers = numbers
-        self._recorded = recorded
-        # What customers have after the runs of this batch so far: a customer may have several, in several journeys.
-        self._attributes = {person.id: person.attributes for person in sight.people.values()}
-        self._changes: dict[UUID, dict[str, str]] = {}
-        self._saved: list[RunRow] = []
-        self._notes: list[Noted] = []
-        self._counted: list[tuple[RunRow, str, str]] = []
-        self._orders: list[TextOrder] = []
-        # Runs that end while a text of theirs may still be queued.
-        self._left: list[UUID] = []
+    tx: Tx
+    organization_id: UUID
+    texting: Texting
+    definitions: dict[tuple[UUID, int], Definition]
+    snapshot: Snapshot
+    numbers: dict[UUID, TextNumber]
+    # By run: the customer's other sales that the run needs.
+    recorded: dict[UUID, list[RecordedRow]]
+    # By customer: the attributes that runs of this batch set. A customer may have runs in several journeys.
+    changes: dict[UUID, dict[str, str]] = field(default_factory=dict)
+    saved: list[RunRow] = field(default_factory=list)
+    trace: list[TraceEntry] = field(default_factory=list)
+    counts: list[tuple[RunRow, str, str]] = field(default_factory=list)
+    orders: list[TextOrder] = field(default_factory=list)
+    # Runs that end while a text of theirs may still be queued.
+    ended_with_text: list[UUID] = field(default_factory=list)
 
     @classmethod
     async def load(cls, tx: Tx, organization_id: UUID, rows: Sequence[RunRow], texting: Texting) -> "_Batch":
         definitions = await load_definitions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
-        subjects = [Subject(row.profile_id, row.sale_id, definitions[row.journey_id, row.version]) for row in rows]
-        sight = await look(tx, organization_id, subjects)
-        numbers = await find_text_numbers(tx, organization_id, {row.profile_id for row in rows})
-        asked = [(row.profile_id, row.sale_id, looks_back_to(row.since, _position(row), tx.now)) for row in rows]
-        recorded = await find_sales_since(tx, organization_id, asked)
+        subjects = [
+            DecisionSubject(row.profile_id, row.sale_id, definitions[row.journey_id, row.version]) for row in rows
+        ]
+        snapshot = await load_snapshot(tx, organization_id, subjects)
+        ranges = [(row.profile_id, row.sale_id, sales_needed_since(row.since, _position(row), tx.now)) for row in rows]
+        recorded = await find_sales_since(tx, organization_id, ranges)
         return cls(
-            tx,
-            organization_id,
+            tx=tx,
+            organization_id=organization_id,
             texting=texting,
             definitions=definitions,
-            sight=sight,
-            numbers={profile_id: number.phone_number for profile_id, number in numbers.items()},
+            snapshot=snapshot,
+            numbers=await find_text_numbers(tx, organization_id, {row.profile_id for row in rows}),
             recorded={row.id: found for row, found in zip(rows, recorded, strict=True)},
         )
 
-    def go_on(self, row: RunRow) -> None:
-        definition = self._definitions[row.journey_id, row.version]
+    def advance(self, row: RunRow) -> None:
+        definition = self.definitions[row.journey_id, row.version]
         context = self._context(row, definition)
         if context is None:
             return self._record(row, end(_position(row), {}, CUSTOMER_GONE))
         subject = RunSubject(row.journey_id, row.profile_id, definition, row.fact_kind, row.since)
-        progress = go_on(subject, _position(row), context)
+        progress = advance(subject, _position(row), context)
         if progress.changes:
-            self._attributes[row.profile_id] = dict(progress.attributes)
-            self._changes.setdefault(row.profile_id, {}).update(progress.changes)
+            self.changes.setdefault(row.profile_id, {}).update(progress.changes)
         return self._record(row, progress)
 
     def _context(self, row: RunRow, definition: Definition) -> RunContext | None:
-        """None: the customer is gone."""
+        """None: the customer was erased."""
         profile_id = row.profile_id
-        seen = self._sight.seen(Subject(profile_id, row.sale_id, definition), self._tx.now)
-        if seen is None:
+        evaluation = self.snapshot.context_of(DecisionSubject(profile_id, row.sale_id, definition), self.tx.now)
+        if evaluation is None:
             return None
-        attributes = self._attributes[profile_id]
-        if profile_id in self._changes:
-            seen = seen.with_attributes(attributes)
+        person = self.snapshot.people[profile_id]
+        if profile_id in self.changes:
+            person = person._replace(attributes={**person.attributes, **self.changes[profile_id]})
+            evaluation = evaluation.with_attributes(person.attributes)
+        number = self.numbers.get(profile_id)
         return RunContext(
-            seen=seen,
-            person=self._sight.people[profile_id]._replace(attributes=attributes),
-            sale=None if row.sale_id is None else self._sight.sales.get(row.sale_id),
-            sales=self._recorded[row.id],
-            phone_number=self._numbers.get(profile_id),
-            brand=self._texting.brand,
+            evaluation=evaluation,
+            person=person,
+            sale=None if row.sale_id is None else self.snapshot.sales.get(row.sale_id),
+            sales=self.recorded[row.id],
+            phone_number=None if number is None else number.phone_number,
+            brand=self.texting.brand,
         )
 
     def _record(self, row: RunRow, progress: Progress) -> None:
         position = progress.position
-        self._saved.append(
+        self.saved.append(
             row._replace(
                 state="active" if progress.outcome is None else "ended",
                 step=position.step,
@@ -185,11 +174,11 @@ class _Batch:
                 attempts=0,
                 outcome=progress.outcome,
                 reason=progress.reason,
-                ended_at=None if progress.outcome is None else self._tx.now,
+                ended_at=None if progress.outcome is None else self.tx.now,
             )
         )
         if progress.text is not None:
-            self._orders.append(
+            self.orders.append(
                 TextOrder(
                     origin_kind=OriginKind.JOURNEY,
                     origin_id=row.id,
@@ -199,21 +188,21 @@ class _Batch:
                 )
             )
         if progress.outcome is not None and position.waits_for == "text":
-            self._left.append(row.id)
-        self._notes += [Noted(row.id, note.step, note.event, note.detail) for note in progress.notes]
-        self._counted += [(row, note.step or "", note.event) for note in progress.notes]
+            self.ended_with_text.append(row.id)
+        self.trace += [TraceEntry(row.id, event.step, event.event, event.detail) for event in progress.events]
+        self.counts += [(row, event.step or "", event.event) for event in progress.events]
 
     async def write(self) -> None:
-        tx, organization_id = self._tx, self._organization_id
-        if self._changes:
-            await _set_attributes(tx, organization_id, self._changes)
-        if self._orders:
-            await request_texts(tx, organization_id, self._orders, texting=self._texting)
-        await queries.save_runs(tx, organization_id, self._saved)
-        if self._notes:
-            await trace.insert_trace(tx, organization_id, self._notes)
-        await trace.count_events(tx, organization_id, self._counted)
-        await cancel_texts(tx, organization_id, OriginKind.JOURNEY, self._left)
+        tx, organization_id = self.tx, self.organization_id
+        if self.changes:
+            await _set_attributes(tx, organization_id, self.changes)
+        if self.orders:
+            await request_texts(tx, organization_id, self.orders, texting=self.texting)
+        await queries.save_runs(tx, organization_id, self.saved)
+        if self.trace:
+            await trace.insert_trace(tx, organization_id, self.trace)
+        await trace.count_events(tx, organization_id, self.counts)
+        await cancel_texts(tx, organization_id, OriginKind.JOURNEY, self.ended_with_text)
 
 
 def _position(row: RunRow) -> Position:
@@ -221,7 +210,7 @@ def _position(row: RunRow) -> Position:
 
 
 async def _set_attributes(tx: Tx, organization_id: UUID, changes: dict[UUID, dict[str, str]]) -> None:
-    """All customers with one call. The profiles are locked, so what was decided from their attributes still holds."""
+    """For all customers with one call. Their profiles are locked, so decisions on their attributes are still valid."""
     wanted = [AttributeChanges(ById(profile_id), set_) for profile_id, set_ in sorted(changes.items())]
     outcomes = await set_attributes(tx, organization_id, wanted)
     refused = next((it for it in outcomes if not isinstance(it, Profile)), None)

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.journeys.model import Noted, RunRow, TraceRow
+from regulars.journeys.model import RunRow, TraceEntry, TraceRow
 from regulars.kit.arrays import Bigints, Ids, Jsons, Labels
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
-_NOTES: Final = Columns(run_id=Ids, step=Labels, event=Labels, detail=(Jsons, msgspec.json.encode))
-_INSERT_TRACE: Final = _NOTES.write(
+_ENTRIES: Final = Columns(run_id=Ids, step=Labels, event=Labels, detail=(Jsons, msgspec.json.encode))
+_INSERT_TRACE: Final = _ENTRIES.write(
     """
     INSERT INTO journey_trace (organization_id, sequence, at, {columns})
     SELECT %(organization_id)s,
@@ -26,9 +26,9 @@ _INSERT_TRACE: Final = _NOTES.write(
 )
 
 
-async def insert_trace(tx: Tx, organization_id: UUID, notes: Sequence[Noted]) -> None:
-    """In the order given, behind what the runs already have; the runs are locked by whoever writes."""
-    await tx.execute(_INSERT_TRACE, {"organization_id": organization_id, "now": tx.now, **_NOTES.of(notes)})
+async def insert_trace(tx: Tx, organization_id: UUID, entries: Sequence[TraceEntry]) -> None:
+    """Append in the order given. The caller has locked the runs."""
+    await tx.execute(_INSERT_TRACE, {"organization_id": organization_id, "now": tx.now, **_ENTRIES.of(entries)})
 
 
 async def list_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> list[TraceRow]:

@@ -16,7 +16,7 @@ def end_of_wait(step: WaitForPurchase, since: datetime) -> datetime:
 
 
 def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
-    """The first such local time after a moment, on one of the weekdays where there are any."""
+    """The first such local time after a moment, on one of the weekdays if the step has any."""
     clock = ZoneInfo(zone)
     local = since.astimezone(clock)
     hour, minute = (int(part) for part in step.time.split(":"))
@@ -29,7 +29,7 @@ def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
 
 
 def choose_zone(phone_number: str | None, store_country: str | None, organization_zone: str) -> str:
-    """The number's if it has one only, else that of the store's country if it has one only, else the organization's."""
+    """The only zone of the number's country, else the only zone of the store's country, else the organization's."""
     if phone_number is not None:
         zones = locate_number(phone_number).zones
         if len(zones) == 1:

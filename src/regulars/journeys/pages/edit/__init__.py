@@ -1,1 +1,1 @@
-"""The builder: a draft is changed by small forms, step by step and condition by condition."""
+"""The builder: small forms change the draft, one step or condition at a time."""

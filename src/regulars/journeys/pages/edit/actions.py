@@ -12,13 +12,13 @@ from regulars.conditions.tree import Condition, Group, Nothing
 from regulars.journeys import step_tree as tree
 from regulars.journeys.definition import Reentry, Step
 from regulars.journeys.drafts import Draft
-from regulars.journeys.labels import TRIGGERS, tell_condition, tell_step
+from regulars.journeys.labels import TRIGGERS, describe_condition, describe_step
 from regulars.journeys.pages.edit import builder
 from regulars.journeys.pages.edit.builder import rules_panel
-from regulars.journeys.pages.edit.drafts import Edit, builder_url, edit
+from regulars.journeys.pages.edit.drafts import DraftChange, apply_change, builder_url
 from regulars.journeys.pages.edit.message_editor import replace_character
 from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
-from regulars.journeys.program import Forking, walk
+from regulars.journeys.program import Fork, walk
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.web.errors import FormTooLarge, PageNotFound
@@ -31,7 +31,7 @@ REENTRY_DAYS_MAX = 3_650
 
 
 async def change_entry(visit: Visit) -> Response:
-    """Name, trigger, whether a customer comes in again, and what else ends a run."""
+    """Name, trigger, re-entry, and the sales that end a run."""
     form = FormState(visit.form)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     trigger = form.choice("trigger", tuple(TRIGGERS))
@@ -39,14 +39,14 @@ async def change_entry(visit: Visit) -> Response:
     days = form.whole("reentry_days", minimum=1, maximum=REENTRY_DAYS_MAX) if policy == "after_days" else None
     exits = tuple(one for one in ("purchase", "return") if form.is_checked(f"exit_{one}"))
 
-    async def plan(_: Tx, draft: Draft) -> Edit:
+    async def plan(_: Tx, draft: Draft) -> DraftChange:
         changed = None
         if not form.is_refused:
             reentry = Reentry(policy=policy, days=days)
             changed = msgspec.structs.replace(
                 draft.definition, name=name, trigger=trigger, reentry=reentry, exit_on=exits
             )
-        return Edit(
+        return DraftChange(
             piece=builder.entry_of(draft.definition),
             changed=changed,
             panel=lambda: builder.entry_panel(draft, form=form),
@@ -54,7 +54,7 @@ async def change_entry(visit: Visit) -> Response:
             then="" if draft.definition.steps else "?add=1",
         )
 
-    return await edit(visit, plan)
+    return await apply_change(visit, plan)
 
 
 async def add_step(visit: Visit) -> Response:
@@ -62,29 +62,29 @@ async def add_step(visit: Visit) -> Response:
     if kind not in STEP_KINDS:
         return redirect(visit, f"{builder_url(visit)}?add={place}")
 
-    async def plan(tx: Tx, draft: Draft) -> Edit:
+    async def plan(tx: Tx, draft: Draft) -> DraftChange:
         container, _ = tree.split_place(place)
         steps, step = tree.steps_in(draft.definition, container), read_step(form, kind)
-        return Edit(
+        return DraftChange(
             piece=steps,
             changed=None if step is None else tree.insert_step(draft.definition, place, step),
             panel=lambda: builder.add_panel(tx, visit, draft, place, kind, form=form),
             now="The steps beside it are not the same any more.",
             then=f"?step={place}" if kind == "branch" else f"#s-{place}",
-            done=None if step is None else f"Added: {tell_step(step).kind.lower()}.",
+            done=None if step is None else f"Added: {describe_step(step).kind.lower()}.",
         )
 
-    return await edit(visit, plan)
+    return await apply_change(visit, plan)
 
 
 async def change_step(visit: Visit) -> Response:
     form = FormState(visit.form)
 
-    async def plan(tx: Tx, draft: Draft) -> Edit:
+    async def plan(tx: Tx, draft: Draft) -> DraftChange:
         found = _find_moved(draft, visit.form.get("place", ""), visit.form.get("was", ""))
         if found is None:
             end = str(len(draft.definition.steps) + 1)
-            return Edit(
+            return DraftChange(
                 piece=None,
                 changed=draft.definition,
                 panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
@@ -92,34 +92,34 @@ async def change_step(visit: Visit) -> Response:
             )
         place, there = found
         step = read_step(form, form.value("kind"), there=there)
-        return Edit(
+        return DraftChange(
             piece=there,
             changed=None if step is None else tree.replace_step(draft.definition, place, step),
             panel=lambda: builder.step_panel(tx, visit, draft, place, form=form),
-            now=tell_step(there).name,
+            now=describe_step(there).name,
             then=f"#s-{place}",
-            done=None if step is None else f"Kept in the draft: {tell_step(step).kind.lower()}.",
+            done=None if step is None else f"Kept in the draft: {describe_step(step).kind.lower()}.",
         )
 
-    return await edit(visit, plan)
+    return await apply_change(visit, plan)
 
 
 async def measure_step(visit: Visit) -> Response:
-    """Nothing is kept: the same form comes back, measured; perhaps with a character replaced or a place put in."""
+    """Saves nothing: returns the form with the length of its text; may replace a character or add a variable."""
     values = dict(visit.form)
     text = values.get("text", "").replace("\r\n", "\n")
     if values.get("replace"):
         text = replace_character(text, values["replace"])
     if "insert" in values and values.get("field"):
         text = f"{text} {values['field']}".strip()
-    form, place, who = FormState({**values, "text": text}), values.get("place", ""), values.get("who", "").strip()
+    form, place, search = FormState({**values, "text": text}), values.get("place", ""), values.get("who", "").strip()
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)
-        with builder.places():
+        with builder.step_errors():
             if values.get("is_new"):
-                panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, who=who)
+                panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, search=search)
             else:
-                panel = await builder.step_panel(tx, visit, draft, place, form=form, who=who)
+                panel = await builder.step_panel(tx, visit, draft, place, form=form, search=search)
     # The form keeps its etag, or a later save would overwrite a change that was never shown.
     return builder.render_builder(visit, draft, replace(panel, was=values.get("was", "")))
 
@@ -129,44 +129,44 @@ async def move_step(visit: Visit) -> Response:
     if way not in {"up", "down"}:
         raise PageNotFound("A step moves up or down.")
 
-    async def plan(_: Tx, draft: Draft) -> Edit:
-        changed, moved_to = tree.move_step(draft.definition, place, cast("tree.Way", way))
-        return Edit(piece=draft.definition, changed=changed, then=f"#s-{moved_to}")
+    async def plan(_: Tx, draft: Draft) -> DraftChange:
+        changed, moved_to = tree.move_step(draft.definition, place, cast("tree.Direction", way))
+        return DraftChange(piece=draft.definition, changed=changed, then=f"#s-{moved_to}")
 
-    return await edit(visit, plan)
+    return await apply_change(visit, plan)
 
 
 async def remove_step(visit: Visit) -> Response:
-    """What holds other steps is removed after a question."""
+    """A fork with steps in its paths is removed only after a confirmation."""
     place = visit.form.get("place", "")
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)
-    with builder.places():
+    with builder.step_errors():
         step = tree.step_at(draft.definition, place)
-    if isinstance(step, Forking) and (step.then or step.otherwise) and not visit.form.get("sure"):
+    if isinstance(step, Fork) and (step.then or step.otherwise) and not visit.form.get("sure"):
         return render(
             visit,
             "journeys/remove_step.html",
             form=FormState(),
-            told=tell_step(step),
+            summary=describe_step(step),
             inside=_count(step),
             place=place,
             was=visit.form.get("was", ""),
             edit=builder_url(visit),
         )
 
-    async def plan(_: Tx, draft: Draft) -> Edit:
-        return Edit(
+    async def plan(_: Tx, draft: Draft) -> DraftChange:
+        return DraftChange(
             piece=tree.step_at(draft.definition, place),
             changed=tree.remove_step(draft.definition, place),
-            done=f"Removed: {tell_step(step).kind.lower()}.",
+            done=f"Removed: {describe_step(step).kind.lower()}.",
         )
 
-    return await edit(visit, plan)
+    return await apply_change(visit, plan)
 
 
 async def change_rules(visit: Visit) -> Response:
-    """Keep the conditions; every other button, and a list in which something was chosen, brings the form again."""
+    """Saves the conditions. Every other button, and a choice in a list, returns the form without saving."""
     owner = visit.form.get("of", "")
     try:
         root = read_tree(visit.form_lists)
@@ -176,32 +176,32 @@ async def change_rules(visit: Visit) -> Response:
         new = apply(root, visit.form.get("act", ""))
         async with visit.database.reading() as tx:
             draft = await builder.find_draft(tx, visit)
-            with builder.places():
+            with builder.step_errors():
                 panel = await rules_panel(tx, visit, draft, owner, root=root, new=new)
         return builder.render_builder(visit, draft, replace(panel, was=visit.form.get("was", "")))
     form = FormState(visit.form)
 
-    async def plan(tx: Tx, draft: Draft) -> Edit:
+    async def plan(tx: Tx, draft: Draft) -> DraftChange:
         there = tree.condition_of(draft.definition, owner)
         await settle_tree(tx, visit.organization_id, root)
         built = build(root)
         for message in built.incomplete.values():
             form.refuse("rules", message)
-        return Edit(
+        return DraftChange(
             piece=there,
             changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplest(built.match)),
             panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
-            now="Nothing is asked any more." if there is None else tell_condition(there),
+            now="Nothing is asked any more." if there is None else describe_condition(there),
             then=f"#s-{owner}",
             done="Kept in the draft: conditions.",
         )
 
-    return await edit(visit, plan)
+    return await apply_change(visit, plan)
 
 
 def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
-    """The step that the form is about: at its place, or where the only one like it stands after others were added or
-    removed before it. None: it was removed."""
+    """The step that the form edits: at its place, or where the only equal one is after steps before it were added or
+    removed. None: it was removed."""
     steps = dict(tree.walk_places(draft.definition))
     like_it = [at for at, step in steps.items() if etag_of(step) == was]
     found = like_it[0] if len(like_it) == 1 else place
@@ -209,12 +209,12 @@ def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
 
 
 def _count(step: Step) -> int:
-    """How many steps hang on it."""
+    """The number of steps in its paths."""
     return sum(1 for _ in walk((step,))) - 1
 
 
 def _simplest(match: Group) -> Condition | None:
-    """One condition needs no group around it, and none is no condition."""
+    """A group of one condition becomes that condition, an empty group none."""
     if not match.of:
         return None
     return match.of[0] if len(match.of) == 1 and not isinstance(match, Nothing) else match

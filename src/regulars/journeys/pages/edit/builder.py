@@ -15,13 +15,20 @@ from regulars.conditions.labels import GROUPS, KINDS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys.definition import Branch, Definition, SendText
 from regulars.journeys.drafts import Draft, load_draft
-from regulars.journeys.labels import TRIGGERS, name_segments, tell_condition, tell_entry, tell_exits, tell_step
+from regulars.journeys.labels import (
+    TRIGGERS,
+    describe_condition,
+    describe_exits,
+    describe_reentry,
+    describe_step,
+    name_segments,
+)
 from regulars.journeys.manage import list_journeys
-from regulars.journeys.pages.common import STATES, journey_url, read_journey_id, refusals
+from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
 from regulars.journeys.pages.edit.message_editor import Measure, measure_text, pick_fields
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
-from regulars.journeys.pages.flow import draw, faults_at, step_labels
-from regulars.journeys.step_tree import FILTER, NoSuchPlace, condition_of, split_place, step_at, steps_in
+from regulars.journeys.pages.flow import build_cards, faults_at, step_labels
+from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, split_place, step_at, steps_in
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
@@ -53,7 +60,7 @@ async def rules_panel(
     new: Path | None = None,
     form: FormState | None = None,
 ) -> Panel:
-    """`root` is the tree as it was sent; without it the form shows what the draft has, and what is wrong with it."""
+    """`root` is the tree as the form sent it; without it the form shows the condition of the draft and its faults."""
     condition = condition_of(draft.definition, owner)
     faults: list[Fault] = []
     if root is None:
@@ -65,7 +72,7 @@ async def rules_panel(
     scene = Scene(
         attributes=attributes, properties=properties, counts={}, faults=faults_by_path(built, faults), new=new
     )
-    # A journey that begins with a consent has no ticket to ask about.
+    # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
     kinds = KINDS if draft.definition.trigger == "opt_in" else {**KINDS, **TICKET_KINDS}
     more: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
     more["offered"] = await find_offered(
@@ -90,20 +97,20 @@ def _tree_of(condition: Condition | None) -> Node:
 async def show_builder(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         draft = await find_draft(tx, visit)
-        with places():
+        with step_errors():
             return render_builder(visit, draft, await choose_panel(tx, visit, draft))
 
 
 @contextmanager
-def places() -> Iterator[None]:
+def step_errors() -> Iterator[None]:
     try:
         yield
-    except NoSuchPlace:
+    except StepNotFound:
         raise PageNotFound("No such step is in this draft any more.") from None
 
 
 async def find_draft(tx: Tx, visit: Visit) -> Draft:
-    with refusals():
+    with page_errors():
         draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
     if draft.row.state == "archived":
         raise PageNotFound("A journey that has ended does not change; make a copy of it.")
@@ -111,7 +118,7 @@ async def find_draft(tx: Tx, visit: Visit) -> Draft:
 
 
 async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
-    """By the address: a step, a place for a new one, the entry, the filter, a condition."""
+    """The panel that the address selects: a step, a new step, the entry, the filter or a condition."""
     query = visit.query
     if query.get("step") == FILTER or "filter" in query:
         return await rules_panel(tx, visit, draft, FILTER)
@@ -125,31 +132,31 @@ async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
 
 
 async def step_panel(
-    tx: Tx, visit: Visit, draft: Draft, place: str, *, form: FormState | None = None, who: str = ""
+    tx: Tx, visit: Visit, draft: Draft, place: str, *, form: FormState | None = None, search: str = ""
 ) -> Panel:
     step = step_at(draft.definition, place)
     if isinstance(step, Branch):
         return await rules_panel(tx, visit, draft, place)
-    shown = form or fill_form(step)
-    more: dict[str, Any] = {"told": tell_step(step), "kind": shown.value("kind")}
+    filled = form or fill_form(step)
+    more: dict[str, Any] = {"summary": describe_step(step), "kind": filled.value("kind")}
     if isinstance(step, SendText):
-        more |= await message_parts(tx, visit, draft, shown, who=who)
-    return Panel(name="step", form=shown, was=etag_of(step), place=place, more=more)
+        more |= await message_values(tx, visit, draft, filled, search=search)
+    return Panel(name="step", form=filled, was=etag_of(step), place=place, more=more)
 
 
 async def add_panel(
-    tx: Tx, visit: Visit, draft: Draft, place: str, kind: str, *, form: FormState | None = None, who: str = ""
+    tx: Tx, visit: Visit, draft: Draft, place: str, kind: str, *, form: FormState | None = None, search: str = ""
 ) -> Panel:
     container, index = split_place(place)
     steps = steps_in(draft.definition, container)
     if not 0 <= index <= len(steps):
-        raise NoSuchPlace(place)
+        raise StepNotFound(place)
     kind = kind if kind in STEP_KINDS else ""
-    shown = form or new_form(kind)
+    filled = form or new_form(kind)
     more: dict[str, Any] = {"kind": kind, "choices": CHOICES}
     if kind == "send_text":
-        more |= await message_parts(tx, visit, draft, shown, who=who)
-    return Panel(name="add", form=shown, was=etag_of(steps), place=place, more=more)
+        more |= await message_values(tx, visit, draft, filled, search=search)
+    return Panel(name="add", form=filled, was=etag_of(steps), place=place, more=more)
 
 
 async def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
@@ -168,19 +175,19 @@ def entry_of(definition: Definition) -> object:
     return (definition.name, definition.trigger, definition.reentry, definition.exit_on)
 
 
-async def message_parts(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, who: str = "") -> dict[str, Any]:
-    measure: Measure = await measure_text(tx, visit, draft.definition, form.value("text"), who=who)
+async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, search: str = "") -> dict[str, Any]:
+    measure: Measure = await measure_text(tx, visit, draft.definition, form.value("text"), search=search)
     return {
         "measure": measure,
         "fields": await pick_fields(tx, visit.organization_id, draft.definition),
-        "who": who,
+        "search": search,
         "measure_url": journey_url(visit, draft.row, "edit", "measure"),
     }
 
 
 def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 200) -> Response:
     definition = draft.definition
-    cards = draw(definition, draft.faults, segments=draft.segments)
+    cards = build_cards(definition, draft.faults, segments=draft.segments)
     return render(
         visit,
         "journeys/edit.html",
@@ -198,11 +205,11 @@ def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 20
         whole=etag_of(definition),
         trigger=TRIGGERS[definition.trigger],
         triggers=[(key, words, "") for key, words in TRIGGERS.items()],
-        entry=tell_entry(definition),
-        exits=tell_exits(definition),
+        entry=describe_reentry(definition),
+        exits=describe_exits(definition),
         condition=None
         if definition.filter is None
-        else name_segments(tell_condition(definition.filter), draft.segments),
+        else name_segments(describe_condition(definition.filter), draft.segments),
         filter_faults=faults_at(draft.faults, "filter"),
         general_faults=faults_at(draft.faults, "steps", "reentry"),
         weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),

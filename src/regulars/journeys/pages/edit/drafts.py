@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.definition import Definition
-from regulars.journeys.difference import tell_difference
+from regulars.journeys.difference import diff_definitions
 from regulars.journeys.drafts import Draft, discard_draft, lock_draft, save_draft, write_draft
-from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, read_journey_id, refusals
+from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors, read_journey_id
 from regulars.journeys.pages.edit.builder import Panel, find_draft, render_builder
-from regulars.journeys.step_tree import NoSuchPlace
+from regulars.journeys.step_tree import StepNotFound
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import JOURNEY
@@ -22,10 +22,10 @@ from regulars.web.visit import Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """What a form asks for. `piece` is what the form is about, as it stands in the draft, and `now` says it in words.
+class DraftChange:
+    """A change that a form requests. `piece` is the part of the draft that the form edits, `now` describes it.
 
-    `changed` is None where something in the form is wrong. `panel` is the form again; a button has none.
+    `changed` is None where the form has an error. `panel` renders the form again; a button has none.
     """
 
     piece: object
@@ -36,33 +36,33 @@ class Edit:
     done: str | None = None
 
 
-async def edit(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Edit]]) -> Response:
+async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[DraftChange]]) -> Response:
     journey_id, was = read_journey_id(visit), visit.form.get("was", "")
     async with visit.database.transaction() as tx:
-        with refusals():
+        with page_errors():
             draft = await lock_draft(tx, visit.organization_id, journey_id)
             try:
-                asked = await plan(tx, draft)
-            except NoSuchPlace:
+                change = await plan(tx, draft)
+            except StepNotFound:
                 raise Conflict("The step is not there any more: the draft was changed. Open it again.") from None
-            if asked.changed is None and asked.panel is not None:
-                return render_builder(visit, draft, replace(await asked.panel(), was=was), status=400)
-            if asked.changed is None or etag_of(asked.piece) != was:
-                return await _tell_conflict(visit, draft, asked)
-            await write_draft(tx, visit.organization_id, draft, asked.changed, by=visit.user.email)
+            if change.changed is None and change.panel is not None:
+                return render_builder(visit, draft, replace(await change.panel(), was=was), status=400)
+            if change.changed is None or etag_of(change.piece) != was:
+                return await _render_conflict(visit, draft, change)
+            await write_draft(tx, visit.organization_id, draft, change.changed, by=visit.user.email)
         if not draft.is_new:
             after, subject = {"based_on": draft.based_on}, JOURNEY.encode(journey_id)
             await record(tx, visit.organization_id, actor_of(visit), "journey.edit", subject, after=after)
-    return redirect(visit, f"{builder_url(visit)}{asked.then}", done=asked.done)
+    return redirect(visit, f"{builder_url(visit)}{change.then}", done=change.done)
 
 
-async def _tell_conflict(visit: Visit, draft: Draft, asked: Edit) -> Response:
+async def _render_conflict(visit: Visit, draft: Draft, change: DraftChange) -> Response:
     by, at = draft.changed_by or "Another user", draft.changed_at or draft.row.updated_at
-    if asked.panel is None:
+    if change.panel is None:
         raise Conflict(f"{by} changed the steps meanwhile, so nothing was done. Go back, look, and do it again.")
-    panel = await asked.panel()
+    panel = await change.panel()
     when = visit.format.clock(at, seconds=True)
-    panel.form.conflict = EditConflict(by=by, at=when, now=asked.now, url=builder_url(visit))
+    panel.form.conflict = EditConflict(by=by, at=when, now=change.now, url=builder_url(visit))
     return render_builder(visit, draft, panel, status=409)
 
 
@@ -71,11 +71,11 @@ def builder_url(visit: Visit) -> str:
 
 
 async def save(visit: Visit) -> Response:
-    """A version; where another was saved meanwhile, both are shown and nothing is lost."""
+    """Saves a version. Where another user saved one meanwhile, the page shows both and nothing is lost."""
     etag, by = visit.form.get("was", ""), visit.user.email
     try:
         async with visit.database.transaction() as tx:
-            with refusals():
+            with page_errors():
                 journey = await save_draft(tx, visit.organization_id, read_journey_id(visit), etag=etag, by=by)
             row = journey.row
             after = {"version": row.version, "name": row.name, "state": row.state}
@@ -107,12 +107,12 @@ async def _show_both(visit: Visit) -> Response:
         states=STATES,
         draft=draft,
         was=etag_of((draft.definition, journey.row.version)),
-        lines=tell_difference(journey.definition, draft.definition),
+        lines=diff_definitions(journey.definition, draft.definition),
         here=journey_url(visit, journey.row),
     )
 
 
-async def ask_to_discard(visit: Visit) -> Response:
+async def confirm_discard(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         draft = await find_draft(tx, visit)
     here = journey_url(visit, draft.row)

@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.consent.numbers import find_text_numbers
-from regulars.journeys.context import values_of
+from regulars.journeys.context import template_variables
 from regulars.journeys.definition import Definition
 from regulars.journeys.sample_customers import Sample, find_samples
 from regulars.journeys.snapshot import find_people, find_sales
@@ -39,8 +39,8 @@ WHY_NOT: Final = {"no_consent": "has not agreed to be texted", "too_long": "is t
 _OF_A_TICKET: Final = frozenset({"store.name", "ticket.total"})
 
 
-class Shown(NamedTuple):
-    """What one customer would get, or why nothing."""
+class TextPreview(NamedTuple):
+    """The text that one customer would get, or the reason for none."""
 
     name: str
     url: str
@@ -51,24 +51,24 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """`measured` is of the words as they stand, with the brand and the way to stop as they leave."""
+    """`measured` is of the text as it is sent, with the brand and the opt-out notice."""
 
     measured: TextSize
     forcing: tuple[UnicodeCharacter, ...]
     fault: str = ""
-    shown: Sequence[Shown] = ()
-    who_is_unknown: bool = False
-    # Several customers of the name that was asked for: one of them is chosen.
+    previews: Sequence[TextPreview] = ()
+    is_unknown: bool = False
+    # The customers found where the search found several; the user chooses one.
     people: Sequence[mask.Candidate] = ()
 
     @property
     def longest(self) -> TextSize:
-        """What the longest of the customers shown would get; the words alone where there is nobody."""
-        found = [one.measured for one in self.shown if one.measured is not None]
+        """The longest preview, or the text alone where there is none."""
+        found = [one.measured for one in self.previews if one.measured is not None]
         return max(found, key=lambda one: (one.parts, one.length), default=self.measured)
 
 
-async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, *, who: str = "") -> Measure:
+async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, *, search: str = "") -> Measure:
     texting = await load_texting(tx, visit.organization_id)
     text = text.replace("\r\n", "\n")
     if len(text) > TEMPLATE_CHARACTERS_MAX:
@@ -84,38 +84,40 @@ async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, 
     people = await find_candidates(
         tx,
         visit.organization_id,
-        who,
+        search,
         default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
-    samples = await _samples(tx, visit, definition, people) if people or not who else []
+    samples = await _samples(tx, visit, definition, people) if people or not search else []
     return Measure(
         measured=compose_for(text, None, texting).measured,
         forcing=forcing,
-        shown=await _show(tx, visit, template, samples, texting),
-        who_is_unknown=bool(who) and not people,
+        previews=await _preview(tx, visit, template, samples, texting),
+        is_unknown=bool(search) and not people,
         people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else (),
     )
 
 
 async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> list[tuple[str, str]]:
-    """What may stand in the text: the place as it is written, and what it is."""
+    """The template variables on offer: each as it is written in a text, and its label."""
     known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
     plain = [
-        (_place(name), words)
-        for name, words in PLAIN_FIELDS.items()
+        (_variable(name), label)
+        for name, label in PLAIN_FIELDS.items()
         if definition.trigger != "opt_in" or name not in _OF_A_TICKET
     ]
-    return plain + [(_place(f"{ATTRIBUTE_PREFIX}{entry.key}", entry.key), f"attribute {entry.key}") for entry in known]
+    return plain + [
+        (_variable(f"{ATTRIBUTE_PREFIX}{entry.key}", entry.key), f"attribute {entry.key}") for entry in known
+    ]
 
 
 def replace_character(text: str, character: str) -> str:
-    """Every place of it by what fits into seven bits; where nothing does, as it was."""
+    """Replace every occurrence by a similar GSM-7 character; without one the text stays as it is."""
     return text.replace(character, replace_unicode(character)) if len(character) == 1 else text
 
 
-def _place(name: str, key: str | None = None) -> str:
-    """As it stands in a text; a customer's own value may be missing, so it comes with a default."""
+def _variable(name: str, key: str | None = None) -> str:
+    """A template variable as it is written. A value of a profile may be missing, so it comes with a default."""
     if key is not None and not key.isidentifier():
         quoted = f"'{key}'" if '"' in key else f'"{key}"'
         name = f"profile.attributes[{quoted}]"
@@ -124,7 +126,7 @@ def _place(name: str, key: str | None = None) -> str:
 
 
 async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[Sample]:
-    """The customer asked for, else some who were lately concerned by what triggers the journey."""
+    """The customer searched for, else some whom the trigger of the journey concerned recently."""
     if not people:
         return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
     if len(people) > 1:
@@ -133,37 +135,39 @@ async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequenc
     return found or [Sample(people[0].id, None)]
 
 
-async def _show(tx: Tx, visit: Visit, template: Template, samples: Sequence[Sample], texting: Texting) -> list[Shown]:
+async def _preview(
+    tx: Tx, visit: Visit, template: Template, samples: Sequence[Sample], texting: Texting
+) -> list[TextPreview]:
     ids = {sample.profile_id for sample in samples}
     people = {one.id: one for one in await find_people(tx, visit.organization_id, ids)}
     sales = {
         one.id: one for one in await find_sales(tx, visit.organization_id, {it.sale_id for it in samples if it.sale_id})
     }
     numbers = await find_text_numbers(tx, visit.organization_id, ids)
-    shown = []
+    previews = []
     for sample in samples:
         person = people.get(sample.profile_id)
         if person is None:
             continue
         sale = sales.get(sample.sale_id) if sample.sale_id is not None else None
-        words = render(template, values_of(person, sale, brand=texting.brand))
+        text = render(template, template_variables(person, sale, brand=texting.brand))
         number = numbers.get(sample.profile_id)
-        composed = compose_for(words, number, texting)
-        reason = reason_to_skip(words, number, composed)
-        is_missing = isinstance(words, MissingValue)
-        shown.append(
-            Shown(
+        composed = compose_for(text, number, texting)
+        reason = reason_to_skip(text, number, composed)
+        is_missing = isinstance(text, MissingValue)
+        previews.append(
+            TextPreview(
                 mask.name(visit, person.first_name, person.last_name) or "No name yet",
                 visit.url("/customers", PROFILE.encode(sample.profile_id)),
                 "" if is_missing else composed.body,
                 None if is_missing else composed.measured,
-                _why_not(reason, words),
+                _reason_text(reason, text),
             )
         )
-    return shown
+    return previews
 
 
-def _why_not(reason: str | None, words: str | MissingValue) -> str:
-    if isinstance(words, MissingValue):
-        return f"has no {words.field}, and the text has no default for it: it would be skipped"
+def _reason_text(reason: str | None, text: str | MissingValue) -> str:
+    if isinstance(text, MissingValue):
+        return f"has no {text.field}, and the text has no default for it: it would be skipped"
     return WHY_NOT.get(reason or "", reason or "")

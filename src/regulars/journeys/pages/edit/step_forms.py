@@ -28,7 +28,7 @@ MINUTES_MAX: Final = 525_600
 KEY_CHARACTERS_MAX: Final = 128
 VALUE_CHARACTERS_MAX: Final = 2_048
 TEXT_CHARACTERS_MAX: Final = 2_000
-# In the order they are offered: kind, words, what it is for.
+# In the order of the menu: kind, label, help.
 CHOICES: Final = (
     ("send_text", "Send a text", "With the customer's own words in it; only who may be texted gets it."),
     ("wait", "Wait", "For some days, hours or minutes."),
@@ -49,7 +49,7 @@ DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def fill_form(step: Step) -> FormState:
-    """The form of a step that is there."""
+    """The form of an existing step."""
     values: dict[str, str] = {"kind": kind_of(step)}
     match step:
         case Wait():
@@ -74,7 +74,7 @@ def new_form(kind: str) -> FormState:
 
 
 def read_step(form: FormState, kind: str, *, there: Step | None = None) -> Step | None:
-    """The step as it was filled in, or None where something is wrong; what hangs on the step there stays on it."""
+    """The step from the form, or None where the form has an error. It keeps the id, paths and condition of `there`."""
     made = _read(form, kind)
     if form.is_refused or made is None:
         return None
@@ -115,7 +115,7 @@ def _read(form: FormState, kind: str) -> Step | None:
 
 
 def _amount(form: FormState, name: str, maximum: int) -> int:
-    """Nothing filled in is none."""
+    """An empty field is 0."""
     if not form.value(name).strip():
         return 0
     return min(max(form.whole(name, minimum=0, maximum=maximum), 0), maximum)

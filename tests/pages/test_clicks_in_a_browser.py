@@ -47,16 +47,16 @@ def test_a_journey_goes_live_in_ten_clicks(hand: Hand, marketer: Visitor):
     tab = hand.tab
     tab.goto(marketer.url("/journeys"))
     hand.click(tab.get_by_role("link", name="New journey"))
-    hand.click(tab.get_by_role("button", name="Start from nothing"))
+    hand.click(tab.get_by_role("button", name="Start blank"))
     hand.write(tab.get_by_label("Name", exact=True), "Welcome")
     hand.click(tab.get_by_label("A customer opts in to texts"))
-    hand.click(tab.get_by_role("button", name="Keep"))
+    hand.click(tab.get_by_role("button", name="Save trigger"))
     hand.click(tab.get_by_role("link", name="Send a text"))
     hand.write(tab.get_by_role("textbox", name="Text", exact=True), "Welcome, and thank you.")
-    hand.click(tab.get_by_role("button", name="Add it"))
+    hand.click(tab.get_by_role("button", name="Add step"))
     hand.click(tab.get_by_role("button", name="Save and activate…"))
     # What will happen is said before it does.
-    told = tab.locator("section", has=tab.get_by_role("heading", name="From now on"))
+    told = tab.locator("section", has=tab.get_by_role("heading", name="When it is live"))
     for words in ("A customer opts in to texts", "Send a text: “Welcome, and thank you.”", "the simulator", "Hours"):
         expect(told).to_contain_text(words)
     hand.click(tab.get_by_role("button", name="Activate version 2"))

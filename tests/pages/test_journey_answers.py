@@ -44,7 +44,7 @@ def test_who_stays_out_at_only_if_is_counted(api, marketer, tenant, api_database
     for _ in range(2):
         work_through(api_database_url, tenant.organization_id)
     shown = words_of(marketer.get(f"/journeys/{journey}"))
-    assert "2 stayed out" in shown
+    assert "2 did not match" in shown
     assert "1 entered" in shown
 
 
@@ -56,8 +56,8 @@ def test_a_backtest_says_what_it_plays_and_opens_the_customers_behind_its_figure
     marketer.post(f"/journeys/{journey}/backtest", days="30")
     work_through(api_database_url, tenant.organization_id)
     shown = words_of(marketer.get(f"/journeys/{journey}/backtest"))
-    assert "Purchases of known customers that were recorded in that time are played: 2." in shown
-    assert "The conditions did not hold 1" in shown
+    assert "Purchases by known customers checked: 2." in shown
+    assert "Did not match 1" in shown
     for figure, customer, other in (("entries", zoe, odile), ("filter", odile, zoe)):
         opened = marketer.get(f"/journeys/{journey}/backtest", people=figure).text
         assert f"/customers/{customer['id']}" in opened
@@ -85,7 +85,7 @@ def test_a_customer_is_found_by_name_and_chosen_among_namesakes(api, marketer, t
         assert "Which of them?" not in ask(twins[0]["external_id"]).text
         assert "name, number or id" in ask("nobody of this name").text
     assert "Hello Zoé" in marketer.post(f"/journeys/{journey}/edit/measure", who="zoe", **measure).text
-    assert "Brought them in" not in marketer.get(f"/journeys/{journey}/runs", who=zoe["id"]).text
+    assert "Entered the journey" not in marketer.get(f"/journeys/{journey}/runs", who=zoe["id"]).text
 
 
 def test_no_page_names_a_step_by_a_code(marketer, tenant, api_database_url):

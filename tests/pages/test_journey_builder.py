@@ -98,7 +98,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_kept(blank):
     for kind, fields, says in (
         ("wait", {"days": "400"}, "A whole number from 0 to 365."),
         ("wait", {"days": "x"}, "A whole number from 0 to 365."),
-        ("wait_until", {"time": "25:00"}, "A time such as 10:00."),
+        ("wait_until", {"time": "25:00"}, "Enter a time such as 10:00."),
         ("split", {"percent": "100"}, "A whole number from 1 to 99."),
         ("send_text", {"text": "  "}, "Write the text."),
         ("send_text", {"text": "x" * 2001}, "At most 2000 characters"),
@@ -126,7 +126,7 @@ def test_steps_are_moved_and_removed_by_their_buttons(blank):
     assert blank.tool("move", "1", way="down").headers["location"].endswith("#s-1.then.1")
     assert blank.names() == ["May be texted?", "1 day"]
     assert blank.tool("remove", "1").status_code == 200
-    assert "1 step stands in its two ways" in blank.tool("remove", "1").text
+    assert "1 step in its paths is removed too" in blank.tool("remove", "1").text
     assert blank.tool("remove", "1", sure="1").status_code == 303
     assert blank.names() == []
 
@@ -188,7 +188,7 @@ def test_comparisons_follow_the_declared_type(api, blank):
     less = blank.send("condition", act="remove r.1", **{"of": "filter", "r~kind": "none", "r.0~kind": "named"})
     assert less.status_code == 200
     assert keep(blank, "filter").status_code == 303
-    assert "Everybody" in blank.page()
+    assert "All customers" in blank.page()
 
 
 def test_a_branch_asks_what_it_is_told_and_a_second_editor_sees_both(visitor_as, tenant, api_database_url):
@@ -314,7 +314,7 @@ def test_who_saves_what_somebody_else_went_on_with_is_told_and_sees_the_differen
 def test_a_live_journey_takes_only_what_can_run(marketer, tenant, api_database_url):
     live = Builder(marketer, make_journey(api_database_url, tenant.organization_id, WAIT))
     live.add("2", "send_text", text="{{ nothing.known }}")
-    assert "A live journey takes only what can run" in live.page()
+    assert "A live journey needs a version without faults" in live.page()
     assert live.save().status_code == 409
     live.tool("remove", "2")
     live.add("2", "exit")
@@ -352,12 +352,12 @@ def test_a_draft_is_played_over_the_last_days_before_it_is_saved(api, blank, ten
     path = f"/journeys/{blank.journey}/backtest"
     assert blank.visitor.post(path, days="91").status_code == 400
     assert blank.visitor.post(path, days="30").status_code == 303
-    assert "facts played so far" in blank.visitor.get(path).text
+    assert "facts checked so far" in blank.visitor.get(path).text
     work_through(api_database_url, tenant.organization_id)
     page = blank.visitor.get(path).text
     assert re.search(r"Would enter</dt><dd><strong><a [^>]*>1</a>", page)
     assert "Skipped: no consent" in page
-    assert "Estimated parts" in page
+    assert "Estimated message parts" in page
     blank.add("2", "exit")
     assert "It was changed since" in blank.visitor.get(path).text
 

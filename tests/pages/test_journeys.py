@@ -47,13 +47,13 @@ def id_of(answer) -> str:
 
 def test_an_empty_list_says_what_will_be_here(marketer):
     assert "No journeys yet" in marketer.get("/journeys").text
-    assert "Choose one to start from" in marketer.get("/journeys").text
+    assert "Choose a template" in marketer.get("/journeys").text
 
 
 @pytest.mark.parametrize("start", ["thank-you", "welcome", "win-back", "after-return"])
 def test_every_template_can_be_activated_as_it_stands(marketer, start):
     journey = id_of(marketer.post("/journeys", start=start))
-    assert "It cannot run" not in marketer.get(f"/journeys/{journey}").text
+    assert "before it can go live" not in marketer.get(f"/journeys/{journey}").text
     assert marketer.post(f"/journeys/{journey}/activate").status_code == 303
     assert "Live" in marketer.get(f"/journeys/{journey}").text
 
@@ -78,7 +78,7 @@ def test_the_flow_shows_what_happened_at_each_step(api, buyer, marketer, tenant,
     assert "Odile Fictive" in runs
     run = re.search(r"runs/(run_\w+)", runs)[1]
     trace = marketer.get(f"/journeys/{journey}/runs/{run}").text
-    assert "Asks for a text" in trace
+    assert "Requests a text" in trace
     assert "Hello Odile" in trace
     link = rf'<a[^>]* href="[^"]*/journeys/{journey}/runs/{run}">[^<]+</a>'
     messages = marketer.get("/messages").text
@@ -140,7 +140,7 @@ def test_after_a_long_pause_it_asks_what_becomes_of_those_who_waited(api, buyer,
     with psycopg.connect(api_database_url) as connection:
         late = "UPDATE journeys SET paused_at = now() - interval '3 days' WHERE organization_id = %s"
         connection.execute(late, (organization_id,))
-    assert "What becomes of those who waited?" in marketer.get(f"/journeys/{journey}/activate").text
+    assert "What happens to waiting customers?" in marketer.get(f"/journeys/{journey}/activate").text
     assert marketer.post(f"/journeys/{journey}/activate").status_code == 400
     assert marketer.post(f"/journeys/{journey}/activate", waiting="end").status_code == 303
     assert "Ended by a person" in marketer.get(f"/journeys/{journey}/runs").text
@@ -215,17 +215,17 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     assert f"At the door: a condition cannot be judged</a><p>Nobody enters. {why}" in home
     assert f"At a branch: a condition cannot be judged</a><p>1 customer waits at a branch. {why}" in home
     assert (
-        f"Nobody enters, because the entry conditions cannot be judged: {why}"
+        f"No customer enters, because the entry conditions cannot be checked: {why}"
         in marketer.get(f"/journeys/{closed}").text
     )
     shown = marketer.get(f"/journeys/{journey}").text
     assert "1 customer waits at a branch that cannot be judged" in shown
     run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs").text)[1]
     trace = marketer.get(f"/journeys/{journey}/runs/{run}").text
-    assert "Cannot decide" in trace
-    assert "Waits at a branch that cannot be judged" in trace
+    assert "Cannot be checked" in trace
+    assert "Waits at a branch whose conditions cannot be checked" in trace
     why_not = marketer.get(f"/journeys/{closed}/runs", who=profile["id"]).text
-    assert "The conditions cannot be judged, so nobody enters" in why_not
+    assert "No customer enters, because the conditions cannot be checked" in why_not
 
 
 def test_why_nobody_came_in_is_told_for_each_of_a_customer_s_last_facts(api, buyer, marketer, tenant, api_database_url):
@@ -242,5 +242,5 @@ def test_why_nobody_came_in_is_told_for_each_of_a_customer_s_last_facts(api, buy
     page = marketer.get(f"/journeys/{journey}/runs", who=profile["external_id"]).text
     assert "The journey was not live when it was recorded." in page
     assert "It was more than seven days old when it was recorded." in page
-    assert "The conditions do not hold." in page
+    assert "The conditions do not match." in page
     assert "The ticket is at least 50.00: no" in page

@@ -29,21 +29,21 @@ def write_journey(tab: Page, journeys_url: str, *, name: str, trigger: str) -> s
     """From nothing to a version; the journey's address."""
     tab.goto(journeys_url)
     tab.get_by_role("link", name="New journey").click()
-    tab.get_by_role("button", name="Start from nothing").click()
+    tab.get_by_role("button", name="Start blank").click()
     tab.get_by_label("Name", exact=True).fill(name)
     tab.locator(f"input[name=trigger][value={trigger}]").check()
-    tab.get_by_label("Never again").check()
-    tab.get_by_role("button", name="Keep").click()
+    tab.get_by_label("Do not enter again").check()
+    tab.get_by_role("button", name="Save trigger").click()
     tab.get_by_role("link", name="Send a text").click()
     tab.get_by_label("Text", exact=True).fill("Welcome {{ profile.first_name }}, it’s good to have you.")
-    tab.get_by_role("button", name="Count and show").click()
+    tab.get_by_role("button", name="Show preview").click()
     tab.get_by_role("button", name="Replace by").click()
     expect(tab.locator("#f-text")).to_have_value("Welcome {{ profile.first_name }}, it's good to have you.")
-    tab.get_by_role("button", name="Add it").click()
+    tab.get_by_role("button", name="Add step").click()
     tab.get_by_role("link", name="Add a step").click()
     tab.get_by_role("link", name="Wait", exact=True).click()
     tab.get_by_label("Days").fill("2")
-    tab.get_by_role("button", name="Add it").click()
+    tab.get_by_role("button", name="Add step").click()
     tab.get_by_role("button", name="Save as version 2").click()
     expect(tab.get_by_role("heading", level=1)).to_have_text(name)
     return tab.url.partition("?")[0]
@@ -58,7 +58,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         tab = context.new_page()
         journey = write_journey(tab, owner.url("/journeys"), name="Welcome after opt-in", trigger="opt_in")
         tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
-        tab.get_by_role("button", name="Play").click()
+        tab.get_by_role("button", name="Run backtest").click()
         work_through(api_database_url, organization_id, SETTINGS)
         tab.reload()
         expect(tab.get_by_text("Would enter")).to_be_visible()
@@ -103,13 +103,13 @@ def test_the_second_of_two_editors_sees_both_and_loses_nothing(chromium, visitor
             tab.goto(anne.url(f"/journeys/{journey}/edit?step=1"))
         for tab, words in zip(tabs, ("From Anne", "From Zoé"), strict=True):
             tab.get_by_label("Text", exact=True).fill(words)
-            tab.get_by_role("button", name="Keep").click()
+            tab.get_by_role("button", name="Save step").click()
         clash = tabs[1].get_by_role("alert")
         expect(clash).to_contain_text(anne.who.email)
         expect(clash).to_contain_text("It says now: “From Anne”")
         expect(clash).to_be_focused()
         expect(tabs[1].locator("#f-text")).to_have_value("From Zoé")
-        tabs[1].get_by_role("button", name="Save mine over it").click()
+        tabs[1].get_by_role("button", name="Overwrite with mine").click()
         expect(tabs[1].locator("[id='s-1']")).to_contain_text("From Zoé")
 
 
@@ -130,7 +130,7 @@ def test_a_place_is_put_where_the_cursor_stands_and_counted_at_once(chromium, ow
         expect(text).to_have_text("Hello first name, else “there”, welcome")
         # The place is a chip: what it writes without a value is changed in a field of its own.
         text.get_by_role("button", name="first name").click()
-        tab.get_by_label("Without first name, write").fill("dear friend")
+        tab.get_by_label("Fallback when first name is missing").fill("dear friend")
         expect(stored).to_have_value('Hello {{ profile.first_name | default("dear friend") }}, welcome')
         tab.keyboard.press("Enter")
         tab.keyboard.type(" ’")
@@ -172,7 +172,7 @@ def test_four_steps_with_the_keyboard_alone(chromium, owner: Visitor):
         tab = context.new_page()
         tab.goto(owner.url("/journeys/new"))
         keys = Keys(tab)
-        keys.press("Start from nothing")
+        keys.press("Start blank")
         for number, (kind, field, value) in enumerate(
             (
                 ("Wait", "Days", "1"),
@@ -188,7 +188,7 @@ def test_four_steps_with_the_keyboard_alone(chromium, owner: Visitor):
             tab.wait_for_url(re.compile("kind="))
             if field:
                 keys.fill(field, value)
-            keys.press("Add it")
+            keys.press("Add step")
         tab.wait_for_url(re.compile(r"/edit(#.*)?$"))
         names = tab.locator("#builder .step-name").all_inner_texts()[2:]
         assert names == ["1 day", "“Hello”", "greeted =", "Exit"]

@@ -42,7 +42,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     tab.get_by_role("button", name="Save as version 2").click()
     journey = tab.url.partition("?")[0]
     tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
-    tab.get_by_role("button", name="Play").click()
+    tab.get_by_role("button", name="Run backtest").click()
     work_through(database_url, organization_id)
     tab.reload()
     expect(tab.get_by_text("Would enter")).to_be_visible()
@@ -55,7 +55,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
         work_through(database_url, organization_id)
     tab.goto(f"{journey}/runs")
     tab.locator(".table a.name").first.click()
-    expect(tab.get_by_text("What it saw and decided")).to_be_visible()
+    expect(tab.get_by_text("History")).to_be_visible()
     _picture(tab, "journey-run")
 
 
@@ -76,7 +76,7 @@ def write_the_text(tab: Page) -> None:
     _picture(tab, "journey-message")
     tab.get_by_role("button", name=re.compile("Replace by")).click()
     expect(tab.get_by_text("forces Unicode")).to_have_count(0)
-    tab.get_by_role("button", name="Keep").click()
+    tab.get_by_role("button", name="Save step").click()
 
 
 def opt_somebody_in(visitor: Visitor, key: str) -> None:

@@ -67,7 +67,7 @@ async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
     if row is None:
         raise JourneyNotFound("There is no journey with this id.")
     if row.state == "archived":
-        raise NotPossible("A journey that has ended does not change; make a copy of it.")
+        raise NotPossible("A journey that has ended cannot be edited; duplicate it.")
     return await _draft(tx, organization_id, row, await _find_draft(tx, organization_id, journey_id))
 
 
@@ -75,7 +75,7 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
     """The caller has called `lock_draft`."""
     # A draft that exceeds the limit already may still be made smaller.
     if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
-        raise DraftTooLarge(f"{excess.message} Nothing was changed.")
+        raise DraftTooLarge(f"{excess.message} The change was not saved.")
     row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
     await upsert_draft(tx, organization_id, draft.row.id, row)
 
@@ -84,7 +84,7 @@ async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: s
     """Saves the draft as a version, which a live journey uses at once. `etag` is of the draft that the user saw."""
     draft = await lock_draft(tx, organization_id, journey_id)
     if not draft.is_new:
-        raise NotPossible("There is nothing to save: nothing was changed since the last version.")
+        raise NotPossible("There are no changes to save since the last version.")
     require_etag((draft.definition, draft.row.version), etag)
     journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
     await _delete_draft(tx, organization_id, journey_id)

@@ -116,10 +116,10 @@ def _reason(fact: _Fact, live: SpanRow | None, definition: Definition, context: 
         return "The journey was not live when it was recorded."
     verdict = False if context is None else judge(FILTER, definition.filter, context)
     if isinstance(verdict, CannotJudge):
-        return f"The conditions cannot be judged, so nobody enters: {verdict.fault}"
+        return f"No customer enters, because the conditions cannot be checked: {verdict.fault}"
     if not verdict:
-        return "The conditions do not hold."
-    return "The customer was in the journey already, or had been too lately."
+        return "The conditions do not match."
+    return "The customer was already active in the journey, or entered too recently."
 
 
 def _is_before(moment: datetime, until: datetime | None) -> bool:

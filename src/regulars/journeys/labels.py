@@ -32,7 +32,7 @@ GROUP_LABELS: Final = {"all": "All of these hold", "any": "Any of these holds", 
 KINDS: Final = {
     "wait": ("Wait", "clock"),
     "wait_until": ("Wait until", "clock"),
-    "wait_for_purchase": ("Wait for an event", "ticket"),
+    "wait_for_purchase": ("Wait for a purchase", "ticket"),
     "branch": ("Branch", "branch"),
     "split": ("Split", "branch"),
     "send_text": ("Send a text", "message"),
@@ -64,7 +64,7 @@ def describe_paths(step: Step) -> tuple[str, str]:
     """The labels of the two paths of a fork."""
     match step:
         case WaitForPurchase():
-            return "Bought", "Did not"
+            return "Bought", "Did not buy"
         case Split(percent=percent):
             return f"{percent}%", f"{100 - percent}%"
         case _:
@@ -76,14 +76,14 @@ def describe_reentry(definition: Definition) -> str:
         case "never":
             return "each customer once"
         case "after_days":
-            return f"again {_count(definition.reentry.days or 0, 'day')} after the last time at the earliest"
+            return f"again at the earliest {_count(definition.reentry.days or 0, 'day')} after the last entry"
         case _:
-            return "again with each one, unless a customer is in it"
+            return "again each time, unless still active"
 
 
 def describe_exits(definition: Definition) -> str:
     also = "".join(f", a {it}" for it in definition.exit_on)
-    return f"Leaves by: a withdrawal{also}"
+    return f"Stops on: an opt-out{also}"
 
 
 def describe_condition(condition: Condition) -> str:
@@ -103,16 +103,16 @@ def _describe(step: Step) -> tuple[str, str]:
             return describe_duration(days=step.days, hours=step.hours, minutes=step.minutes), ""
         case WaitUntil(time=time, weekdays=weekdays):
             on = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
-            return f"{time} local time{on}", "of the number's country, else the store's, else the organization's"
+            return f"{time} local time{on}", "in the time zone of the number, else the store, else the organization"
         case WaitForPurchase():
             length = describe_duration(days=step.days, hours=step.hours)
-            return f"Buys within {length}", f"otherwise goes on after {length}"
+            return f"Buys within {length}", f"otherwise continues after {length}"
         case Branch(condition=condition):
-            return f"{_sentence(describe_condition(condition))}?", "asked at this moment, not at entry"
+            return f"{_sentence(describe_condition(condition))}?", "checked at this step, not at entry"
         case Split(percent=percent):
-            return f"{percent}% of the customers", "by chance, always the same way for the same customer"
+            return f"{percent}% of the customers", "at random; the same customer always takes the same path"
         case SendText(text=text):
-            return f"“{describe_template(text)}”", "consent, hours and caps are asked when it leaves"
+            return f"“{describe_template(text)}”", "consent, sending hours and limits are checked when it is sent"
         case SetAttribute(key=key, value=value):
             return f"{key} = {value}", ""
         case Exit():

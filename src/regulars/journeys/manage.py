@@ -59,7 +59,7 @@ async def update_journey(
     """A new version. A live journey uses it for new runs at once, and only without faults; open runs keep theirs."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state == "archived":
-        raise NotPossible("An archived journey does not change.")
+        raise NotPossible("An archived journey cannot be changed.")
     journey = await _save_version(tx, organization_id, row, definition, created_by=created_by)
     if row.state == "live":
         require_no_faults(journey)

@@ -12,8 +12,8 @@ from regulars.kit.clock import format_timestamp, in_zone
 from regulars.kit.ids import PROFILE
 
 NOTE: Final = (
-    "It uses today's attributes, segments, links of numbers to customers, suppressed numbers and texting settings;"
-    " consents and sales are those that had been recorded at each moment."
+    "It uses today's attributes, segments, phone numbers, blocked numbers and texting settings,"
+    " and the consents and sales that were recorded at each moment."
 )
 # Of each figure so many customers are listed.
 PEOPLE_MAX: Final = 50

@@ -24,17 +24,17 @@ from regulars.web.visit import Visit
 
 DAYS: Final = 30
 FACTS: Final = {
-    "purchase": "Purchases of known customers",
-    "return": "Returns of known customers",
-    "opt_in": "Changes of consent",
+    "purchase": "Purchases by known customers",
+    "return": "Returns by known customers",
+    "opt_in": "Consent changes",
 }
 OPENED: Final = {"entries": "Would enter", "texts": "Would be texted"}
 STAYED_OUT: Final = {
-    "too old": "Older than seven days when recorded",
-    "filter": "The conditions did not hold",
-    "filter cannot be judged": "The conditions cannot be judged",
-    "already in it": "Were in it already",
-    "reentry": "Had been in it before",
+    "too old": "Recorded more than seven days late",
+    "filter": "Did not match",
+    "filter cannot be judged": "Conditions cannot be checked",
+    "already in it": "Already active",
+    "reentry": "Entered before",
 }
 
 
@@ -80,7 +80,7 @@ async def start_backtest(visit: Visit) -> Response:
             request = await find_backtest(tx, visit.organization_id, draft.row.id)
             return refused(visit, "journeys/backtest.html", form, **_view(visit, draft, request, 0))
         if draft.faults:
-            raise Conflict("It cannot be played as it stands: what needs a change is named in the builder.")
+            raise Conflict("Fix the faults of the journey before you run a backtest; the builder shows them.")
         await request_backtest(
             tx,
             visit.organization_id,

@@ -32,7 +32,7 @@ def page_errors() -> Iterator[None]:
     except DraftTooLarge as error:
         raise FormTooLarge(str(error)) from None
     except DefinitionRefused:
-        raise Conflict("It cannot run as it stands: what needs a change is named in the builder.") from None
+        raise Conflict("The journey has faults and cannot go live; the builder shows them.") from None
     except NotPossible as error:
         raise Conflict(str(error)) from None
 
@@ -40,7 +40,7 @@ def page_errors() -> Iterator[None]:
 def read_journey_id(visit: Visit) -> UUID:
     identifier = JOURNEY.decode(visit.references[0])
     if identifier is None:
-        raise PageNotFound("This organization has no such journey.")
+        raise PageNotFound("There is no such journey in this organization.")
     return identifier
 
 

@@ -13,17 +13,17 @@ from regulars.web.format import Format
 
 SKIPS: Mapping[str, str] = {
     "no_consent": "no consent",
-    "not_linked": "number of somebody else",
-    "suppressed": "a reply waits for a decision",
-    "cap": "cap reached",
-    "hours": "no open hours in time",
-    "expired": "came too late",
+    "not_linked": "number belongs to another customer",
+    "suppressed": "a reply waits to be handled",
+    "cap": "limit reached",
+    "hours": "no sending hours in time",
+    "expired": "too late",
     "no_country": "country unknown",
     "country_not_set": "country not set up",
     "missing_value": "a value is missing",
     "too_long": "too long",
     "erased": "erased",
-    "left": "left the journey before",
+    "left": "left the journey first",
 }
 
 

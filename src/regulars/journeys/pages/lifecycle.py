@@ -31,9 +31,14 @@ from regulars.web.render import redirect, refused, render
 from regulars.web.visit import Visit
 
 WAITING: Final = (
-    ("continue", "They go on", "Each from the step where it stood; what became due meanwhile happens now."),
-    ("end", "They leave", "Nobody who waited is texted any more; new customers enter."),
+    ("continue", "They continue", "From their current step; steps that became due during the pause happen now."),
+    ("end", "They leave", "Waiting customers get no more texts from this journey; new customers enter."),
 )
+AUDIENCES: Final = {
+    "purchase": "Customers enter after each new purchase",
+    "return": "Customers enter after each new return",
+    "opt_in": "Customers enter after each new opt-in",
+}
 NAME_CHARACTERS_MAX: Final = 120
 
 
@@ -53,7 +58,7 @@ async def create(visit: Visit) -> Response:
     definition = find_template(visit.form.get("start", ""))
     if definition is None:
         form = FormState(visit.form)
-        form.refuse("start", "Choose what to start from.")
+        form.refuse("start", "Choose a template.")
         return refused(
             visit,
             "journeys/new.html",
@@ -66,7 +71,7 @@ async def create(visit: Visit) -> Response:
         created = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
         subject, after = JOURNEY.encode(created.row.id), {"name": definition.name, "start": visit.form["start"]}
         await record(tx, visit.organization_id, actor_of(visit), "journey.create", subject, after=after)
-    done = "A draft: nobody enters before it is activated."
+    done = "Draft created. No customer enters until you activate it."
     edit = journey_url(visit, created.row, "edit")
     return redirect(visit, edit if definition.steps else f"{edit}?entry=1", done=done)
 
@@ -88,7 +93,7 @@ async def duplicate(visit: Visit) -> Response:
         await record(
             tx, visit.organization_id, actor_of(visit), "journey.create", JOURNEY.encode(created.row.id), after=after
         )
-    return redirect(visit, journey_url(visit, created.row), done="A copy of it, as a draft.")
+    return redirect(visit, journey_url(visit, created.row), done="Duplicated as a draft.")
 
 
 async def confirm_activate(visit: Visit) -> Response:
@@ -107,7 +112,7 @@ async def submit_activate(visit: Visit) -> Response:
         with page_errors():
             await activate(tx, visit.organization_id, journey.row.id, waiting=cast("Waiting | None", waiting))
         await _record_state(visit, tx, journey, "journey.activate", "live")
-    done = f"{journey.row.name} is live: purchases, returns or opt-ins recorded from now on bring customers in."
+    done = f"{journey.row.name} is live: new purchases, returns or opt-ins now start it."
     return redirect(visit, journey_url(visit, journey.row), done=done)
 
 
@@ -134,7 +139,7 @@ async def submit_end(visit: Visit) -> Response:
         with page_errors():
             await archive(tx, visit.organization_id, journey.row.id)
         await _record_state(visit, tx, journey, "journey.end", "archived")
-    return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} has ended; its runs have left.")
+    return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} has ended for all customers.")
 
 
 async def _confirm(visit: Visit, template: str) -> Response:
@@ -147,12 +152,12 @@ async def _confirm(visit: Visit, template: str) -> Response:
 
 
 async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
-    """What will happen: who enters, how many by the backtest, through which steps, by which provider, at what hours."""
+    """What activation means: which customers enter, how many by the backtest, the steps, the provider, the hours."""
     organization_id, definition = visit.organization_id, journey.definition
     segments = await find_segment_names(tx, organization_id, references_of(definition).segments)
     texting = await load_texting(tx, organization_id)
     backtest = await find_backtest(tx, organization_id, journey.row.id)
-    is_played = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
+    has_report = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
     country = visit.organization.default_country
     cards = build_cards(definition, journey.faults, segments=segments)
     return render(
@@ -166,12 +171,12 @@ async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *
         form=form,
         is_long=_is_long(visit, journey),
         waiting=WAITING,
-        trigger=TRIGGERS[definition.trigger],
+        audience=AUDIENCES[definition.trigger],
         condition=None if definition.filter is None else name_segments(describe_condition(definition.filter), segments),
         entry=describe_reentry(definition),
         cards=cards,
         labels=step_labels(cards),
-        backtest=backtest if is_played else None,
+        backtest=backtest if has_report else None,
         texting=texting,
         hours=None if texting is None or country is None else describe_hours(texting.settings.rule_of(country)),
         country=country,
@@ -179,7 +184,7 @@ async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *
 
 
 def _is_long(visit: Visit, journey: Journey) -> bool:
-    """Paused for so long that a person says what becomes of those who waited."""
+    """Whether the pause was so long that the user must choose what happens to waiting customers."""
     since = journey.row.paused_at
     return since is not None and visit.now - since > LONG_PAUSE - timedelta(minutes=1)
 

@@ -33,7 +33,7 @@ from regulars.web.listing import Filter, ListView, make_page, read_view
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-RUN_STATES: Final = {"active": "On their way", "parked": "Need a person", "ended": "Ended"}
+RUN_STATES: Final = {"active": "Active", "parked": "Need attention", "ended": "Ended"}
 
 
 class RunLine(NamedTuple):
@@ -46,7 +46,7 @@ class RunLine(NamedTuple):
 
 
 def filters(visit: Visit, journey: Journey) -> list[Filter]:
-    words = "Name, number or id" if visit.sees_personal else "prof_…"
+    words = "Name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], segments={})
     steps = [(one, label) for one, label in step_labels(cards).items() if one in program_of(journey.definition).nodes]
     requested = visit.query.get("step", "")
@@ -55,7 +55,7 @@ def filters(visit: Visit, journey: Journey) -> list[Filter]:
     return [
         Filter("who", "Search customers", kind="search", placeholder=words),
         Filter("state", "State", choices=tuple(RUN_STATES.items())),
-        Filter("step", "Stands at", choices=tuple(steps)),
+        Filter("step", "Current step", choices=tuple(steps)),
     ]
 
 
@@ -119,7 +119,7 @@ async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
         node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
         at = "" if node is None else f" at “{describe_step(node.step).kind}”"
         reason = describe_reason(visit, run)
-        standing = f"{WAITS.get(run.waits_for or '', 'Goes on')}{at}" if run.state == "active" else reason
+        standing = f"{WAITS.get(run.waits_for or '', 'Continues')}{at}" if run.state == "active" else reason
         lines.append(
             RunLine(
                 run,
@@ -167,12 +167,12 @@ async def resume(visit: Visit) -> Response:
         with page_errors():
             await resume_run(tx, visit.organization_id, run.id)
         await record(tx, visit.organization_id, actor_of(visit), "journey.resume_run", RUN.encode(run.id))
-    return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="It tries again.")
+    return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="The run is retried.")
 
 
 async def _find_run(tx: Tx, visit: Visit, journey: Journey) -> RunRow:
     identifier = RUN.decode(visit.references[1])
     run = None if identifier is None else await find_run(tx, visit.organization_id, identifier)
     if run is None or run.journey_id != journey.row.id:
-        raise PageNotFound("This journey has no such run; runs are kept 13 months after their end.")
+        raise PageNotFound("This journey has no such run; runs are deleted 13 months after their end.")
     return run

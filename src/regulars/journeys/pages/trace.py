@@ -16,11 +16,16 @@ from regulars.web import mask
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
-WAITS = {"purchase": "Waits for a purchase", "text": "Waits for its text", "time": "Waits", "fault": "Cannot decide"}
+WAITS = {
+    "purchase": "Waits for a purchase",
+    "text": "Waits for the text to be sent",
+    "time": "Waits",
+    "fault": "Cannot be checked",
+}
 TEXT_STATES = {
-    "queued": "Waits for its moment: open hours, or the worker.",
-    "sending": "Is leaving now.",
-    "unknown": "Whether it left is not known, so it is never sent again.",
+    "queued": "Waiting for sending hours or for the worker.",
+    "sending": "Being sent.",
+    "unknown": "Delivery unknown, so it is not sent again.",
     "sent": "Sent.",
     "delivered": "Delivered.",
     "failed": "Failed.",
@@ -66,7 +71,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "entered":
             inputs = _describe_inputs(detail, context.segments)
             return TraceLine(
-                "ticket", "yes", "Entered", f"By version {detail.get('version', '')}. {inputs}".strip(), row.at
+                "ticket", "yes", "Entered", f"With version {detail.get('version', '')}. {inputs}".strip(), row.at
             )
         case "waits":
             reason = "for a purchase, " if detail.get("for") else ""
@@ -80,7 +85,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
             return TraceLine(
                 "message",
                 _kind_of_text(text),
-                "Asks for a text",
+                "Requests a text",
                 _describe_text(visit, text),
                 row.at,
                 text and text.body,
@@ -94,14 +99,16 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
             )
         case "cannot judge":
             fault = str(detail.get("fault", ""))
-            return TraceLine("alert", "no", f"Cannot decide: {name_segments(name, context.segments)}", fault, row.at)
+            return TraceLine(
+                "alert", "no", f"Cannot be checked: {name_segments(name, context.segments)}", fault, row.at
+            )
         case "set" | "not set":
-            refused = "" if row.event == "set" else "Refused: the customer has too many attributes."
+            refused = "" if row.event == "set" else "Not set: the customer has too many attributes."
             return TraceLine("tag", "no" if refused else "", f"Sets {name}", refused, row.at)
         case "failed":
             return TraceLine("alert", "no", f"Failed at: {name}", f"Attempt {detail.get('attempts', '')}.", row.at)
         case "resumed":
-            return TraceLine("refresh", "", "Tries again", "A person resumed it.", row.at)
+            return TraceLine("refresh", "", "Retried", "By a user.", row.at)
         case _:
             return TraceLine("out", "", "Left the journey", _sentence(detail.get("outcome")), row.at)
 
@@ -121,17 +128,17 @@ def _describe_now(visit: Visit, run: RunRow) -> list[TraceLine]:
             TraceLine(
                 "alert",
                 "no",
-                "Waits for a person",
+                "Needs attention",
                 describe_reason(visit, run),
                 run.waiting_since or run.entered_at,
             )
         ]
     if run.waits_for == "fault" and run.waiting_since is not None:
         ends_at = formats.full_moment(run.waiting_since + FAULT_LASTS_MAX)
-        text = f"It goes on within the hour once the fault is repaired, and leaves on {ends_at} if it is not."
-        return [TraceLine("alert", "now", "Waits at a branch that cannot be judged", text, formats.now)]
+        text = f"It continues within an hour after the fault is fixed, or leaves on {ends_at}."
+        return [TraceLine("alert", "now", "Waits at a branch whose conditions cannot be checked", text, formats.now)]
     until = "" if run.due_at is None else f"Until {formats.full_moment(run.due_at)} at the latest."
-    return [TraceLine("clock", "now", WAITS.get(run.waits_for or "", "Goes on at its next turn"), until, formats.now)]
+    return [TraceLine("clock", "now", WAITS.get(run.waits_for or "", "Continues shortly"), until, formats.now)]
 
 
 def _kind_of_text(text: TextRow | None) -> str:
@@ -142,7 +149,7 @@ def _kind_of_text(text: TextRow | None) -> str:
 
 def _describe_text(visit: Visit, text: TextRow | None) -> str:
     if text is None:
-        return "The text itself is no longer kept."
+        return "The text was deleted."
     if text.state == "skipped":
         reason, _, field = (text.reason or "").partition(":")
         label = SKIPS.get(reason) or mask.text(visit, reason)
@@ -164,7 +171,7 @@ def _describe_inputs(detail: Mapping[str, Any], segments: Mapping[str, str]) -> 
         ]
     sentences += [_describe_segment(segments.get(one, one), inputs) for one, inputs in _segments_of(detail).items()]
     if "share" in detail:
-        sentences.append(f"Drew {detail['share']} of 100")
+        sentences.append(f"Random number: {detail['share']} of 100")
     if "bought" in detail:
         sentences.append("Bought in time" if detail["bought"] else "Did not buy in time")
     return "; ".join(sentences) + "." if sentences else ""
@@ -179,7 +186,7 @@ def _segments_of(detail: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def _describe_segment(name: str, inputs: Mapping[str, Any]) -> str:
     where = "In" if inputs.get("in") else "Not in"
-    faulty = ", which matched nobody" if inputs.get("has_fault") else ""
+    faulty = ", which had a fault and matched no customer" if inputs.get("has_fault") else ""
     return f"{where} the segment {name}, version {inputs.get('version')}{faulty}"
 
 

@@ -134,12 +134,12 @@ class ChipEditor {
     this.write();
   }
 
-  // What is written where a customer has no such value, and a way to take the chip out.
+  // Edit the fallback of the variable, or remove it.
   open(chip) {
     this.tools.hidden = !chip;
     if (!chip) return;
     const label = document.createElement("label");
-    label.textContent = `Without ${this.names.get(chip.dataset.field) ?? chip.dataset.field}, write `;
+    label.textContent = `Fallback when ${this.names.get(chip.dataset.field) ?? chip.dataset.field} is missing `;
     const input = Object.assign(document.createElement("input"), { className: "input is-small", value: chip.dataset.fallback, maxLength: 100 });
     input.addEventListener("input", () => {
       chip.dataset.fallback = input.value.replace(/[{}"]/g, "");
@@ -152,7 +152,7 @@ class ChipEditor {
       this.tools.hidden = true;
       this.box.focus();
     });
-    const remove = Object.assign(document.createElement("button"), { type: "button", className: "button is-bare is-small", textContent: "Take it out" });
+    const remove = Object.assign(document.createElement("button"), { type: "button", className: "button is-bare is-small", textContent: "Remove" });
     remove.addEventListener("click", () => this.remove(chip));
     label.append(input);
     this.tools.replaceChildren(label, remove);

@@ -50,7 +50,7 @@ async def change_entry(visit: Visit) -> Response:
             piece=builder.entry_of(draft.definition),
             changed=changed,
             panel=lambda: builder.entry_panel(draft, form=form),
-            now=f"It is called “{draft.definition.name}” now.",
+            now=f"The name is now “{draft.definition.name}”.",
             then="" if draft.definition.steps else "?add=1",
         )
 
@@ -69,7 +69,7 @@ async def add_step(visit: Visit) -> Response:
             piece=steps,
             changed=None if step is None else tree.insert_step(draft.definition, place, step),
             panel=lambda: builder.add_panel(tx, visit, draft, place, kind, form=form),
-            now="The steps beside it are not the same any more.",
+            now="The neighbouring steps have changed.",
             then=f"?step={place}" if kind == "branch" else f"#s-{place}",
             done=None if step is None else f"Added: {describe_step(step).kind.lower()}.",
         )
@@ -88,7 +88,7 @@ async def change_step(visit: Visit) -> Response:
                 piece=None,
                 changed=draft.definition,
                 panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
-                now="The step was removed. Yours would be added at the end.",
+                now="The step was removed. Your version will be added at the end.",
             )
         place, there = found
         step = read_step(form, form.value("kind"), there=there)
@@ -98,7 +98,7 @@ async def change_step(visit: Visit) -> Response:
             panel=lambda: builder.step_panel(tx, visit, draft, place, form=form),
             now=describe_step(there).name,
             then=f"#s-{place}",
-            done=None if step is None else f"Kept in the draft: {describe_step(step).kind.lower()}.",
+            done=None if step is None else f"Saved in the draft: {describe_step(step).kind.lower()}.",
         )
 
     return await apply_change(visit, plan)
@@ -191,9 +191,9 @@ async def change_rules(visit: Visit) -> Response:
             piece=there,
             changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplest(built.match)),
             panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
-            now="Nothing is asked any more." if there is None else describe_condition(there),
+            now="There is no condition now." if there is None else describe_condition(there),
             then=f"#s-{owner}",
-            done="Kept in the draft: conditions.",
+            done="Saved in the draft: conditions.",
         )
 
     return await apply_change(visit, plan)

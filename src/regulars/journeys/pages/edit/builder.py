@@ -106,14 +106,14 @@ def step_errors() -> Iterator[None]:
     try:
         yield
     except StepNotFound:
-        raise PageNotFound("No such step is in this draft any more.") from None
+        raise PageNotFound("This step is no longer in the draft.") from None
 
 
 async def find_draft(tx: Tx, visit: Visit) -> Draft:
     with page_errors():
         draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
     if draft.row.state == "archived":
-        raise PageNotFound("A journey that has ended does not change; make a copy of it.")
+        raise PageNotFound("A journey that has ended cannot be edited; duplicate it.")
     return draft
 
 

@@ -44,7 +44,9 @@ async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Draft
             try:
                 change = await plan(tx, draft)
             except StepNotFound:
-                raise Conflict("The step is not there any more: the draft was changed. Open it again.") from None
+                raise Conflict(
+                    "The step is gone, because another user changed the draft. Open the draft again."
+                ) from None
             if change.changed is None and change.panel is not None:
                 return render_builder(visit, draft, replace(await change.panel(), was=was), status=400)
             if change.changed is None or etag_of(change.piece) != was:
@@ -59,7 +61,9 @@ async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Draft
 async def _render_conflict(visit: Visit, draft: Draft, change: DraftChange) -> Response:
     by, at = draft.changed_by or "Another user", draft.changed_at or draft.row.updated_at
     if change.panel is None:
-        raise Conflict(f"{by} changed the steps meanwhile, so nothing was done. Go back, look, and do it again.")
+        raise Conflict(
+            f"{by} changed the steps in the meantime, so your change was not made. Go back, reload and try again."
+        )
     panel = await change.panel()
     when = visit.format.clock(at, seconds=True)
     panel.form.conflict = EditConflict(by=by, at=when, now=change.now, url=builder_url(visit))
@@ -86,7 +90,7 @@ async def save(visit: Visit) -> Response:
     if visit.form.get("activate"):
         return redirect(visit, journey_url(visit, row, "activate"), done=f"Version {row.version} is saved.")
     done = f"Version {row.version} is saved" + (
-        " and live: whoever enters from now on follows it." if row.state == "live" else "."
+        " and live: customers who enter from now on follow it." if row.state == "live" else "."
     )
     return redirect(visit, f"{journey_url(visit, row)}?version={row.version}", done=done)
 
@@ -95,9 +99,11 @@ async def _show_both(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         draft = await find_draft(tx, visit)
-    why = f"{draft.changed_by} changed the draft meanwhile; look at it before you save it."
+    why = f"{draft.changed_by} changed the draft in the meantime; review it before you save."
     if draft.based_on != journey.row.version:
-        why = f"Version {journey.row.version} was saved meanwhile; the draft began with version {draft.based_on}."
+        why = (
+            f"Version {journey.row.version} was saved in the meantime; the draft is based on version {draft.based_on}."
+        )
     return render(
         visit,
         "journeys/clash.html",
@@ -126,4 +132,4 @@ async def discard(visit: Visit) -> Response:
             before = {"based_on": draft.based_on, "revision": draft.revision}
             subject = JOURNEY.encode(draft.row.id)
             await record(tx, visit.organization_id, actor_of(visit), "journey.discard_draft", subject, before=before)
-    return redirect(visit, journey_url(visit, draft.row), done="The draft is thrown away; the versions stay.")
+    return redirect(visit, journey_url(visit, draft.row), done="Draft discarded. Saved versions stay.")

@@ -35,7 +35,7 @@ from regulars.web.visit import Visit
 
 SAMPLES: Final = 3
 ATTRIBUTES_OFFERED_MAX: Final = 200
-WHY_NOT: Final = {"no_consent": "has not agreed to be texted", "too_long": "is too long to be sent"}
+WHY_NOT: Final = {"no_consent": "has not opted in to texts", "too_long": "would get a text that is too long"}
 _OF_A_TICKET: Final = frozenset({"store.name", "ticket.total"})
 
 
@@ -169,5 +169,5 @@ async def _preview(
 
 def _reason_text(reason: str | None, text: str | MissingValue) -> str:
     if isinstance(text, MissingValue):
-        return f"has no {text.field}, and the text has no default for it: it would be skipped"
+        return f"has no {text.field}, and the text has no fallback for it: the text would be skipped"
     return WHY_NOT.get(reason or "", reason or "")

@@ -30,14 +30,14 @@ VALUE_CHARACTERS_MAX: Final = 2_048
 TEXT_CHARACTERS_MAX: Final = 2_000
 # In the order of the menu: kind, label, help.
 CHOICES: Final = (
-    ("send_text", "Send a text", "With the customer's own words in it; only who may be texted gets it."),
-    ("wait", "Wait", "For some days, hours or minutes."),
-    ("wait_until", "Wait until a time", "The next local time, on some days of the week if you like."),
-    ("wait_for_purchase", "Wait for a purchase", "Goes one way if the customer buys in time, another if not."),
-    ("branch", "Branch", "Asks something about the customer or the ticket, and goes two ways."),
-    ("split", "Split", "Sends a share of the customers another way, by chance."),
-    ("set_attribute", "Set an attribute", "Writes a value on the customer."),
-    ("exit", "Exit", "The run ends here."),
+    ("send_text", "Send a text", "Personalised; sent only to customers who opted in."),
+    ("wait", "Wait", "For days, hours or minutes."),
+    ("wait_until", "Wait until a time", "The next local time, optionally on certain weekdays."),
+    ("wait_for_purchase", "Wait for a purchase", "One path for customers who buy in time, one for the others."),
+    ("branch", "Branch", "Two paths, by conditions on the customer or the ticket."),
+    ("split", "Split", "Two paths with a random share of the customers each."),
+    ("set_attribute", "Set an attribute", "Sets a value of the customer."),
+    ("exit", "Exit", "The journey ends here for the customer."),
 )
 STEP_KINDS: Final = tuple(kind for kind, _, _ in CHOICES)
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -126,7 +126,7 @@ def _clock(form: FormState) -> str:
     hour, colon, minute = text.partition(":")
     is_read = colon and all(part.isascii() and part.isdigit() and len(part) == 2 for part in (hour, minute))  # noqa: PLR2004  # two digits each
     if text and not (is_read and int(hour) < 24 and int(minute) < 60):  # noqa: PLR2004  # a day's hours, an hour's minutes
-        form.refuse("time", "A time such as 10:00.")
+        form.refuse("time", "Enter a time such as 10:00.")
     return "10:00" if form.error("time") else text
 
 

@@ -69,9 +69,9 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
     ("steps", "more", "found"),
     [
         ((), {"steps": []}, ("steps", "A journey needs at least one step.")),
-        (({"do": "wait"},), {}, ("1", "The wait has no length; say minutes, hours or days.")),
-        (({"do": "wait_for_purchase", "then": [EXIT]},), {}, ("1", "Waiting for a purchase needs an end")),
-        (({"do": "split", "percent": 50},), {}, ("1", "Both ways are empty")),
+        (({"do": "wait"},), {}, ("1", "The wait has no length; set minutes, hours or days.")),
+        (({"do": "wait_for_purchase", "then": [EXIT]},), {}, ("1", "Waiting for a purchase needs a limit")),
+        (({"do": "split", "percent": 50},), {}, ("1", "Both paths are empty")),
         ((EXIT, {"do": "wait", "days": 1}), {}, ("2", "No run reaches this step")),
         (({"do": "wait", "days": 1, "id": "a"}, {"do": "exit", "id": "a"}), {}, ("a", "Two steps have this id.")),
         (({"do": "send_text", "text": "Hi {{ profile.nick }}"},), {}, ("1", "There is no field profile.nick")),
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
             {"filter": attribute("birthday", "in_last_days", "9" * 5000)},
             ("filter", "The comparison needs a number of days."),
         ),
-        ((), {"reentry": {"policy": "after_days"}}, ("reentry", "Days go with the policy after_days")),
+        ((), {"reentry": {"policy": "after_days"}}, ("reentry", "The policy after_days needs days")),
         (tuple({"do": "wait", "days": 1} for _ in range(101)), {}, ("steps", "at most 100 steps")),
     ],
 )

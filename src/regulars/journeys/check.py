@@ -66,7 +66,7 @@ def _faults(definition: Definition, known: Known) -> Iterator[Fault]:
 def _faults_of_reentry(definition: Definition) -> Iterator[Fault]:
     reentry = definition.reentry
     if (reentry.policy == "after_days") is (reentry.days is None):
-        yield Fault("reentry", "Days go with the policy after_days, and it needs them.")
+        yield Fault("reentry", "The policy after_days needs days, and no other policy has them.")
 
 
 def _faults_of_step(place: str, step: Step, definition: Definition, known: Known) -> Iterator[Fault]:

@@ -91,7 +91,7 @@ def test_every_kind_of_step_is_added_changed_and_saved(blank):
     assert blank.send("step", place="1", kind="wait", days="5", **blank.opened(step="1")).status_code == 303
     assert blank.names()[0] == "5 days"
     assert "version=2" in blank.save().headers["location"]
-    assert "nothing changed yet" in blank.page()
+    assert "no changes yet" in blank.page()
 
 
 def test_what_is_wrong_stands_beside_its_field_and_nothing_is_kept(blank):
@@ -144,8 +144,8 @@ def test_the_entry_is_changed(blank):
     assert sent.status_code == 303
     page = blank.page()
     assert "A customer opts in to texts" in page
-    assert "again 30 days after the last time" in page
-    assert "a withdrawal, a return" in page
+    assert "again at the earliest 30 days after the last entry" in page
+    assert "an opt-out, a return" in page
     refused = blank.send(
         "entry", name="", trigger="birthday", reentry="after_days", reentry_days="0", **blank.opened(entry="1")
     )
@@ -324,9 +324,7 @@ def test_a_live_journey_takes_only_what_can_run(marketer, tenant, api_database_u
 
 def test_a_draft_is_thrown_away(blank):
     blank.add("1", "wait", days="1")
-    assert (
-        "1 change since version 1 is thrown away" in blank.visitor.get(f"/journeys/{blank.journey}/edit/discard").text
-    )
+    assert "1 change since version 1 will be lost" in blank.visitor.get(f"/journeys/{blank.journey}/edit/discard").text
     assert blank.send("discard").status_code == 303
     assert blank.names() == []
 
@@ -359,7 +357,7 @@ def test_a_draft_is_played_over_the_last_days_before_it_is_saved(api, blank, ten
     assert "Skipped: no consent" in page
     assert "Estimated message parts" in page
     blank.add("2", "exit")
-    assert "It was changed since" in blank.visitor.get(path).text
+    assert "The journey has changed since" in blank.visitor.get(path).text
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_runs_are_found_by_state_and_by_the_step_they_stand_at(api, buyer, marke
         ({"step": "2"}, False),
     ):
         assert ("Odile Fictive" in marketer.get(f"/journeys/{journey}/runs", **query).text) is is_there, query
-    assert "<b>1</b> wait now" in marketer.get(f"/journeys/{journey}").text
+    assert "<b>1</b> waiting" in marketer.get(f"/journeys/{journey}").text
 
 
 def test_it_is_paused_goes_on_and_ends_and_the_audit_log_knows(visitor_as, tenant, api_database_url):
@@ -219,7 +219,7 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
         in marketer.get(f"/journeys/{closed}").text
     )
     shown = marketer.get(f"/journeys/{journey}").text
-    assert "1 customer waits at a branch that cannot be judged" in shown
+    assert "1 customer waits at a branch whose conditions cannot be checked" in shown
     run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs").text)[1]
     trace = marketer.get(f"/journeys/{journey}/runs/{run}").text
     assert "Cannot be checked" in trace

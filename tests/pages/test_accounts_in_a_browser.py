@@ -24,7 +24,7 @@ def invite(chromium, visitor, email):
     context = context_of(chromium, visitor)
     page = context.new_page()
     page.goto(visitor.url("/settings/team"))
-    page.get_by_role("link", name="Invite somebody").click()
+    page.get_by_role("link", name="Invite a person").click()
     page.get_by_label("Email").fill(email)
     page.get_by_label("Developer").check()
     page.get_by_role("button", name="Make the link").click()
@@ -92,7 +92,7 @@ def test_the_main_tasks_with_the_keyboard_alone(chromium, visitor_as):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Invite somebody").focus()
+    page.get_by_role("link", name="Invite a person").focus()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/invite"))
     page.keyboard.type("keys@corvelle.example")

@@ -106,7 +106,7 @@ def test_a_list_narrows_while_somebody_types_and_the_field_keeps_its_focus(chrom
         tab.goto(owner.url("/customers"))
         field = tab.get_by_role("searchbox", name="Search customers")
         field.press_sequentially("zzz", delay=30)
-        expect(tab.get_by_text("Nobody is found")).to_be_visible()
+        expect(tab.get_by_text("No customer found")).to_be_visible()
         expect(field).to_be_focused()
         field.fill("odile")
         expect(tab.get_by_role("link", name="Odile Fictive Odile")).to_be_visible()

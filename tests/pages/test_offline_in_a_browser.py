@@ -138,7 +138,7 @@ def test_filters_and_a_question_are_answered_when_the_server_is_back(tab: Page, 
     tab.locator("#q").fill("nobody of this name")
     expect(tab.locator("#results")).to_have_class(OLD, timeout=200)
     tab.context.set_offline(False)
-    expect(tab.locator("#results")).to_contain_text("Nobody is found")
+    expect(tab.locator("#results")).to_contain_text("No customer found")
     expect(tab.locator("#results")).not_to_have_class(OLD)
     expect(away).to_have_count(0)
     tab.goto(marketer.url(f"/consent/numbers/{shop.number['id']}"))

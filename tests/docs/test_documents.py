@@ -108,7 +108,7 @@ def test_every_path_that_is_named_exists(document):
 
 def test_the_metrics_that_are_documented_exist():
     package = ROOT / "src" / "regulars"
-    sources = (package / "kit" / "metrics.py", package / "server.py", package / "webhooks" / "delivery" / "watch.py")
+    sources = (package / "server.py", *package.rglob("metrics.py"))
     served = "".join(source.read_text(encoding="utf-8") for source in sources)
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     for name in re.findall(r"`(regulars_[a-z_]+)`", page):

@@ -75,9 +75,9 @@ from regulars.profiles.errors import ProfileNotFound, person_erased
 from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
 from regulars.sales.collision_review import count_open
+from regulars.sales.fast_path import FastRecorder
 from regulars.sales.model import StoredSale
 from regulars.sales.pages import collisions, tickets
-from regulars.sales.quick import QuickRecorder
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.pages import routes as segments
 from regulars.segments.saved.uses import PATH as SEGMENTS_PATH
@@ -103,7 +103,7 @@ WAITING_COUNTED_MAX: Final = 100
 ADDRESS_PLACE: Final = "https://address.invalid"
 
 
-def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
+def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
     """Everything under `/v1`. Sales are written by the recorder where there is one."""
     tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
     routes: tuple[Route, ...] = (
@@ -333,10 +333,10 @@ def _database(settings: Settings) -> Database:
     )
 
 
-def _recorder(settings: Settings, database: Database) -> QuickRecorder | None:
+def _recorder(settings: Settings, database: Database) -> FastRecorder | None:
     if settings.write_path != "quick":
         return None
-    return QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
+    return FastRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
 
 
 def _show_levels(writes: Writes, database: Database) -> None:

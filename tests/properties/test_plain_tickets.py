@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from regulars.http.batch import read_batch
 from regulars.http.route import BATCH_REQUEST_ITEMS_MAX
 from regulars.kit.errors import ApiError
-from regulars.sales.decode import decode_carefully, decode_plain_batch, decode_plainly
+from regulars.sales.decode import decode_fully, decode_plain_batch, decode_plainly
 from regulars.sales.model import Sale
 
 names = st.one_of(
@@ -109,7 +109,7 @@ spelled = st.builds(
 
 def careful(body: bytes) -> Sale | None:
     try:
-        return decode_carefully(body)
+        return decode_fully(body)
     except ApiError:
         return None
 
@@ -132,7 +132,7 @@ def test_the_decoders_together_decide_as_the_careful_one_alone(body: bytes) -> N
 def careful_batch(body: bytes) -> list[Sale | None] | None:
     """Each item read carefully, or nothing if the body as a whole is refused."""
     try:
-        return [None if isinstance(item, ApiError) else item for item in read_batch(body, decode_carefully).items]
+        return [None if isinstance(item, ApiError) else item for item in read_batch(body, decode_fully).items]
     except ApiError:
         return None
 

@@ -19,7 +19,7 @@ from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, STORE
 from regulars.profiles.errors import person_erased
 from regulars.sales import api
-from regulars.sales.quick import QuickRecorder
+from regulars.sales.fast_path import FastRecorder
 
 _CANONICAL = re.compile(r"(?:prof|store|evt)_[0-9a-z]{26}")
 TARGET = b"/v1/sales-events"
@@ -37,7 +37,7 @@ class Told:
 class Counter:
     desk: Desk
     writes: Writes
-    recorder: QuickRecorder | None
+    recorder: FastRecorder | None
     routes: dict[str, Mutation]
     sent_quickly: list[int] = field(default_factory=list)
 
@@ -116,7 +116,7 @@ class Counter:
 
 
 def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> Counter:
-    recorder = QuickRecorder(database, tolerance=TOLERANCE) if quick else None
+    recorder = FastRecorder(database, tolerance=TOLERANCE) if quick else None
     sizes: list[int] = []
 
     def counting(way: Quick) -> Quick:

@@ -11,7 +11,7 @@ from tests.support import samples
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError
 from regulars.sales.decode import decode_sale
-from regulars.sales.model import Recorded, Sale
+from regulars.sales.model import Sale, SaleOutcome
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert
 from regulars.stores.upsert import upsert_stores
@@ -36,11 +36,11 @@ class Desk:
         async with self.database.transaction() as tx:
             await upsert_stores(tx, self.organization_id, [StoreUpsert(external_id=code) for code in codes])
 
-    async def record(self, *sales: Sale) -> list[Recorded | ApiError]:
+    async def record(self, *sales: Sale) -> list[SaleOutcome | ApiError]:
         async with self.database.transaction() as tx:
             return await self.record_in(tx, *sales)
 
-    async def record_in(self, tx: Tx, *sales: Sale) -> list[Recorded | ApiError]:
+    async def record_in(self, tx: Tx, *sales: Sale) -> list[SaleOutcome | ApiError]:
         return await record_sales(tx, self.organization_id, sales, tolerance=TOLERANCE)
 
     async def rows(self, query: str) -> list[Any]:
@@ -75,7 +75,7 @@ class Desk:
         return await psycopg.AsyncConnection.connect(self.database.url)
 
 
-def told(outcome: Recorded | ApiError) -> tuple[Any, ...]:
+def told(outcome: SaleOutcome | ApiError) -> tuple[Any, ...]:
     """An outcome in short: its code, or whether it is new and whether it differs from what is stored."""
     if isinstance(outcome, ApiError):
         return (outcome.code,)

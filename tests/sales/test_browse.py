@@ -129,7 +129,7 @@ async def test_a_collision_waits_until_it_is_decided_and_again_when_something_ne
     assert await inbox(desk) == []
     await desk.record(ticket("A", profile_id="ada", total_amount_cents=2))
     assert [line.contents for line in await inbox(desk)] == [2]
-    assert first.sale.told.total_amount_cents != 1
+    assert first.sale.ticket.total_amount_cents != 1
 
 
 async def test_lines_are_compared_one_by_one_and_references_by_either_name(desk):

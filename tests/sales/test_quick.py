@@ -21,7 +21,7 @@ from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE as PROFILE_ID
 from regulars.kit.ids import new_uuid
 from regulars.sales import statements
-from regulars.sales.quick import QuickRecorder
+from regulars.sales.fast_path import FastRecorder
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.anyio
 def is_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether sales are recorded by the form of the statement for several organizations, even if they are of one."""
     if request.param:
-        insert = QuickRecorder._insert
+        insert = FastRecorder._insert
 
-        async def insert_shared(self: QuickRecorder, connection: Any, new: Any, **_: Any) -> Any:
+        async def insert_shared(self: FastRecorder, connection: Any, new: Any, **_: Any) -> Any:
             return await insert(self, connection, new, is_shared=True)
 
-        monkeypatch.setattr(QuickRecorder, "_insert", insert_shared)
+        monkeypatch.setattr(FastRecorder, "_insert", insert_shared)
     return request.param
 
 

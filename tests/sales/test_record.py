@@ -140,7 +140,7 @@ async def test_everything_reads_back_as_it_was_sent(desk):
     [known] = await desk.record(sale)
     assert encode_sale(known.sale) == encode_sale(recorded.sale)
     for name in ("source", "total_tax_cents", "payments", "metadata", "line_items", "loyalty", "occurred_at"):
-        assert getattr(known.sale.told, name) == getattr(sale, name)
+        assert getattr(known.sale.ticket, name) == getattr(sale, name)
 
 
 async def test_at_most_ten_distinct_collisions_are_kept_and_all_are_counted(desk):

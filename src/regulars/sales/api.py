@@ -45,9 +45,16 @@ from regulars.sales.encode import (
     encode_receipt,
     encode_sale,
 )
+from regulars.sales.fast_path import FastRecorder
 from regulars.sales.listing import CURRENCIES, TYPES, find_sales, list_sales
-from regulars.sales.model import OccurredAtInFuture, Recorded, Sale, SalesEventNotFound, SalesRequest, automation_state
-from regulars.sales.quick import QuickRecorder
+from regulars.sales.model import (
+    OccurredAtInFuture,
+    Sale,
+    SaleOutcome,
+    SalesEventNotFound,
+    SalesRequest,
+    automation_state,
+)
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreNotFound
 
@@ -100,22 +107,22 @@ async def _run(
 ) -> list[Answer | ApiError]:
     outcomes = await record_sales(tx, organization_id, [write.command for write in writes], tolerance=tolerance)
     return [
-        outcome if isinstance(outcome, ApiError) else _answer(outcome, tx, write.request.caller)
+        outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, write.request.caller)
         for outcome, write in zip(outcomes, writes, strict=True)
     ]
 
 
-def _answer(recorded: Recorded, tx: Tx, caller: Caller) -> Answer:
+def _respond(recorded: SaleOutcome, tx: Tx, caller: Caller) -> Answer:
     state = automation_state(recorded.sale, is_new=recorded.is_new, now=tx.now)
-    encode_it = encode_receipt if caller.is_ingest_only and not _tells_what_was_sent(recorded) else encode_envelope
+    encode_it = encode_receipt if caller.is_ingest_only and not _has_only_sent_data(recorded) else encode_envelope
     body = encode_it(recorded.sale, state)
     return Answer(201 if recorded.is_new else 200, body, (PAYLOAD_MISMATCH,) if recorded.differs else ())
 
 
-def _tells_what_was_sent(recorded: Recorded) -> bool:
-    """Whether the envelope has nothing but what this caller sent: of a customer named by canonical id it would also
-    have the external_id."""
-    return recorded.is_new and not isinstance(recorded.sale.told.profile, ById)
+def _has_only_sent_data(recorded: SaleOutcome) -> bool:
+    """Whether the envelope has nothing that the caller did not send. Of a customer named by canonical id it would have
+    the external_id."""
+    return recorded.is_new and not isinstance(recorded.sale.ticket.profile, ById)
 
 
 def _prepare_batch(request: Request) -> Batch[Sale]:
@@ -137,18 +144,18 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
     recorded = iter(await record_sales(tx, organization_id, sales, tolerance=tolerance) if sales else ())
     outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
     caller = write.request.caller
-    answers = [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx, caller) for outcome in outcomes]
+    answers = [outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, caller) for outcome in outcomes]
     return answer_batch(answers, write.request)
 
 
 async def _record_batch_quickly(
-    organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
+    organization_id: UUID, writes: Sequence[Write], *, recorder: FastRecorder
 ) -> list[MakeBody | None]:
-    """Batch requests whose sales are all new and plain; any other is decided item by item, on the careful path."""
-    return await recorder.record_all(organization_id, [_as_one(write) for write in writes], status=200)
+    """Batch requests whose sales are all new and plain; any other is decided item by item, on the fallback path."""
+    return await recorder.record_all(organization_id, [_as_request(write) for write in writes], status=200)
 
 
-def _as_one(write: Write) -> SalesRequest:
+def _as_request(write: Write) -> SalesRequest:
     batch: Batch[Sale] = write.command
     items, sales = batch.items, batch.accepted
 
@@ -169,7 +176,7 @@ async def _list(tx: Tx, request: Request) -> Answer:
     return Answer(200, json.encode(Page(data, has_more, cursor)))
 
 
-async def _look_up(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[Answer | ApiError]:
+async def _find_by_references(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[Answer | ApiError]:
     references = [read_reference(SALES_EVENT, request.references[0]) for request in requests]
     found = await find_sales(tx, organization_id, references)
     return [
@@ -199,7 +206,7 @@ PARAMETERS = (
 )
 
 
-def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
+def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
     """The room's routes; `tolerance` is how much of the future counts as now, and `recorder` the one statement."""
     return (
         Mutation(
@@ -257,6 +264,6 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             summary="Read one transaction",
             answers={200: SalesEventOut},
             errors=(SalesEventNotFound,),
-            find=_look_up,
+            find=_find_by_references,
         ),
     )

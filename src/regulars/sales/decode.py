@@ -2,8 +2,8 @@
 
 There are two ways to read a ticket, and one to make a sale of what was read. The *plain* reader is so strict that
 msgspec has checked nearly everything when it succeeds: the common ticket is read by it alone. Whatever it refuses is
-read again by the *careful* one, which takes all that is allowed and says what is wrong with the rest. A test holds that
-they never disagree about a ticket that both take.
+read again by the *full* reader, which accepts all that is allowed and reports what is wrong with the rest. A test holds
+that they never disagree about a ticket that both accept.
 """
 
 import re
@@ -59,13 +59,13 @@ _HINT = {"hint": "A return has type RETURN and the absolute amount, in whole cen
 Total = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
 # An integer that is written like `1.0` or `1e2` is one too.
 _WHOLE = {"check": read_whole, "wanted": "a whole number"}
-_SHOWN_AS_INTEGER = {HIDDEN: True}
+_DOCUMENTED_AS_INTEGER = {HIDDEN: True}
 TotalIn = Annotated[
-    Total | Annotated[float, Meta(ge=0, le=INTEGER_MAX, extra_json_schema=_SHOWN_AS_INTEGER)],
+    Total | Annotated[float, Meta(ge=0, le=INTEGER_MAX, extra_json_schema=_DOCUMENTED_AS_INTEGER)],
     Meta(extra=_WHOLE | _HINT),
 ]
 CentsIn = Annotated[
-    Cents | Annotated[float, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX, extra_json_schema=_SHOWN_AS_INTEGER)],
+    Cents | Annotated[float, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX, extra_json_schema=_DOCUMENTED_AS_INTEGER)],
     Meta(extra=_WHOLE),
 ]
 FreeObject = Annotated[
@@ -168,24 +168,24 @@ _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Spelled)
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
 
 
-class Sent(Protocol):
+class SaleRequest(Protocol):
     """A request to record one sale."""
 
     @property
     def body(self) -> bytes: ...
 
 
-def decode_request(request: Sent) -> Sale:
+def decode_request(request: SaleRequest) -> Sale:
     return decode_sale(request.body)
 
 
 def decode_sale(body: bytes) -> Sale:
     """Decode and validate one sale, or raise the refusal it deserves."""
-    return decode_plainly(body) or decode_carefully(body)
+    return decode_plainly(body) or decode_fully(body)
 
 
 def decode_plainly(body: bytes) -> Sale | None:
-    """The sale, if it is an ordinary one; None leaves it to the careful way."""
+    """The sale, if it is an ordinary one; None leaves it to the full reader."""
     # An escape may spell a character that is not allowed.
     if b"\\" in body:
         return None
@@ -199,8 +199,8 @@ def decode_plainly(body: bytes) -> Sale | None:
 
 
 def decode_plain_batch(body: bytes) -> list[Sale] | None:
-    """The sales of a batch request, if all are ordinary ones; None leaves it to the careful way, item by item."""
-    # Of two lists the decoder gives the last, and nobody would look at the other.
+    """The sales of a batch request, if all are ordinary ones; None leaves it to the full reader, item by item."""
+    # Of two lists the decoder gives the last, and no check would read the other.
     if b"\\" in body or body.find(_ITEMS) != body.rfind(_ITEMS):
         return None
     sales: list[Sale] = []
@@ -231,11 +231,11 @@ def _make_plainly(wire: _PlainSale) -> Sale | None:
     return _make(wire, wire.line_items, line_items)
 
 
-def decode_carefully(body: bytes) -> Sale:
-    return _reader.read(body, partial(_make_carefully, body))
+def decode_fully(body: bytes) -> Sale:
+    return _reader.read(body, partial(_make_fully, body))
 
 
-def _make_carefully(body: bytes, wire: SaleIn, ignored: tuple[str, ...]) -> Sale:
+def _make_fully(body: bytes, wire: SaleIn, ignored: tuple[str, ...]) -> Sale:
     lines: Sequence[LineItem] = wire.line_items
     if _HAS_MANY_DIGITS.search(body) or float in map(type, _numbers(wire)):
         document = _spelling_decoder.decode(body)
@@ -298,7 +298,7 @@ def _read_line(line: LineItem, *, field: str) -> LineItem:
 def _make(
     wire: SaleIn | _PlainSale, lines: Sequence[LineItem], line_items: bytes, ignored: tuple[str, ...] = ()
 ) -> Sale:
-    """The sale that a ticket tells of, by either reader; what no decoder can check is checked here."""
+    """The sale of a ticket that either reader read; this checks what no decoder can."""
     customer = wire.profile_id
     return Sale(
         check_external_id(wire.external_id),

@@ -1,4 +1,4 @@
-"""From a stored sale to the bytes of an answer. The same sale always gives the same bytes."""
+"""From a stored sale to the bytes of a response. The same sale always gives the same bytes."""
 
 from datetime import datetime
 from functools import lru_cache
@@ -87,8 +87,8 @@ def encode_envelope(sale: StoredSale, state: AutomationState) -> bytes:
 
 
 def encode_receipt(sale: StoredSale, state: AutomationState) -> bytes:
-    shown = ReferenceOut(SALES_EVENT.encode(sale.id), sale.told.external_id)
-    return encode(SalesEventReceipt(shown, _AUTOMATION[state]))
+    reference = ReferenceOut(SALES_EVENT.encode(sale.id), sale.ticket.external_id)
+    return encode(SalesEventReceipt(reference, _AUTOMATION[state]))
 
 
 def encode_sale(sale: StoredSale) -> bytes:
@@ -108,32 +108,35 @@ def encode_new(
     return encode(SalesEventEnvelope(_show(sale, identifier, store, profile, created_at), _AUTOMATION[state]))
 
 
-class Split(NamedTuple):
-    """An envelope whose customer's canonical id is not known yet: it goes between the halves, if there is a second."""
+class SplitResponse(NamedTuple):
+    """A response whose customer's canonical id is not known yet: the id goes between head and tail.
+
+    Without a tail the head is the whole response.
+    """
 
     head: bytes
     tail: bytes | None
 
     def join(self, profile: str | None) -> bytes:
-        """The whole, with the customer's canonical id."""
+        """The whole response, with the customer's canonical id."""
         if self.tail is None or profile is None:
             return self.head
         return b"".join((self.head, profile.encode(), self.tail))
 
 
-def split_at_profile(envelope: bytes) -> Split:
+def split_at_profile(envelope: bytes) -> SplitResponse:
     """Cut an envelope that was encoded with UNKNOWN_PROFILE.
 
-    It is cut at the right place: a quote in a caller's text is escaped, and free objects stand behind the profile.
+    The first match is the profile: a quote in a caller's text is escaped, and free objects come after the profile.
     """
     head, _, tail = envelope.partition(_GAP)
-    return Split(head + _BEFORE_GAP, tail)
+    return SplitResponse(head + _BEFORE_GAP, tail)
 
 
 def show(sale: StoredSale) -> SalesEventOut:
     profile = sale.profile
     return _show(
-        sale.told,
+        sale.ticket,
         SALES_EVENT.encode(sale.id),
         ReferenceOut(STORE.encode(sale.store.id), sale.store.external_id),
         None if profile is None else ReferenceOut(PROFILE.encode(profile.id), profile.external_id),
@@ -142,24 +145,24 @@ def show(sale: StoredSale) -> SalesEventOut:
 
 
 def _show(
-    told: Sale, identifier: str, store: ReferenceOut, profile: ReferenceOut | None, created_at: datetime
+    ticket: Sale, identifier: str, store: ReferenceOut, profile: ReferenceOut | None, created_at: datetime
 ) -> SalesEventOut:
     return SalesEventOut(
         identifier,
-        told.external_id,
-        told.type,
-        format_timestamp(told.occurred_at),
+        ticket.external_id,
+        ticket.type,
+        format_timestamp(ticket.occurred_at),
         store,
         profile,
-        told.currency,
-        told.total_amount_cents,
-        told.total_discount_cents,
-        told.total_tax_cents,
-        _NULL if told.loyalty is None else msgspec.Raw(told.loyalty),
-        _NULL if told.payments is None else msgspec.Raw(told.payments),
-        _NULL if told.metadata is None else msgspec.Raw(told.metadata),
-        told.source,
-        msgspec.Raw(told.line_items),  # type: ignore[arg-type]  # encoded already
+        ticket.currency,
+        ticket.total_amount_cents,
+        ticket.total_discount_cents,
+        ticket.total_tax_cents,
+        _NULL if ticket.loyalty is None else msgspec.Raw(ticket.loyalty),
+        _NULL if ticket.payments is None else msgspec.Raw(ticket.payments),
+        _NULL if ticket.metadata is None else msgspec.Raw(ticket.metadata),
+        ticket.source,
+        msgspec.Raw(ticket.line_items),  # type: ignore[arg-type]  # encoded already
         _format_created_at(created_at),
     )
 

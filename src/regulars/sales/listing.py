@@ -67,7 +67,7 @@ async def list_sales(
         limit,
         secret=secret,
         scope=scope,
-        position_of=lambda sale: (SALES_EVENT.encode(sale.id), format_timestamp(sale.told.occurred_at)),
+        position_of=lambda sale: (SALES_EVENT.encode(sale.id), format_timestamp(sale.ticket.occurred_at)),
     )
     return page, cursor is not None, cursor
 
@@ -78,7 +78,7 @@ async def _list_changes(
     """Sales in the order of their ids, which are made by the clock that the horizon is read from.
 
     A sale never changes, so its creation is its only change. The ids of older releases were made by the clock of their
-    machine, which may have been slow: the page begins a little before the time that was asked for.
+    machine, which may have been slow: the page begins a little before the requested time.
     """
     limit, scope = read_limit(query), scope_of("sales-events", query)
     conditions = _value_conditions(query)
@@ -124,7 +124,7 @@ def _after(position: tuple[str, ...], *, by_time: bool) -> Condition:
 
 
 async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[str, str]) -> list[Condition]:
-    """An unknown reference in a filter is a 404, so that a typing error does not look like an empty shop."""
+    """An unknown reference in a filter is a 404, so that a typing error does not look like a store without sales."""
     conditions: list[Condition] = []
     if "store_id" in query:
         store = read_reference(STORE, query["store_id"])
@@ -142,8 +142,8 @@ async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[st
 
 
 async def find_sale(tx: Tx, organization_id: UUID, reference: str) -> StoredSale | None:
-    meant = read_reference(SALES_EVENT, reference)
-    return (await find_sales(tx, organization_id, [meant])).get(meant)
+    parsed = read_reference(SALES_EVENT, reference)
+    return (await find_sales(tx, organization_id, [parsed])).get(parsed)
 
 
 async def find_sales(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoredSale]:

@@ -1,6 +1,6 @@
 """Load many sales at once by COPY: for data that is known to be new and valid, such as the demo's.
 
-It leaves the rows that `record_sales` would leave, the facts for whoever listens to new sales included. The caller has
+It writes the rows that `record_sales` would write, with the facts for the listeners of new sales. The caller has
 created the stores and the profiles.
 """
 
@@ -44,8 +44,8 @@ async def load_sales(
         for sale, identifier in zip(sales, new_uuids_since(tx.now), strict=False):
             # Hexadecimal digits alone are the quickest way to write an id, and PostgreSQL reads them.
             profile = _NULL if sale.profile is None else profiles[sale.profile].hex
-            told = "\t".join([_NULL if (value := get(sale)) is None else write(value) for get, write in _FIELDS])
-            row = f"{beginning}\t{profile}\t{identifier.hex}\t{stores[sale.store].hex}\t{told}\n"
+            fields = "\t".join([_NULL if (value := get(sale)) is None else write(value) for get, write in _FIELDS])
+            row = f"{beginning}\t{profile}\t{identifier.hex}\t{stores[sale.store].hex}\t{fields}\n"
             rows.append(row)
             ids.append(identifier)
             keys.update(sale.property_keys)

@@ -122,7 +122,7 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sale(msgspec.Struct, frozen=True, gc=False):
-    """A sale as the caller told it, valid in itself; its references are not resolved yet."""
+    """A ticket as the caller sent it, valid in itself; its references are not resolved yet."""
 
     external_id: str
     type: str
@@ -134,7 +134,7 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     total_discount_cents: int
     total_tax_cents: int | None
     source: str | None
-    # JSON texts, kept to the letter.
+    # JSON texts, stored to the letter.
     payments: bytes | None
     loyalty: bytes | None
     metadata: bytes | None
@@ -175,19 +175,19 @@ class SalesRequest(msgspec.Struct, frozen=True):
 
 
 class StoredSale(msgspec.Struct, frozen=True, gc=False):
-    """A sale as it was recorded: what the caller told, and what that was found to mean."""
+    """A sale as it was recorded: the ticket that the caller sent, and what its references name."""
 
     id: UUID
-    told: Sale
+    ticket: Sale
     store: StoreRef
     profile: ProfileRef | None
     created_at: datetime
-    # Its customer was erased, and with them whatever the ticket said about a person.
+    # Its customer was erased, and with them the personal data of the ticket.
     is_anonymised: bool = False
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """The outcome of a valid sale: what is stored, whether it is new, and whether another ticket has its id."""
+class SaleOutcome(msgspec.Struct, frozen=True):
+    """The outcome of a valid sale: what is stored, whether it is new, and whether the stored ticket differs."""
 
     sale: StoredSale
     is_new: bool
@@ -196,34 +196,34 @@ class Recorded(msgspec.Struct, frozen=True):
 
 def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> AutomationState:
     """A duplicate or anonymous sale triggers nothing."""
-    return "not_applicable" if not is_new or sale.profile is None else freshness(sale.told.occurred_at, now=now)
+    return "not_applicable" if not is_new or sale.profile is None else freshness(sale.ticket.occurred_at, now=now)
 
 
 def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:
-    """Whether a repeated ticket says the same, by its decoded content; of an erased person's ticket, what is left."""
-    told = stored.told
+    """Whether a repeated ticket has the same content, decoded; of an erased person's ticket, what is left of it."""
+    ticket = stored.ticket
     if stored.is_anonymised:
         sale, profile = without_person(sale), None
     return (
-        told.type == sale.type
-        and told.occurred_at == sale.occurred_at
+        ticket.type == sale.type
+        and ticket.occurred_at == sale.occurred_at
         and store is not None
         and stored.store.id == store.id
         and _same_person(stored.profile, sale, profile)
-        and told.currency == sale.currency
-        and told.total_amount_cents == sale.total_amount_cents
-        and told.total_discount_cents == sale.total_discount_cents
-        and told.total_tax_cents == sale.total_tax_cents
-        and told.source == sale.source
-        and _same_json(told.payments, sale.payments)
-        and _same_json(told.loyalty, sale.loyalty)
-        and _same_json(told.metadata, sale.metadata)
-        and _same_json(told.line_items, sale.line_items)
+        and ticket.currency == sale.currency
+        and ticket.total_amount_cents == sale.total_amount_cents
+        and ticket.total_discount_cents == sale.total_discount_cents
+        and ticket.total_tax_cents == sale.total_tax_cents
+        and ticket.source == sale.source
+        and _same_json(ticket.payments, sale.payments)
+        and _same_json(ticket.loyalty, sale.loyalty)
+        and _same_json(ticket.metadata, sale.metadata)
+        and _same_json(ticket.line_items, sale.line_items)
     )
 
 
 def without_person(sale: Sale) -> Sale:
-    """What a sale says that tells of nobody; its source is a system's."""
+    """The sale without personal data; its source is the name of a system."""
     return msgspec.structs.replace(sale, profile=None, payments=None, loyalty=None, metadata=None)
 
 

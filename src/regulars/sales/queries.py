@@ -16,11 +16,13 @@ from regulars.sales.model import Sale, StoredSale
 from regulars.sales.statements import COLUMNS, SALE_COLUMNS, arrays
 from regulars.stores.model import StoreRef
 
-_TOLD: LiteralString = ", ".join(
+_SENT_COLUMNS: LiteralString = ", ".join(
     ["e." + name + ("::text" if array is Jsons else "") for name, array in SALE_COLUMNS.kinds.items()]
 )
 _COLUMNS: LiteralString = (
-    "SELECT e.id, " + _TOLD + ", s.id, s.external_id, p.id, p.external_id, e.created_at, e.anonymised_at IS NOT NULL"
+    "SELECT e.id, "
+    + _SENT_COLUMNS
+    + ", s.id, s.external_id, p.id, p.external_id, e.created_at, e.anonymised_at IS NOT NULL"
 )
 _BY_EXTERNAL_ID = """
 FROM unnest(%s::text[]) AS wanted (external_id)
@@ -47,7 +49,7 @@ LEFT JOIN LATERAL (
 def _stored(row: Sequence[Any]) -> StoredSale:
     store = StoreRef(row[13], row[14])
     profile = None if row[15] is None else ProfileRef(row[15], row[16])
-    told = Sale(
+    ticket = Sale(
         external_id=row[1],
         type=row[2],
         occurred_at=row[3],
@@ -63,7 +65,7 @@ def _stored(row: Sequence[Any]) -> StoredSale:
         metadata=_bytes(row[11]),
         line_items=row[12].encode(),
     )
-    return StoredSale(row[0], told, store, profile, row[17], is_anonymised=row[18])
+    return StoredSale(row[0], ticket, store, profile, row[17], is_anonymised=row[18])
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -104,8 +106,8 @@ async def list_sales(
 
 
 async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:
-    """Insert in external_id order; give the ids that went in. The others lost to an earlier sale."""
-    ordered = sorted(sales, key=lambda sale: sale.told.external_id)
+    """Insert in external_id order; gives the inserted ids. The others were stored before."""
+    ordered = sorted(sales, key=lambda sale: sale.ticket.external_id)
     rows = await tx.fetch(
         "INSERT INTO sales_events (organization_id, created_at, profile_id, " + COLUMNS + ")"  # noqa: S608  # the names are ours
         " SELECT %s, %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
@@ -115,7 +117,7 @@ async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[Sto
             tx.now,
             Uuids([None if sale.profile is None else sale.profile.id.bytes for sale in ordered]),
             *arrays(
-                [sale.told for sale in ordered],
+                [sale.ticket for sale in ordered],
                 ids=[sale.id.bytes for sale in ordered],
                 stores=[sale.store.id.bytes for sale in ordered],
             ),

@@ -1,4 +1,4 @@
-"""Record a list of sales in a transaction: the careful path, for anything a sale can be.
+"""Record a list of sales in a transaction: the fallback path, for anything a sale can be.
 
 A known external_id is answered with the first sale, whatever else the request says. A store must exist. A customer's
 external_id that is not known becomes a light profile, but only for a sale that goes in.
@@ -21,15 +21,15 @@ from regulars.profiles.write import create_light_profiles, remove_light_profiles
 from regulars.sales import queries
 from regulars.sales.collisions import record_collisions
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.model import OccurredAtInFuture, Recorded, Sale, StoredSale, is_same_ticket
+from regulars.sales.model import OccurredAtInFuture, Sale, SaleOutcome, StoredSale, is_same_ticket
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreNotFound, StoreRef
 from regulars.work import outbox
 
 
 @dataclass(slots=True)
-class _Known:
-    """What the references of a batch were found to mean."""
+class _References:
+    """The stores and profiles that the references of a batch name."""
 
     stores: Mapping[Reference, StoreRef]
     profiles: dict[Reference, ProfileRef]
@@ -44,24 +44,24 @@ class _Known:
 
 async def record_sales(
     tx: Tx, organization_id: UUID, sales: Sequence[Sale], *, tolerance: timedelta
-) -> list[Recorded | ApiError]:
-    outcomes: list[Recorded | ApiError | None] = [
+) -> list[SaleOutcome | ApiError]:
+    outcomes: list[SaleOutcome | ApiError | None] = [
         future_refusal(tolerance) if is_in_future(sale.occurred_at, now=tx.now, tolerance=tolerance) else None
         for sale in sales
     ]
     valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
     stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
-    # What a ticket that came again calls its store and its customer is what it called them before, mostly.
+    # A repeated ticket mostly names its store and its customer as before.
     unsure = [sale for sale in valid if not _names_the_same(sale, stored.get(sale.external_id))]
     stores = await find_stores(tx, organization_id, {sale.store for sale in unsure})
     found = await find_profiles(tx, organization_id, {sale.profile for sale in unsure if sale.profile is not None})
-    # Found and locked are two statements; a profile that was erased in between is not known to this batch either. Those
-    # of sales that are stored already are only compared.
+    # Finding and locking are two statements; a profile that was erased in between is unknown to this batch too. The
+    # profiles of sales that are stored already are only compared, and not locked.
     named = {sale.profile for sale in valid if sale.profile is not None and sale.external_id not in stored}
-    to_hold = {profile.id for reference, profile in found.items() if reference in named}
-    gone = to_hold - await lock_profiles(tx, organization_id, to_hold)
+    to_lock = {profile.id for reference, profile in found.items() if reference in named}
+    gone = to_lock - await lock_profiles(tx, organization_id, to_lock)
     profiles = {reference: profile for reference, profile in found.items() if profile.id not in gone}
-    known = _Known(stores=stores, profiles=profiles)
+    known = _References(stores=stores, profiles=profiles)
     first = _choose_first(sales, outcomes, stored, known)
     inserted = await _insert(tx, organization_id, [sales[index] for index in first.values()], known)
     lost = [external_id for external_id in first if external_id not in inserted]
@@ -72,7 +72,7 @@ async def record_sales(
         if outcomes[index] is None:
             outcomes[index] = _outcome(sale, index=index, first=first, inserted=inserted, stored=stored, known=known)
             recorded = outcomes[index]
-            if isinstance(recorded, Recorded) and recorded.differs:
+            if isinstance(recorded, SaleOutcome) and recorded.differs:
                 duplicates.append((sale, recorded.sale))
     await record_collisions(tx, organization_id, duplicates)
     if inserted:
@@ -90,9 +90,9 @@ def future_refusal(tolerance: timedelta) -> OccurredAtInFuture:
 
 def _choose_first(
     sales: Sequence[Sale],
-    outcomes: Sequence[Recorded | ApiError | None],
+    outcomes: Sequence[SaleOutcome | ApiError | None],
     stored: Mapping[str, StoredSale],
-    known: _Known,
+    known: _References,
 ) -> dict[str, int]:
     """For each external_id that is not stored yet, the first sale of the list that can go in."""
     first: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _choose_first(
     return first
 
 
-def _refusal(sale: Sale, known: _Known) -> ApiError | None:
+def _refusal(sale: Sale, known: _References) -> ApiError | None:
     if known.store(sale) is None:
         return StoreNotFound("store_id names no store of this organization; stores are never created by a sale.")
     if sale.profile is not None and not isinstance(sale.profile, ByExternalId) and known.profile(sale) is None:
@@ -112,8 +112,8 @@ def _refusal(sale: Sale, known: _Known) -> ApiError | None:
     return None
 
 
-async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _Known) -> dict[str, StoredSale]:
-    """Insert the sales with the light profiles they need; take back the profiles of those that lost a race."""
+async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _References) -> dict[str, StoredSale]:
+    """Insert the sales with the light profiles they need; delete those of sales that another transaction inserted."""
     if not sales:
         return {}
     missing = [
@@ -131,8 +131,8 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _
         for sale, identifier in zip(sales, new_uuids_since(tx.now), strict=False)
         if (store := known.store(sale)) is not None
     ]
-    went_in = await queries.insert_sales_if_new(tx, organization_id, candidates)
-    inserted = {sale.told.external_id: sale for sale in candidates if sale.id in went_in}
+    inserted_ids = await queries.insert_sales_if_new(tx, organization_id, candidates)
+    inserted = {sale.ticket.external_id: sale for sale in candidates if sale.id in inserted_ids}
     used = {sale.profile.id for sale in inserted.values() if sale.profile is not None}
     unused = [identifier for identifier in known.light if identifier not in used]
     await remove_light_profiles(tx, organization_id, unused)
@@ -157,8 +157,8 @@ def _outcome(
     first: Mapping[str, int],
     inserted: Mapping[str, StoredSale],
     stored: Mapping[str, StoredSale],
-    known: _Known,
-) -> Recorded | ApiError:
+    known: _References,
+) -> SaleOutcome | ApiError:
     external_id = sale.external_id
     winner = stored.get(external_id)
     if winner is None:
@@ -166,20 +166,20 @@ def _outcome(
         if own is None or index < first[external_id]:
             refusal = _refusal(sale, known)
             if refusal is None:
-                raise AssertionError("a sale without a refusal was chosen or had a predecessor")
+                raise AssertionError("a sale without a refusal was inserted or came after one that was")
             return refusal
         if first[external_id] == index:
-            return Recorded(own, is_new=True)
+            return SaleOutcome(own, is_new=True)
         winner = own
     if _names_the_same(sale, winner):
         same = is_same_ticket(winner, sale, store=winner.store, profile=winner.profile)
     else:
         same = is_same_ticket(winner, sale, store=known.store(sale), profile=known.profile(sale))
-    return Recorded(winner, is_new=False, differs=not same)
+    return SaleOutcome(winner, is_new=False, differs=not same)
 
 
 def _names_the_same(sale: Sale, stored: StoredSale | None) -> bool:
-    """Whether a ticket calls its store and its customer, if any, by the names that the stored one's have."""
+    """Whether a ticket names its store and its customer, if any, by the external ids of the stored ones."""
     if stored is None or not _names(sale.store, stored.store):
         return False
     if sale.profile is None or stored.profile is None:

@@ -33,7 +33,7 @@ from regulars.kit.connection import Connection, Prepared
 from regulars.kit.errors import Headers
 from regulars.kit.ids import PROFILE, new_uuids
 from regulars.profiles.facts import LIGHT_PROFILE_JSON, ProfilesChanged
-from regulars.sales.encode import Split
+from regulars.sales.encode import SplitResponse
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 
@@ -54,13 +54,13 @@ _MAKERS: Final = SALE_COLUMNS.makers
 
 def arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes]) -> tuple[BinaryArray, ...]:
     """The sales as one array for each of `COLUMNS`."""
-    # What `Columns.of` does, without its two calls: this is on the way of every sale.
-    told = [make(values) for make, values in zip(_MAKERS, zip(*map(_READ, sales)))]  # noqa: B905
-    return (Uuids(ids), Uuids(stores), *told)
+    # What `Columns.of` does, without its two calls: every sale passes here.
+    columns = [make(values) for make, values in zip(_MAKERS, zip(*map(_READ, sales)))]  # noqa: B905
+    return (Uuids(ids), Uuids(stores), *columns)
 
 
-# Looked up one name at a time, for the reason that `sales/queries.py` gives; the answer has an id, or null, for each
-# name in its place.
+# Looked up one name at a time, for the reason that `sales/queries.py` gives; the result has an id, or null, for each
+# name in order.
 _FIND_IDS: Final[LiteralString] = "SELECT ARRAY(SELECT (SELECT id FROM "
 _BY_NAME: Final[LiteralString] = """
     WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
@@ -103,7 +103,7 @@ _UNLESS_NEW_CUSTOMER: Final[LiteralString] = "    AND (i.customer IS NULL OR p.f
 # every batch a look-up per key: there a retry is dropped by its ticket's own id, and a key with another ticket fails
 # the batch. The look-up gives a value: EXISTS may be answered from a hash of the whole table, by a plan that was made
 # while the table was small.
-_UNLESS_ANSWERED: Final[LiteralString] = """
+_UNLESS_KEY_USED: Final[LiteralString] = """
     AND (i.idempotency_key IS NULL OR (
         SELECT true FROM idempotency_keys WHERE organization_id = ORG AND key = i.idempotency_key
     ) IS NULL)
@@ -195,7 +195,7 @@ def compose(form: Form) -> _RecordStatement:
     parts = [
         _INSERT,
         "" if form.creates_profiles else _UNLESS_NEW_CUSTOMER,
-        _UNLESS_ANSWERED if form.is_shared and form.has_keys else "",
+        _UNLESS_KEY_USED if form.is_shared and form.has_keys else "",
         _UNLESS_STORED if form.skips_duplicates else "",
         "\n    RETURNING organization_id, id, profile_id\n)",
         _CREATE_PROFILES if form.creates_profiles else "",
@@ -240,19 +240,19 @@ class NewSale(msgspec.Struct, frozen=True, gc=False):
 
     organization: bytes
     id: bytes
-    told: Sale
+    ticket: Sale
     store: bytes
     customer: str | None
     profile: bytes | None
 
 
-class Kept(msgspec.Struct, frozen=True, gc=False):
-    """The answer that is kept for a key, if the sale with this id goes in; its profile goes between the halves."""
+class KeyedResponse(msgspec.Struct, frozen=True, gc=False):
+    """The response to store for a key if the sale with this id is inserted."""
 
     sale: bytes
     key: str
     fingerprint: bytes
-    body: Split
+    body: SplitResponse
     headers: Headers = ()
 
 
@@ -264,26 +264,26 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-class New(msgspec.Struct, frozen=True, gc=False):
-    """Sales to insert, the profiles of customers who may be new, and the answers to keep."""
+class NewRows(msgspec.Struct, frozen=True, gc=False):
+    """Sales to insert, the profiles of customers who may be new, and the responses to store."""
 
     sales: Sequence[NewSale]
     candidates: Sequence[Candidate]
-    kept: Sequence[Kept]
+    responses: Sequence[KeyedResponse]
     now: datetime
 
-    def without(self, inserted: Container[bytes]) -> "New":
+    def without(self, inserted: Container[bytes]) -> "NewRows":
         """The rest, when these are inserted."""
-        return New(
+        return NewRows(
             [sale for sale in self.sales if sale.id not in inserted],
             self.candidates,
-            [response for response in self.kept if response.sale not in inserted],
+            [response for response in self.responses if response.sale not in inserted],
             self.now,
         )
 
 
 class Inserted(NamedTuple):
-    """The sales that went in with their profiles, and the database's time."""
+    """The inserted sales with their profiles, and the database's time."""
 
     profiles: dict[bytes, bytes | None]
     now: datetime
@@ -314,7 +314,7 @@ async def find_property_keys(connection: Connection, organization_id: UUID, keys
     return {(result.get_value(row, 0) or b"").decode() for row in range(result.ntuples)}
 
 
-async def insert(connection: Connection, form: Form, new: New, *, status: int) -> Inserted:
+async def insert(connection: Connection, form: Form, new: NewRows, *, status: int) -> Inserted:
     statement = compose(form)
     values = _values(form, new, status=status)
     result = await connection.run(statement.prepared, [values[name] for name in statement.names])
@@ -323,13 +323,15 @@ async def insert(connection: Connection, form: Form, new: New, *, status: int) -
     return Inserted(dict(zip(inserted, read_uuids(profiles), strict=True)), read_timestamp(now))
 
 
-def _values(form: Form, new: New, *, status: int) -> dict[str, bytes | None]:
+def _values(form: Form, new: NewRows, *, status: int) -> dict[str, bytes | None]:
     """The parameters of a form, by name."""
-    sales, stored, candidates = new.sales, new.kept, new.candidates
+    sales, stored, candidates = new.sales, new.responses, new.candidates
     rows = (
         Texts([sale.customer for sale in sales]),
         Uuids([sale.profile for sale in sales]),
-        *arrays([sale.told for sale in sales], ids=[sale.id for sale in sales], stores=[sale.store for sale in sales]),
+        *arrays(
+            [sale.ticket for sale in sales], ids=[sale.id for sale in sales], stores=[sale.store for sale in sales]
+        ),
     )
     values: dict[str, bytes | None] = {
         "organization": sales[0].organization,

@@ -81,7 +81,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
         return None
     sale = await find_sale(tx, visit.organization_id, text)
     if sale is not None:
-        return visit.url("/tickets", sale.told.external_id)
+        return visit.url("/tickets", sale.ticket.external_id)
     store = await find_store(tx, visit.organization_id, read_reference(STORE, text))
     if store is not None:
         return visit.url("/stores", store.external_id)

@@ -154,7 +154,7 @@ async def show_run(visit: Visit) -> Response:
         customer=PROFILE.encode(run.profile_id),
         name=name,
         sale=sales[0] if sales else None,
-        ticket=None if ticket is None else ticket.told.external_id,
+        ticket=None if ticket is None else ticket.ticket.external_id,
         lines=describe_trace(visit, run, rows, definitions[run.journey_id, run.version], context),
         states=RUN_STATES,
     )

@@ -87,7 +87,7 @@ async def _show(visit: Visit, form: FormState) -> Response:
         "store_name": stores.get(sale.store.id, sale.store.external_id),
         "collision": _masked(visit, collision),
         "here": visit.url(PATH, SALES_EVENT.encode(sale.id)),
-        "ticket_url": visit.url("/tickets", sale.told.external_id),
+        "ticket_url": visit.url("/tickets", sale.ticket.external_id),
     }
     return render_form(visit, "sales/collision.html", form, **values)
 

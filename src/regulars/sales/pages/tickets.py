@@ -146,7 +146,7 @@ class Receipt(NamedTuple):
     without_tax: int
 
     def adds_up(self, sale: StoredSale) -> bool:
-        return self.lines_cents == sale.told.total_amount_cents
+        return self.lines_cents == sale.ticket.total_amount_cents
 
 
 async def find_ticket(tx: Tx, visit: Visit) -> StoredSale:
@@ -182,7 +182,7 @@ async def show_ticket(list_started: ListStarted, visit: Visit) -> Response:
         visit,
         "sales/ticket.html",
         sale=sale,
-        told=sale.told,
+        ticket=sale.ticket,
         receipt=read_receipt(sale),
         store=store,
         store_name=sale.store.external_id if store is None else store.name or store.external_id,
@@ -200,7 +200,7 @@ async def show_ticket(list_started: ListStarted, visit: Visit) -> Response:
 
 
 def read_receipt(sale: StoredSale) -> Receipt:
-    lines = msgspec.json.decode(sale.told.line_items, type=list[LineItem])
+    lines = msgspec.json.decode(sale.ticket.line_items, type=list[LineItem])
     return Receipt(lines, sum(line.total_price_cents for line in lines), sum(line.tax_cents is None for line in lines))
 
 

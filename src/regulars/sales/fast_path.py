@@ -1,20 +1,20 @@
 """The hot path: a whole batch of sales in one statement that commits by itself.
 
-What the statements (`statements.py`) insert is exactly what is answered, or nothing:
+A statement (`statements.py`) inserts exactly what the responses say, or nothing:
 
 - a customer who is not known gets a candidate id, and the same statement inserts the profile without `ON CONFLICT`: if
   another process creates that customer meanwhile, the whole statement fails. The sales of known customers go first, by
   a form of the statement without that part, which is cheaper;
-- an answer that is kept for an idempotency key is stored by the statement, so it is encoded before, in two halves: the
-  statement finds the customer whose id goes between them. Any other answer is encoded afterwards;
-- a key is inserted without `ON CONFLICT` too, and only for a sale that went in: one that is taken fails it all;
-- a sale whose external_id is taken is left out, with its profile, its record and its fact;
-- of a batch request, which has one answer for all its sales, either all go in or none. A few of them share a statement:
-  one with a sale that the statement cannot decide is left out whole, and one that repeats a stored sale fails it all;
-- small batches of several organizations share a statement: if one fails, all do;
-- nothing goes in when the prepared time is more than a second from the database's.
+- the statement stores the response to a request with an idempotency key. So that response is encoded before, split in
+  two: the statement finds the customer whose id goes in between. Any other response is encoded afterwards;
+- a key is inserted without `ON CONFLICT` too, and only for an inserted sale: a key in use fails the whole statement;
+- a sale whose external_id is stored already is left out, with its profile, its response and its fact;
+- of a batch request, which has one response for all its sales, all are inserted or none. A few of them share a
+  statement: a request with a sale that the statement cannot decide is left out, one with a stored sale fails all;
+- small batches of several organizations share a statement: if one fails, all fail;
+- nothing is inserted when the prepared time is more than a second from the database's.
 
-Whatever was not inserted takes the careful path (`record.py`), a new statement that sees the winner.
+What was not inserted takes the fallback path (`record.py`), whose new statements see the rows that were first.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,9 +32,9 @@ from regulars.kit.connection import Connection
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
-from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
+from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, SplitResponse, encode_new, split_at_profile
 from regulars.sales.model import Encode, Join, KeyedSale, Sale, SalesRequest
-from regulars.sales.statements import Candidate, Form, Inserted, Kept, New, NewSale
+from regulars.sales.statements import Candidate, Form, Inserted, KeyedResponse, NewRows, NewSale
 from regulars.work.facts import freshness
 from regulars.work.outbox import OutboxQueue
 
@@ -43,47 +43,47 @@ ORGANIZATIONS_CACHED_MAX = 10_000
 PROPERTY_KEYS_CACHED_MAX = 10_000
 
 
-class QuickRecorder:
+class FastRecorder:
     """One per process."""
 
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
         self._tolerance = tolerance
-        self._known: dict[UUID, _Known] = {}
+        self._caches: dict[UUID, _Cache] = {}
         # Organizations whose last batch had a customer who did not exist yet.
         self._with_new_customers: set[bytes] = set()
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
-        """The answer to each sale that went in, and None for each that did not."""
-        [answers] = await self.record_together([(organization_id, writes)])
-        return answers
+        """The response to each inserted sale, and None for every other."""
+        [responses] = await self.record_together([(organization_id, writes)])
+        return responses
 
     async def record_together(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[Encode | None]]:
         """The same for several organizations, each once, in one statement: if it fails, nothing of any is written.
 
-        They are taken in the order of their ids, so that two processes do not wait for each other crosswise.
+        They are taken in the order of their ids, so that two processes cannot deadlock.
         """
-        answers: list[list[Encode | None]] = [[None] * len(writes) for _, writes in batches]
+        responses: list[list[Encode | None]] = [[None] * len(writes) for _, writes in batches]
         numbers = sorted(range(len(batches)), key=lambda number: batches[number][0])
         writes = [write for number in numbers for write in batches[number][1]]
         async with self._database.recording() as connection:
-            # Known only now, if this is the first connection.
+            # Not known before the first connection.
             if len(batches) > 1 and self._database.is_cluster:
-                return answers
-            asked = [(batches[number][0], [write.command for write in batches[number][1]]) for number in numbers]
-            batch = await self._prepare(connection, asked)
+                return responses
+            sales = [(batches[number][0], [write.command for write in batches[number][1]]) for number in numbers]
+            batch = await self._prepare(connection, sales)
             if not batch.chosen:
-                return answers
-            new = batch.as_new(batch.keep(writes))
+                return responses
+            new = batch.as_rows(batch.keyed_responses(writes))
             inserted = await self._insert(connection, new, is_shared=len(batches) > 1)
-        made = iter(batch.answer(new.kept, inserted))
+        made = iter(batch.respond(new.responses, inserted))
         for number in numbers:
-            answers[number] = [next(made) for _ in batches[number][1]]
-            if any(answers[number]):
-                self._tell(batches[number][0])
-        return answers
+            responses[number] = [next(made) for _ in batches[number][1]]
+            if any(responses[number]):
+                self._notify(batches[number][0])
+        return responses
 
-    async def _insert(self, connection: Connection, new: New, *, is_shared: bool) -> Inserted:
+    async def _insert(self, connection: Connection, new: NewRows, *, is_shared: bool) -> Inserted:
         """Insert the sales of known customers first, by a form without the parts that create profiles.
 
         That saves a lone sale half of the database's time. What is left, sales of new customers and duplicates, goes to
@@ -98,7 +98,7 @@ class QuickRecorder:
                 rest = await self._run(connection, whole_form, new.without(inserted.profiles))
                 inserted = Inserted(inserted.profiles | rest.profiles, rest.now)
             except psycopg.Error:
-                # What the first statement inserted is committed, and answered whatever becomes of the second; the rest
+                # What the first statement inserted is committed, and gets its response in any case; the rest
                 # takes the fallback path, which finds out.
                 if not inserted.profiles:
                     raise
@@ -107,8 +107,8 @@ class QuickRecorder:
         self._with_new_customers = (self._with_new_customers - organizations) | created
         return inserted
 
-    async def _run(self, connection: Connection, form: Form, new: New) -> Inserted:
-        form = form._replace(is_single=len(new.sales) == 1 and not form.is_shared, has_keys=bool(new.kept))
+    async def _run(self, connection: Connection, form: Form, new: NewRows) -> Inserted:
+        form = form._replace(is_single=len(new.sales) == 1 and not form.is_shared, has_keys=bool(new.responses))
         sent_at = monotonic()
         inserted = await statements.insert(connection, form, new, status=201)
         self._database.clock.set(inserted.now, asked_at=sent_at)
@@ -117,75 +117,75 @@ class QuickRecorder:
     async def record_all(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
     ) -> list[Encode | None]:
-        """The answer to each request whose sales went in, and None for each of which none did."""
+        """The response to each request whose sales were inserted, and None for every other."""
         async with self._database.recording() as connection:
-            # An answer that is kept has the ids of many customers in it, so they are looked up before.
+            # A stored response has the ids of many customers in it, so they are looked up before.
             finds_customers = any(request.key is not None for request in requests)
             sales = [sale for request in requests for sale in request.sales]
             batch = await self._prepare(connection, [(organization_id, sales)], finds_customers=finds_customers)
-            whole = batch.keep_whole([len(request.sales) for request in requests])
+            whole = batch.drop_incomplete([len(request.sales) for request in requests])
             if not batch.chosen:
                 return [None] * len(requests)
-            kept: dict[int, Kept] = {}
+            keyed: dict[int, KeyedResponse] = {}
             for number, ones in whole.items():
                 if (key := requests[number].key) is not None:
-                    known_before = _WentIn(batch, {one.new.id: one.new.profile for one in ones})
+                    known_before = _InsertedSales(batch, {one.new.id: one.new.profile for one in ones})
                     request = requests[number]
-                    body = known_before.answer(ones, request.join)
-                    kept[number] = Kept(ones[0].new.id, key, request.fingerprint, Split(body, None), request.notes)
-            new = batch.as_new(list(kept.values()))
-            form = Form(has_keys=bool(kept), creates_profiles=bool(new.candidates), skips_duplicates=False)
+                    body = SplitResponse(known_before.respond(ones, request.join), None)
+                    keyed[number] = KeyedResponse(ones[0].new.id, key, request.fingerprint, body, request.notes)
+            new = batch.as_rows(list(keyed.values()))
+            form = Form(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
             asked_at = monotonic()
             inserted = await statements.insert(connection, form, new, status=status)
         self._database.clock.set(inserted.now, asked_at=asked_at)
-        answers: list[Encode | None] = [None] * len(requests)
+        responses: list[Encode | None] = [None] * len(requests)
         if inserted.profiles:
-            self._tell(organization_id)
-            went_in = _WentIn(batch, inserted.profiles)
+            self._notify(organization_id)
+            stored = _InsertedSales(batch, inserted.profiles)
             for number, ones in whole.items():
-                answers[number] = (
-                    partial(kept[number].body.join, None)
-                    if number in kept
-                    else partial(went_in.answer, ones, requests[number].join)
+                responses[number] = (
+                    partial(keyed[number].body.join, None)
+                    if number in keyed
+                    else partial(stored.respond, ones, requests[number].join)
                 )
-        return answers
+        return responses
 
     async def _prepare(
         self,
         connection: Connection,
-        asked: Sequence[tuple[UUID, Sequence[Sale]]],
+        batches: Sequence[tuple[UUID, Sequence[Sale]]],
         *,
         finds_customers: bool = False,
     ) -> "_Batch":
         """Choose the sales that the statement can decide, and give each what it will be stored with."""
-        # First, because it may take a while where much is new, and the time is to be fresh.
-        known = [await self._learn(connection, organization_id, sales) for organization_id, sales in asked]
+        # First, because it may take a while with many new stores, and the time must be fresh.
+        known = [await self._load_cache(connection, organization_id, sales) for organization_id, sales in batches]
         now = await self._now(connection)
         # By the database's clock, like `created_at`: the feed of sales follows the ids.
-        batch = _Batch(now, new_uuids(sum([len(sales) for _, sales in asked]), at=now))
-        for (organization_id, sales), of_it in zip(asked, known, strict=True):
+        batch = _Batch(now, new_uuids(sum([len(sales) for _, sales in batches]), at=now))
+        for (organization_id, sales), cache in zip(batches, known, strict=True):
             names = sorted({sale.profile.external_id for sale in sales if isinstance(sale.profile, ByExternalId)})
             profiles: dict[str, bytes | None] = {}
             if finds_customers and names:
                 found = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, names)
                 profiles = dict(zip(names, found, strict=True))
-            whose = organization_id.bytes
-            customers = batch.meet(whose, names, profiles)
-            batch.choose(whose, sales, of_it, customers, tolerance=self._tolerance, are_found=finds_customers)
+            owner = organization_id.bytes
+            customers = batch.assign_profiles(owner, names, profiles)
+            batch.choose(owner, sales, cache, customers, tolerance=self._tolerance, are_found=finds_customers)
         return batch
 
-    def _tell(self, organization_id: UUID) -> None:
+    def _notify(self, organization_id: UUID) -> None:
         self._database.notify_committed([(OutboxQueue.name, organization_id)])
 
-    async def _learn(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Known":
-        """What is known of the organization, with the stores and the property keys of these sales if they exist."""
-        known = self._known.get(organization_id)
+    async def _load_cache(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Cache":
+        """The cache of the organization, with the stores and the property keys of these sales if they exist."""
+        known = self._caches.get(organization_id)
         if known is None:
-            if len(self._known) >= ORGANIZATIONS_CACHED_MAX:
-                self._known.clear()
+            if len(self._caches) >= ORGANIZATIONS_CACHED_MAX:
+                self._caches.clear()
                 self._with_new_customers.clear()
-            known = self._known[organization_id] = _Known({}, set())
-            # All at once: a till's first sale would otherwise cost a look-up for each store.
+            known = self._caches[organization_id] = _Cache({}, set())
+            # All at once: otherwise the first sale of each store would cost a look-up.
             known.add_stores(await statements.find_first_stores(connection, organization_id))
         codes = {sale.store.external_id for sale in sales if isinstance(sale.store, ByExternalId)}
         if not codes <= known.stores.keys():
@@ -210,21 +210,20 @@ class QuickRecorder:
 
 class _Store(NamedTuple):
     id: bytes
-    shown: ReferenceOut
+    reference: ReferenceOut
 
 
-class _Known(NamedTuple):
-    """What is known of an organization.
+class _Cache(NamedTuple):
+    """The stores and property keys of an organization.
 
-    A store's code and id never change and a store is never deleted, so what was found once stays true. Neither does a
-    key of a product property leave the catalog once it is in.
+    It never expires: a store's code and id never change, and neither a store nor a property key is ever deleted.
     """
 
     stores: dict[str, _Store]
     property_keys: set[str]
 
     def store_of(self, sale: Sale) -> _Store | None:
-        """The sale's store, if that and all its property keys are known; the careful path tells of new keys."""
+        """The sale's store, if that and all its property keys are known; the fallback path publishes new keys."""
         if not isinstance(sale.store, ByExternalId) or not self.property_keys.issuperset(sale.property_keys):
             return None
         return self.stores.get(sale.store.external_id)
@@ -242,54 +241,56 @@ class _Known(NamedTuple):
         self.property_keys.update(keys)
 
 
-class _Chosen(msgspec.Struct, frozen=True, gc=False):
-    """A sale that the statement will insert, and its place among those that were asked for."""
+class _ChosenSale(msgspec.Struct, frozen=True, gc=False):
+    """A sale that the statement will insert, and its position among those that were passed in."""
 
-    place: int
+    position: int
     new: NewSale
     store: ReferenceOut
 
 
-_BY_EXTERNAL_ID = attrgetter("new.told.external_id")
+_BY_EXTERNAL_ID = attrgetter("new.ticket.external_id")
 
 
 class _Batch:
     """Sales that one statement is to insert, the organizations one after the other."""
 
     def __init__(self, now: datetime, ids: Sequence[bytes]) -> None:
-        """There is an id for each sale that was asked for."""
+        """`ids` has one id for each sale that will be passed in."""
         self.now = now
         self._ids = ids
-        self._asked = 0
-        self.chosen: list[_Chosen] = []
+        self._count = 0
+        self.chosen: list[_ChosenSale] = []
         self.candidates: list[Candidate] = []
 
-    def meet(self, organization: bytes, names: Sequence[str], known: Mapping[str, bytes | None]) -> dict[str, bytes]:
-        """The profile of each customer: the known one, or a candidate."""
-        strangers = [name for name in names if known.get(name) is None]
+    def assign_profiles(
+        self, organization: bytes, names: Sequence[str], known: Mapping[str, bytes | None]
+    ) -> dict[str, bytes]:
+        """The profile of each customer: the existing one, or a candidate."""
+        unknown = [name for name in names if known.get(name) is None]
         new = [
             Candidate(organization, identifier, name)
-            for identifier, name in zip(new_uuids(len(strangers)), strangers, strict=True)
+            for identifier, name in zip(new_uuids(len(unknown)), unknown, strict=True)
         ]
         self.candidates += new
-        met = {name: identifier for name, identifier in known.items() if identifier is not None}
-        return met | {one.name: one.id for one in new}
+        existing = {name: identifier for name, identifier in known.items() if identifier is not None}
+        return existing | {one.name: one.id for one in new}
 
     def choose(
         self,
         organization: bytes,
         sales: Sequence[Sale],
-        known: "_Known",
+        known: "_Cache",
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
         are_found: bool,
     ) -> None:
         """Take in those of an organization's sales that the statement can decide."""
-        chosen: list[_Chosen] = []
+        chosen: list[_ChosenSale] = []
         seen: set[str] = set()
-        for place, sale in enumerate(sales, self._asked):
-            # A repeated ticket is not for this path, also when the first was not: it must not overtake the first.
+        for position, sale in enumerate(sales, self._count):
+            # A repeated ticket takes the fallback path, even if the first does too: it must not overtake the first.
             if sale.external_id in seen:
                 continue
             seen.add(sale.external_id)
@@ -303,49 +304,49 @@ class _Batch:
                 customer = sale.profile.external_id
             profile = None if customer is None else customers[customer]
             to_find = None if are_found else customer
-            new = NewSale(organization, self._ids[place], sale, store.id, to_find, profile)
-            chosen.append(_Chosen(place, new, store.shown))
-        # In external_id order, so that two processes that share tickets do not wait for each other crosswise.
+            new = NewSale(organization, self._ids[position], sale, store.id, to_find, profile)
+            chosen.append(_ChosenSale(position, new, store.reference))
+        # In external_id order, so that two processes that share tickets cannot deadlock.
         chosen.sort(key=_BY_EXTERNAL_ID)
         self.chosen += chosen
-        self._asked += len(sales)
+        self._count += len(sales)
 
-    def as_new(self, kept: Sequence[Kept]) -> New:
-        return New([one.new for one in self.chosen], self.candidates, kept, self.now)
+    def as_rows(self, responses: Sequence[KeyedResponse]) -> NewRows:
+        return NewRows([one.new for one in self.chosen], self.candidates, responses, self.now)
 
-    def keep(self, writes: Sequence[KeyedSale]) -> list[Kept]:
-        """The answers that are kept."""
+    def keyed_responses(self, writes: Sequence[KeyedSale]) -> list[KeyedResponse]:
+        """The responses to store for idempotency keys."""
         return [
-            Kept(one.new.id, key, write.fingerprint, self.encode_halves(one), write.notes)
+            KeyedResponse(one.new.id, key, write.fingerprint, self.encode_split(one), write.notes)
             for one in self.chosen
-            if (key := (write := writes[one.place]).key) is not None
+            if (key := (write := writes[one.position]).key) is not None
         ]
 
-    def answer(self, kept: Sequence[Kept], inserted: Inserted) -> list[Encode | None]:
-        """The answer to each sale that went in, in its place."""
-        answers: list[Encode | None] = [None] * self._asked
-        went_in = _WentIn(self, inserted.profiles)
-        halves = {one.sale: one.body for one in kept}
+    def respond(self, keyed: Sequence[KeyedResponse], inserted: Inserted) -> list[Encode | None]:
+        """The response to each inserted sale, at its position."""
+        responses: list[Encode | None] = [None] * self._count
+        sales = _InsertedSales(self, inserted.profiles)
+        split = {one.sale: one.body for one in keyed}
         for one in self.chosen:
             if one.new.id in inserted.profiles:
-                body = halves.get(one.new.id)
-                answers[one.place] = partial(went_in.encode, one) if body is None else partial(went_in.join, one, body)
-        return answers
+                body = split.get(one.new.id)
+                responses[one.position] = partial(sales.encode, one) if body is None else partial(sales.join, one, body)
+        return responses
 
-    def keep_whole(self, sizes: Iterable[int]) -> dict[int, list[_Chosen]]:
-        """Of sales that were asked for in groups of these sizes, keep the groups of which all were chosen.
+    def drop_incomplete(self, sizes: Iterable[int]) -> dict[int, list[_ChosenSale]]:
+        """Of sales that were passed in groups of these sizes, drop the groups of which not all were chosen.
 
-        Gives each by its number, with the sales in the order they were asked for.
+        Gives each remaining group by its number, with its sales in order.
         """
-        by_place = {one.place: one for one in self.chosen}
-        whole: dict[int, list[_Chosen]] = {}
+        by_position = {one.position: one for one in self.chosen}
+        whole: dict[int, list[_ChosenSale]] = {}
         start = 0
         for number, size in enumerate(sizes):
-            group = [by_place[place] for place in range(start, start + size) if place in by_place]
+            group = [by_position[position] for position in range(start, start + size) if position in by_position]
             if group and len(group) == size:
                 whole[number] = group
             else:
-                self.chosen = [one for one in self.chosen if not start <= one.place < start + size]
+                self.chosen = [one for one in self.chosen if not start <= one.position < start + size]
             start += size
         return whole
 
@@ -355,29 +356,29 @@ class _Batch:
         ids = [one.new.id for one in self.chosen]
         return dict(zip(ids, SALES_EVENT.spell(ids), strict=True))
 
-    def encode(self, one: _Chosen, profile: str | None) -> bytes:
-        """The body of the answer to a sale that is stored with the profile of this canonical id."""
-        told, shown = one.new.told, None
-        if profile is not None and isinstance(told.profile, ByExternalId):
-            shown = ReferenceOut(profile, told.profile.external_id)
+    def encode(self, one: _ChosenSale, profile: str | None) -> bytes:
+        """The body of the response to a sale that is stored with the profile of this canonical id."""
+        ticket, reference = one.new.ticket, None
+        if profile is not None and isinstance(ticket.profile, ByExternalId):
+            reference = ReferenceOut(profile, ticket.profile.external_id)
         return encode_new(
-            told,
+            ticket,
             self._names[one.new.id],
             store=one.store,
-            profile=shown,
+            profile=reference,
             created_at=self.now,
-            state="not_applicable" if shown is None else freshness(told.occurred_at, now=self.now),
+            state="not_applicable" if reference is None else freshness(ticket.occurred_at, now=self.now),
         )
 
-    def encode_halves(self, one: _Chosen) -> Split:
+    def encode_split(self, one: _ChosenSale) -> SplitResponse:
         """The same for a profile that is not known yet."""
         if one.new.profile is None:
-            return Split(self.encode(one, None), None)
+            return SplitResponse(self.encode(one, None), None)
         return split_at_profile(self.encode(one, UNKNOWN_PROFILE))
 
 
-class _WentIn:
-    """Sales of a batch that are stored, by their ids, with their profiles; it makes the answers to them."""
+class _InsertedSales:
+    """The inserted sales of a batch with their profiles; it makes the responses."""
 
     def __init__(self, batch: _Batch, profiles: Mapping[bytes, bytes | None]) -> None:
         self._batch = batch
@@ -385,15 +386,15 @@ class _WentIn:
 
     @cached_property
     def _names(self) -> dict[bytes | None, str]:
-        """The canonical ids of the profiles, spelled together when the first answer is made."""
+        """The canonical ids of the profiles, spelled together when the first response is made."""
         ids = [identifier for identifier in set(self._profiles.values()) if identifier is not None]
         return dict(zip(ids, PROFILE.spell(ids), strict=True))
 
-    def encode(self, one: _Chosen) -> bytes:
+    def encode(self, one: _ChosenSale) -> bytes:
         return self._batch.encode(one, self._names.get(self._profiles[one.new.id]))
 
-    def answer(self, ones: Iterable[_Chosen], join: Join) -> bytes:
+    def respond(self, ones: Iterable[_ChosenSale], join: Join) -> bytes:
         return join([self.encode(one) for one in ones])
 
-    def join(self, one: _Chosen, halves: Split) -> bytes:
-        return halves.join(self._names.get(self._profiles[one.new.id]))
+    def join(self, one: _ChosenSale, response: SplitResponse) -> bytes:
+        return response.join(self._names.get(self._profiles[one.new.id]))

@@ -26,8 +26,8 @@ from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
 from regulars.explore.find import pages as find
 from regulars.explore.home import pages as home
-from regulars.explore.shops import pages as shops
 from regulars.explore.simulator import pages as simulator
+from regulars.explore.stores import pages as shops
 from regulars.first_run import pages as first_run
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane

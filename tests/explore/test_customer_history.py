@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from regulars.consent.model import Entry
+from regulars.explore.charts import Change, bar_chart, consent_strip, nice_top
 from regulars.explore.customers.timeline import PAGE_FACTS, merge
-from regulars.explore.draw import Change, bar_chart, consent_strip, nice_top
 from regulars.sales.purchase_history import months_back, read_history
 from regulars.sales.tickets import CustomerTicket
 
@@ -101,11 +101,11 @@ def test_the_top_of_an_axis_is_a_round_number(value, top):
 def test_the_strip_shows_nothing_said_then_each_state():
     start, end = NOW - timedelta(days=100), NOW
     changes = [Change(NOW - timedelta(days=50), is_opt_in=True), Change(NOW - timedelta(days=25), is_opt_in=False)]
-    strip = consent_strip(changes, start=start, end=end, asked=NOW - timedelta(days=40))
+    strip = consent_strip(changes, start=start, end=end, marked_at=NOW - timedelta(days=40))
     assert [span.kind for span in strip.spans] == ["none", "yes", "no"]
-    assert strip.asked_x == "196.8"
+    assert strip.marked_x == "196.8"
     # A moment outside of what is drawn stands at the edge.
-    assert consent_strip(changes, start=start, end=end, asked=NOW + timedelta(days=9)).asked_x == "328.0"
+    assert consent_strip(changes, start=start, end=end, marked_at=NOW + timedelta(days=9)).marked_x == "328.0"
 
 
 def test_months_run_over_the_turn_of_the_year():

@@ -15,7 +15,7 @@ from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
 from regulars.explore.find import pages as find
 from regulars.explore.home import pages as home
-from regulars.explore.shops import pages as shops
+from regulars.explore.stores import pages as shops
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, SUBSCRIPTION
 from regulars.kit.settings import Settings

@@ -11,7 +11,7 @@ import pytest
 from tests.support import samples
 from tests.support.draining import work_through
 
-from regulars.explore.shops.figures import RANKED_MAX
+from regulars.explore.stores.figures import RANKED_MAX
 from regulars.kit.ids import SEGMENT
 from regulars.sales.totals.reports import Rhythm
 from regulars.web.access import Role

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 ROOT: Final = Path(__file__).parents[3]
 FOLDER: Final = ROOT / "docs"
-# Documents that have a page of their own instead: the file and the address of that page.
-_OWN_PAGES: Final = {"api.md": "/docs/api", "errors.md": "/docs/errors"}
+# Documents that are shown by another page, at this address.
+_OTHER_PAGES: Final = {"api.md": "/docs/api", "errors.md": "/docs/errors"}
 _COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _NOT_IN_ANCHORS: Final = re.compile(r"[^\w\- ]")
 _CONTENTS_LEVELS: Final = ("h2", "h3")
@@ -37,8 +37,8 @@ class Document:
 
 @cache
 def names() -> dict[str, Path]:
-    """The documents there are, by the last parts of their address; empty where the files were not installed."""
-    files = [path for path in [*FOLDER.glob("*.md"), *FOLDER.glob("decisions/*.md")] if path.name not in _OWN_PAGES]
+    """The documents by their path below `/docs`; empty if the files were not installed."""
+    files = [path for path in [*FOLDER.glob("*.md"), *FOLDER.glob("decisions/*.md")] if path.name not in _OTHER_PAGES]
     found = {path.relative_to(FOLDER).with_suffix("").as_posix(): path for path in sorted(files)}
     changelog = ROOT / "CHANGELOG.md"
     return found | ({"changelog": changelog} if changelog.is_file() else {})
@@ -46,14 +46,14 @@ def names() -> dict[str, Path]:
 
 @cache
 def read_document(name: str) -> Document:
-    """One of `names`: a document stays in the cache for good, so a request may not choose any other file."""
+    """Read one of `names`. It is cached forever, so requests may not name other files."""
     path = names()[name]
     tokens = _PARSER.parse(_COMMENT.sub("", path.read_text("utf-8")))
     headings = _name_headings(tokens)
     title = next((heading.text for heading in headings if heading.tag == "h1"), name)
     for token in tokens:
         _point_links(token.children or [], path)
-        # The page allows no styles of elements, by which the parser would align the cells of a table.
+        # The Content-Security-Policy forbids inline styles, which the parser adds to table cells.
         token.attrs.pop("style", None)
     body = Markup(_PARSER.renderer.render(tokens, _PARSER.options, {}))  # noqa: S704  # raw HTML in a file is escaped
     contents = tuple(heading for heading in headings if heading.tag in _CONTENTS_LEVELS)
@@ -65,7 +65,7 @@ _PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def _name_headings(tokens: list[Token]) -> list[Heading]:
-    """Give each heading the anchor by which links of the files name it."""
+    """Give each heading an anchor, as code hosts do."""
     headings: list[Heading] = []
     taken: dict[str, int] = {}
     for opening, inline in pairwise(tokens):
@@ -81,7 +81,7 @@ def _name_headings(tokens: list[Token]) -> list[Heading]:
 
 
 def _point_links(tokens: list[Token], path: Path) -> None:
-    """Lead links between files to the pages that show them; a link to a file that has no page becomes plain text."""
+    """Rewrite links between files to links between pages; a link to a file without a page becomes plain text."""
     open_links: list[bool] = []
     for token in tokens:
         if token.type == "link_open":
@@ -100,9 +100,9 @@ def _address_of(link: str, path: Path) -> str | None:
     if "://" in target or link.startswith(("#", "mailto:")):
         return link
     file = (path.parent / target).resolve()
-    for name, known in names().items():
-        if known == file:
+    for name, document in names().items():
+        if document == file:
             return f"/docs/{name}{hash_sign}{anchor}"
-    if file.parent == FOLDER and file.name in _OWN_PAGES:
-        return f"{_OWN_PAGES[file.name]}{hash_sign}{anchor}"
+    if file.parent == FOLDER and file.name in _OTHER_PAGES:
+        return f"{_OTHER_PAGES[file.name]}{hash_sign}{anchor}"
     return "/v1/openapi.json" if file == FOLDER / "openapi.json" else None

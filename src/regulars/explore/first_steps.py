@@ -1,4 +1,4 @@
-"""The commands that take a stranger from an empty server to a first ticket, written for this very server."""
+"""The commands from an empty server to a first ticket, with the address of this server."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a person reads it: operations by subject, each with what it takes, answers and refuses."""
+"""The OpenAPI document for readers: operations by subject, with parameters, responses and errors."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from regulars.explore.samples import VERIFY_WEBHOOK, Sample, programs, samples_of
 from regulars.explore.schemas import Field, Piece, field_of, fields_of, type_of
 
-# What the curl lines put where a path has a placeholder; the examples of the bodies use the same names.
+# Values for the placeholders of paths in curl commands; the examples of the bodies use the same ones.
 EXAMPLE_REFERENCES: Final = {
     "profile_id": "CUST-1042",
     "store_id": "PARIS-01",
@@ -29,11 +29,11 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OperationResponse:
     status: int
     description: str
     type: tuple[Piece, ...]
-    # Those that this answer alone has: name and meaning.
+    # Headers of this response only: name and meaning.
     headers: tuple[tuple[str, str], ...]
 
 
@@ -59,7 +59,7 @@ class Operation:
     curl: str
     # The same call in programming languages, where there is an example.
     samples: tuple[Sample, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[OperationResponse, ...]
     refusals: tuple[Refusal, ...]
 
 
@@ -166,7 +166,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
 
 
 def curl(url: str, *, method: str = "GET", body: str | None = None, needs_key: bool = True) -> str:
-    """A command for a POSIX shell; the key comes from the variable KEY, so that it stands in no shell history."""
+    """A command for a POSIX shell. The key comes from the variable KEY, so that it is not in the shell history."""
     lines = [f"curl -s {url}" if method == "GET" or body is not None else f"curl -s -X {method} {url}"]
     if needs_key:
         lines.append('-H "x-api-key: $KEY"')
@@ -193,7 +193,7 @@ def _parameter(parameter: Mapping[str, Any]) -> Field:
     return field_of(parameter["name"], schema, is_required=parameter.get("required", False))
 
 
-def _answers(responses: Mapping[str, Any]) -> tuple[Answer, ...]:
+def _answers(responses: Mapping[str, Any]) -> tuple[OperationResponse, ...]:
     answers = []
     for status, response in responses.items():
         if int(status) >= _REFUSAL_STATUS_MIN:
@@ -201,7 +201,7 @@ def _answers(responses: Mapping[str, Any]) -> tuple[Answer, ...]:
         schema = response.get("content", {}).get("application/json", {}).get("schema")
         own = {name: one for name, one in response.get("headers", {}).items() if "$ref" not in one}
         answers.append(
-            Answer(
+            OperationResponse(
                 status=int(status),
                 description=response["description"],
                 type=type_of(schema) if schema is not None else (),
@@ -220,7 +220,7 @@ def _refusals(responses: Mapping[str, Any]) -> tuple[Refusal, ...]:
 
 
 def _resolved(document: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reference inside the document points at; anything else is itself."""
+    """Resolve a `$ref` within the document."""
     found: Any = part
     while "$ref" in found:
         steps = found["$ref"].removeprefix("#/").split("/")

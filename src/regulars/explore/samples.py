@@ -1,4 +1,4 @@
-"""The programs of `docs/examples` beside the operations they call, with the reader's own address in them."""
+"""The programs of `docs/examples` for the API reference, with the address of this server."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from regulars.explore.documents import FOLDER
 
-# The address that stands in the files.
+# The address in the files.
 _ADDRESS: Final = "http://127.0.0.1:8080"
 # The folder and the ending of each language, and its name for readers.
 _LANGUAGES: Final = {

@@ -1,18 +1,18 @@
-"""JSON Schemas in words: the type of a value with links to named types, its limits, and the fields of an object."""
+"""Describe JSON Schemas for readers: types with links, limits, and the fields of an object."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-# Formats whose name tells a reader something; the others only serve machines.
-SPOKEN_FORMATS: Final = {"date-time": "timestamp", "date": "date", "uri": "address", "uri-reference": "address"}
+# Formats that are useful to readers.
+FORMAT_LABELS: Final = {"date-time": "timestamp", "date": "date", "uri": "address", "uri-reference": "address"}
 _NULL: Final = {"type": "null"}
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of a type's name; one that names a schema leads to it."""
+    """A piece of the name of a type; the name of a schema links to it."""
 
     text: str
     anchor: str = ""
@@ -54,17 +54,17 @@ def _simple_type(schema: Mapping[str, Any]) -> tuple[Piece, ...]:
         values = schema["additionalProperties"]
         return (Piece("map of "), *_grouped(type_of(values))) if values else (Piece("object"),)
     if kind == "string":
-        return (Piece(SPOKEN_FORMATS.get(schema.get("format", ""), "string")),)
+        return (Piece(FORMAT_LABELS.get(schema.get("format", ""), "string")),)
     return (Piece(kind),)
 
 
 def _grouped(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """Alternatives inside another type stand in brackets: a map of (string or null)."""
+    """Put alternatives inside another type in brackets: a map of (string or null)."""
     return (Piece("("), *pieces, Piece(")")) if _OR in pieces else pieces
 
 
 def _joined(types: Iterable[tuple[Piece, ...]]) -> tuple[Piece, ...]:
-    """Alternatives that read the same in words are said once."""
+    """Join alternatives, without repeating equal ones."""
     pieces: list[Piece] = []
     for one in dict.fromkeys(types):
         pieces += [_OR, *one] if pieces else one
@@ -78,16 +78,16 @@ def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def field_of(name: str, schema: Mapping[str, Any], *, is_required: bool) -> Field:
-    meant = _without_null(schema)
-    examples = meant.get("examples", ())
+    value_schema = _without_null(schema)
+    examples = value_schema.get("examples", ())
     return Field(
         name=name,
         type=type_of(schema),
         is_required=is_required,
-        description=meant.get("description", ""),
-        values=tuple(str(value) for value in meant.get("enum", ()) if value is not None),
-        limits=", ".join(_limits(meant)),
-        example=_shown(examples[0]) if examples else "",
+        description=value_schema.get("description", ""),
+        values=tuple(str(value) for value in value_schema.get("enum", ()) if value is not None),
+        limits=", ".join(_limits(value_schema)),
+        example=_as_text(examples[0]) if examples else "",
     )
 
 
@@ -107,7 +107,7 @@ def _limits(schema: Mapping[str, Any]) -> Iterable[str]:
     if "exclusiveMaximum" in schema:
         yield f"less than {schema['exclusiveMaximum']:,}"
     if "default" in schema:
-        yield f"{_shown(schema['default'])} when left out"
+        yield f"{_as_text(schema['default'])} when left out"
 
 
 def _range(least: float | None, most: float | None, unit: str) -> Iterable[str]:
@@ -120,5 +120,5 @@ def _range(least: float | None, most: float | None, unit: str) -> Iterable[str]:
         yield f"at least {least:,}{tail}"
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -14,9 +14,9 @@ from regulars.consent.certificate import Certificate, as_json, make_certificate
 from regulars.consent.figures import WEEKS, ConsentFigures, FiguresSnapshot, read_figures
 from regulars.consent.find import DO_NOT_CONTACT, SubscriptionLine, find_subscription, list_newest, search_subscription
 from regulars.consent.model import State
-from regulars.explore.draw import Chart, bar_chart
-from regulars.explore.entries import SOURCES, describe
-from regulars.explore.question import Tell, read_moment, read_number
+from regulars.explore.charts import Chart, bar_chart
+from regulars.explore.ledger_labels import SOURCES, describe
+from regulars.explore.number_view import NumberLabels, read_moment, read_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
@@ -280,8 +280,8 @@ async def print_certificate(visit: Visit) -> Response:
         sentence=_sentence(visit, made.subscription.state, customer),
         document=as_json(made, organization=visit.organization.name),
         words=[describe(visit, entry, keys) for entry in made.entries],
-        answer_words={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
-        tell=Tell(visit.format),
+        answer_entries={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
+        labels=NumberLabels(visit.format),
         here=visit.url(NUMBERS, SUBSCRIPTION.encode(made.subscription.id)),
     )
 

@@ -16,7 +16,7 @@ from regulars.consent.model import Entry, Status
 from regulars.consent.subscription import Subscription
 from regulars.explore.customers.listing import PATH, CustomerList, status_of
 from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, facts_of, merge
-from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, read_number
+from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_moment, read_number
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById, read_reference

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from regulars.consent.model import Entry, Kind
-from regulars.explore.entries import title_of
+from regulars.explore.ledger_labels import title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.messaging.model import ReplyRow, TextRow

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.consent.figures import FiguresSnapshot, read_figures
-from regulars.explore.draw import Chart, bar_chart, hours, sparkline
+from regulars.explore.charts import Chart, bar_chart, hours, sparkline
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import JOURNEY, WEBHOOK

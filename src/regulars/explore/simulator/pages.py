@@ -10,7 +10,7 @@ from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_by_hash
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription
-from regulars.explore.simulator.followed import Step, read_steps
+from regulars.explore.simulator.reply_trace import Step, read_steps
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
 from regulars.messaging.find import find_suppressed, list_phones, read_conversation

@@ -1,4 +1,4 @@
-"""One number on a page: its state in a sentence, its ledger, its strip through time, and the question about a date."""
+"""A phone number on a page: its consent state, its ledger entries, a chart over time, and its state at a date."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,8 +8,8 @@ from regulars.consent.history import ConsentAtMoment, find_consent_at, list_last
 from regulars.consent.model import Entry, Kind
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
-from regulars.explore.draw import Change, Strip, consent_strip
-from regulars.explore.entries import SOURCES, EntryWords, describe
+from regulars.explore.charts import Change, Strip, consent_strip
+from regulars.explore.ledger_labels import SOURCES, EntryView, describe
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
@@ -23,8 +23,8 @@ ENTRIES_VERIFIED_MAX: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
-    """How a template says things that are no plain fields."""
+class NumberLabels:
+    """Labels for the template."""
 
     formats: Format
 
@@ -32,23 +32,23 @@ class Tell:
         return SOURCES.get(source or "OTHER", source or "")
 
     def field(self, moment: datetime | None) -> str:
-        """A moment as the field for a date and time holds it."""
+        """A time in the format of a datetime field."""
         return "" if moment is None else in_zone(moment, self.formats.zone).strftime("%Y-%m-%dT%H:%M")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberView:
-    tell: Tell
+    labels: NumberLabels
     subscription: Subscription
     entries: list[Entry]
-    words: list[EntryWords]
+    entry_views: list[EntryView]
     has_older: bool
     verification: Verification | None
     strip: Strip
     begins_at: datetime
     asked_at: datetime | None
     answer: ConsentAtMoment | None
-    answer_words: dict[int, EntryWords]
+    answer_entries: dict[int, EntryView]
 
 
 async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked_at: datetime | None) -> NumberView:
@@ -65,35 +65,35 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked
     begins_at = min([subscription.created_at, *(entry.effective_at for entry in entries)])
     start = begins_at if asked_at is None else min(begins_at, asked_at)
     return NumberView(
-        tell=Tell(visit.format),
+        labels=NumberLabels(visit.format),
         subscription=subscription,
         entries=entries,
-        words=[describe(visit, entry, keys) for entry in entries],
+        entry_views=[describe(visit, entry, keys) for entry in entries],
         has_older=bool(entries) and entries[0].sequence > 1,
         verification=verification,
-        strip=consent_strip(_changes(entries), start=start, end=visit.now, asked=asked_at),
+        strip=consent_strip(_changes(entries), start=start, end=visit.now, marked_at=asked_at),
         begins_at=start,
         asked_at=asked_at,
         answer=answer,
-        answer_words={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
+        answer_entries={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
     )
 
 
 def _changes(entries: list[Entry]) -> list[Change]:
-    """The entries in the order of their own time: the one that stands last at each moment decides."""
+    """The entries by the time at which they took effect: the last one before a moment decides."""
     ordered = sorted(entries, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence))
     return [Change(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]
 
 
 def read_moment(visit: Visit, text: str | None) -> datetime | None:
-    """A date and time as a form field sends it, in the organization's zone; None for what is no moment."""
+    """Parse a datetime field in the organization's time zone; None if it is invalid."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
         return None
     local = moment if moment.tzinfo is not None else moment.replace(tzinfo=visit.format.zone)
     try:
-        # Years at the very edge cannot be told in another zone.
+        # The first and last year cannot be converted to every time zone.
         local.timestamp()
         return local.astimezone(visit.now.tzinfo)
     except (OverflowError, ValueError):

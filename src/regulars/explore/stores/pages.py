@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.consent.figures import read_figures
-from regulars.explore.draw import bar_chart, hours
-from regulars.explore.shops.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
+from regulars.explore.charts import bar_chart, hours
+from regulars.explore.stores.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.keyset import PageRequest, PageRows, Position, page_of

@@ -8,7 +8,7 @@ import msgspec
 from regulars.consent.history import list_last_entries
 from regulars.consent.model import Entry
 from regulars.consent.subscription import Subscription
-from regulars.explore.entries import title_of
+from regulars.explore.ledger_labels import title_of
 from regulars.journeys.model import RunRow
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx

@@ -1,4 +1,4 @@
-"""Geometry of the small drawings: bars per day, a line, a number's consent through time."""
+"""The geometry of charts: bars per day, a sparkline, hours of a store, and a number's consent over time."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-WHOLE: Final = 100.0  # the width of a chart is per cent, so that its text is not scaled with it
+# Widths are in per cent, so that the text is not scaled with the chart.
+WIDTH_PERCENT: Final = 100.0
 TOP: Final = 8.0
 FLOOR: Final = 144.0
 STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
@@ -46,9 +47,9 @@ class Chart:
 
 
 def bar_chart(values: Sequence[float], *, titles: Sequence[str], labels: Sequence[str], is_last_open: bool) -> Chart:
-    """Bars from 0; a day that nets below 0 hangs under the floor in the colour of returns."""
+    """Bars from 0. A negative value is drawn below the axis in the colour of returns."""
     top = nice_top(max([*values, 0.0]))
-    slot = WHOLE / max(1, len(values))
+    slot = WIDTH_PERCENT / max(1, len(values))
     bars = []
     for n, value in enumerate(values):
         height = min(abs(value) / top * (FLOOR - TOP), FLOOR - TOP)
@@ -57,15 +58,17 @@ def bar_chart(values: Sequence[float], *, titles: Sequence[str], labels: Sequenc
         kind = "c4" if value < 0 else "c1 is-open" if is_open else "c1"
         x = slot * (n + 0.16)
         bars.append(Bar(_percent(x), _c(y), _percent(slot * 0.68), _c(max(height, 0.0)), kind, titles[n]))
-    rules = [Rule(_c(y), _c(y + 4), short(top * part)) for part in (0, 0.5, 1) for y in [FLOOR - part * (FLOOR - TOP)]]
+    rules = [
+        Rule(_c(y), _c(y + 4), short(top * share)) for share in (0, 0.5, 1) for y in [FLOOR - share * (FLOOR - TOP)]
+    ]
     every = max(1, math.ceil(len(values) / LABELS_MAX))
-    shown = [Label(_percent(slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
-    return Chart(bars, rules, shown)
+    drawn = [Label(_percent(slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
+    return Chart(bars, rules, drawn)
 
 
 def nice_top(value: float) -> float:
-    """The next round number above, so that the rules stand on numbers that people read; half of it is whole too, since
-    nobody counts half a customer."""
+    """The next round number above the value, for the top of the axis. Half of it is a whole number where possible,
+    because the axis has a mark there."""
     if value <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))
@@ -80,7 +83,7 @@ def short(value: float) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """The points of a line without an axis, so it may begin anywhere."""
+    """The points of a line without an axis; it need not start at 0."""
     if not values:
         return ""
     low, high = min(values), max(values)
@@ -102,7 +105,7 @@ class Column(NamedTuple):
 
 
 def hours(sent: Sequence[int], usual: Sequence[float]) -> list[Column]:
-    """A store's hours: what it sent, and a thin mark where it usually sends and did not."""
+    """Tickets per hour of a store, and a thin mark for an hour that usually has tickets and has none."""
     top = max([*sent, *usual, 1])
     columns = []
     for n, (count, expected) in enumerate(zip(sent, usual, strict=True)):
@@ -115,7 +118,7 @@ def hours(sent: Sequence[int], usual: Sequence[float]) -> list[Column]:
 
 
 class Span(NamedTuple):
-    """A stretch of a number's consent."""
+    """A period of one consent state."""
 
     x: str
     width: str
@@ -130,27 +133,27 @@ class Change(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Strip:
     spans: list[Span]
-    asked_x: str | None
-    asked_anchor: str
+    marked_x: str | None
+    marked_anchor: str
 
 
-def consent_strip(changes: Sequence[Change], *, start: datetime, end: datetime, asked: datetime | None) -> Strip:
-    """One number through time: nothing said, consented, withdrawn."""
+def consent_strip(changes: Sequence[Change], *, start: datetime, end: datetime, marked_at: datetime | None) -> Strip:
+    """The consent of a number over time: none, given, withdrawn. `marked_at` gets a line."""
     whole = max(1.0, (end - start).total_seconds())
 
-    def place(moment: datetime) -> float:
+    def x_of(moment: datetime) -> float:
         return min(max((moment - start).total_seconds() / whole, 0.0), 1.0) * STRIP_WIDTH
 
     spans = []
     edges = [start, *(change.at for change in changes), end]
     kinds = ["none", *("yes" if change.is_opt_in else "no" for change in changes)]
     for kind, begin, finish in zip(kinds, edges[:-1], edges[1:], strict=True):
-        width = place(finish) - place(begin)
+        width = x_of(finish) - x_of(begin)
         if width > 0:
-            spans.append(Span(_c(place(begin) + 0.5), _c(max(width - 1, 0.75)), kind))
-    if asked is None:
+            spans.append(Span(_c(x_of(begin) + 0.5), _c(max(width - 1, 0.75)), kind))
+    if marked_at is None:
         return Strip(spans, None, "middle")
-    x = place(asked)
+    x = x_of(marked_at)
     anchor = "start" if x < STRIP_WIDTH * 0.15 else "end" if x > STRIP_WIDTH * 0.85 else "middle"
     return Strip(spans, _c(x), anchor)
 

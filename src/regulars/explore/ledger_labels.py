@@ -1,4 +1,4 @@
-"""What an entry of the ledger says, in words for people; every page that shows one uses these."""
+"""Labels for entries of the consent ledger, used by all pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ TITLES: Final = {
     ("ERASURE", "unsubscribed"): "Erased",
     ("ERASURE", "already_unsubscribed"): "Erased",
 }
-_HASH_SHOWN: Final = 10
+_HASH_CHARACTERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryWords:
-    """An entry as it is read: what it did, what was agreed to, where it came from."""
+class EntryView:
+    """An entry as pages show it."""
 
     sequence: int
     title: str
@@ -58,24 +58,24 @@ class EntryWords:
     previous_hash: str
 
 
-def describe(visit: Visit, entry: Entry, keys: Mapping[str, str]) -> EntryWords:
+def describe(visit: Visit, entry: Entry, keys: Mapping[str, str]) -> EntryView:
     """`keys` are the names of the API keys by their ids."""
-    said: dict[str, Any] = {} if entry.payload is None else msgspec.json.decode(entry.payload)
-    source = said.get("consent_source") or said.get("source")
+    payload: dict[str, Any] = {} if entry.payload is None else msgspec.json.decode(entry.payload)
+    source = payload.get("consent_source") or payload.get("source")
     is_superseded = entry.outcome == "superseded"
     kind = "aside" if is_superseded else "yes" if entry.kind == Kind.OPT_IN else "no"
-    return EntryWords(
+    return EntryView(
         sequence=entry.sequence,
         title=title_of(entry),
         source=SOURCES.get(source or "") or mask.text(visit, source) or "",
-        proof=_proof(visit, entry, said),
-        quote=mask.text(visit, said.get("source_text") or said.get("message") or said.get("reason")),
-        origin=_origin(said, keys),
+        proof=_proof(visit, entry, payload),
+        quote=mask.text(visit, payload.get("source_text") or payload.get("message") or payload.get("reason")),
+        origin=_origin(payload, keys),
         effective_at=entry.effective_at,
         received_at=entry.received_at,
         kind=kind,
-        hash=entry.hash.hex()[:_HASH_SHOWN],
-        previous_hash=entry.previous_hash.hex()[:_HASH_SHOWN],
+        hash=entry.hash.hex()[:_HASH_CHARACTERS],
+        previous_hash=entry.previous_hash.hex()[:_HASH_CHARACTERS],
     )
 
 
@@ -83,19 +83,19 @@ def title_of(entry: Entry) -> str:
     return TITLES.get((entry.kind, entry.outcome), f"{entry.kind}, {entry.outcome}")
 
 
-def _proof(visit: Visit, entry: Entry, said: Mapping[str, Any]) -> str:
+def _proof(visit: Visit, entry: Entry, payload: Mapping[str, Any]) -> str:
     if entry.payload is None:
         return "The content was erased; the hash of it stays."
     if entry.kind != Kind.OPT_IN:
         return ""
-    if version := said.get("terms_version"):
+    if version := payload.get("terms_version"):
         return f"Terms {mask.text(visit, version)}."
-    return "Weak proof: no terms version." if not said.get("source_text") else ""
+    return "Weak proof: no terms version." if not payload.get("source_text") else ""
 
 
-def _origin(said: Mapping[str, Any], keys: Mapping[str, str]) -> str:
-    if said.get("message_id") or said.get("message"):
+def _origin(payload: Mapping[str, Any], keys: Mapping[str, str]) -> str:
+    if payload.get("message_id") or payload.get("message"):
         return "as a text message"
-    if key := said.get("api_key_id"):
+    if key := payload.get("api_key_id"):
         return f"from key {keys.get(key, key)}"
     return ""

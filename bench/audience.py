@@ -26,7 +26,7 @@ async def fill_segments(database: Database, organization_id: UUID, *, customers:
     async with database.transaction() as tx:
         for definition in (lapsed, best, unasked, returned):
             made = await create_segment(tx, organization_id, definition, created_by=BY)
-        asked = InSegment(id=SEGMENT.encode(made.row.id))
-        nested = All(of=(best.match, Any(of=(unasked.match, Nothing(of=(lapsed.match, asked))))))
+        query = InSegment(id=SEGMENT.encode(made.row.id))
+        nested = All(of=(best.match, Any(of=(unasked.match, Nothing(of=(lapsed.match, query))))))
         await create_segment(tx, organization_id, Definition(name="Three levels", match=nested), created_by=BY)
         await tx.execute(SIZES, (organization_id,))

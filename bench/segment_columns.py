@@ -14,7 +14,7 @@ from regulars.segments import queries as columns
 from regulars.segments.analysis.engine.customer_columns import PROFILE
 from regulars.segments.analysis.engine.encoding import Dictionary, encode, encode_coded
 from regulars.segments.analysis.engine.sales_encoding import arranged, encode_parts
-from regulars.segments.analysis.engine.sales_runs import Words
+from regulars.segments.analysis.engine.sales_runs import Dictionaries
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
 
 RUN_SALES = 1_600_000
@@ -153,11 +153,11 @@ async def _write_sales(
     chance: np.random.Generator,
     now: datetime,
 ) -> tuple[Big, int]:
-    words = Words()
+    dictionaries = Dictionaries()
     stores = [new_uuid() for _ in range(STORES)]
-    words.stores.map([store.bytes for store in stores])
-    words.currencies.map(["EUR"])
-    words.products.map(
+    dictionaries.stores.map([store.bytes for store in stores])
+    dictionaries.currencies.map(["EUR"])
+    dictionaries.products.map(
         [
             msgspec.json.encode({"external_id": f"P{number}", "properties": properties_of(number)})
             for number in range(1, PRODUCTS + 1)
@@ -189,7 +189,7 @@ async def _write_sales(
             "quantity": line_sign * chance.choice([1, 1, 1, 2, 3], count) * 1_000_000,
             "total": line_sign * chance.integers(200, 12_000, count),
         }
-        encoded = encode_parts(arranged(parts), words)
+        encoded = encode_parts(arranged(parts), dictionaries)
         run = Run(run_id, "sales", 2, run_id, size, sum(map(len, encoded.values())), int(at_s.min()), int(at_s.max()))
         async with database.transaction() as tx:
             await _write(tx, organization_id, run, encoded)

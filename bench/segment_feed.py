@@ -16,9 +16,9 @@ from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.organizations.manage import create_organization
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
-from regulars.segments.analysis.engine.compaction import tidy
+from regulars.segments.analysis.engine.compaction import compact
 from regulars.segments.columns import lifecycle
-from regulars.segments.feed.build import take_bite
+from regulars.segments.feed.build import run_batch
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
 from segment_columns import PRODUCTS, STORES, properties_of
@@ -44,9 +44,9 @@ async def measure_feeding(cluster: Cluster, url: str, say: Say, *, sales: int) -
             organization = await create_organization(connection, "Fed")
         stores, profiles = await _people(database, organization.id, sales // 10)
         async with database.transaction() as tx:
-            await lifecycle.settle(tx, organization.id, is_needed=True)
+            await lifecycle.begin(tx, organization.id)
         while not await _is_ready(database, organization.id):
-            if not await take_bite(database, organization.id):
+            if not await run_batch(database, organization.id):
                 await asyncio.sleep(0.1)
         for first in range(0, sales, 20_000):
             async with database.transaction() as tx:
@@ -65,7 +65,7 @@ async def measure_feeding(cluster: Cluster, url: str, say: Say, *, sales: int) -
             await tx.execute(
                 "UPDATE segment_columns SET tidy_at = now() WHERE organization_id = %s", (organization.id,)
             )
-        while await tidy(database, organization.id):
+        while await compact(database, organization.id):
             pass
         return Fed(per_s, us, await _disk_ratio(database))
     finally:

@@ -52,6 +52,6 @@ async def _make_idle(url: str) -> None:
             )
             rows = await tx.fetch("SELECT id FROM organizations WHERE name LIKE 'idle %%' LIMIT %s", (WITH_SEGMENTS,))
             for (organization_id,) in rows:
-                await lifecycle.settle(tx, organization_id, is_needed=True)
+                await lifecycle.begin(tx, organization_id)
     finally:
         await database.close()

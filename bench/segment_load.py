@@ -27,10 +27,10 @@ from regulars.catalog.model import AttributeType
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.protocol import AnalysisAway, Asked, NotReady
+from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition
-from regulars.segments.feed.build import take_bite
+from regulars.segments.feed.build import run_batch
 from scenarios import CONNECTIONS
 from tickets import CUSTOMERS, requests
 
@@ -124,9 +124,9 @@ async def _begin(url: str, organization_id: UUID) -> None:
     await database.open()
     try:
         async with database.transaction() as tx:
-            await lifecycle.settle(tx, organization_id, is_needed=True)
+            await lifecycle.begin(tx, organization_id)
         while True:
-            while await take_bite(database, organization_id):
+            while await run_batch(database, organization_id):
                 pass
             async with database.transaction() as tx:
                 progress = await lifecycle.find_progress(tx, organization_id)
@@ -263,15 +263,15 @@ def _probe(number: int) -> dict[str, Any]:
 
 async def _count(analysis: Analysis, organization: Organization, *conditions: dict[str, Any]) -> int:
     try:
-        figures = await analysis.figures(UUID(organization.id), _asked(conditions), deadline_s=10)
-    except (NotReady, AnalysisAway):
+        figures = await analysis.figures(UUID(organization.id), _query(conditions), deadline_s=10)
+    except (NotReady, AnalysisUnavailable):
         return 0
     return figures.total
 
 
-def _asked(conditions: Sequence[dict[str, Any]]) -> Asked:
+def _query(conditions: Sequence[dict[str, Any]]) -> SegmentQuery:
     match = {"type": "all", "of": list(conditions)}
-    return Asked(
+    return SegmentQuery(
         match=read_definition(json.dumps({"name": "x", "match": match}).encode()).match,
         attributes={"tier": (AttributeType.TEXT, ())},
         zone="UTC",

@@ -29,7 +29,7 @@ from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
 from regulars.segments.analysis.client import Analysis, running
-from regulars.segments.analysis.protocol import Asked, Figures
+from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
 from regulars.segments.columns.model import MAY_BE_TEXTED, CustomerState, Run, pack_customers
 from regulars.segments.definition import read_definition
 from regulars.segments.queries import insert_blob, insert_run, list_runs, lock_state, update_state
@@ -188,8 +188,8 @@ def _all(*conditions: dict[str, Any]) -> dict[str, Any]:
     return {"type": "all", "of": list(conditions)}
 
 
-def asked_of(big: Big, match: dict[str, Any]) -> Asked:
-    return Asked(
+def query_of(big: Big, match: dict[str, Any]) -> SegmentQuery:
+    return SegmentQuery(
         match=read_definition(json.dumps({"name": "x", "match": match}).encode()).match,
         attributes={
             "tier": (AttributeType.ENUM, TIERS),
@@ -283,11 +283,11 @@ async def _measure_numbers(analysis: Analysis, big: Big, times: SegmentTimes) ->
     times.numbers_again_ms = 1000 * (await _timed(analysis, big, _above(balance_of(101))))[1]
 
 
-async def _ask(analysis: Analysis, big: Big, match: dict[str, Any]) -> Figures:
-    return await analysis.figures(big.organization_id, asked_of(big, match), deadline_s=DEADLINE_S)
+async def _ask(analysis: Analysis, big: Big, match: dict[str, Any]) -> SegmentCounts:
+    return await analysis.figures(big.organization_id, query_of(big, match), deadline_s=DEADLINE_S)
 
 
-async def _timed(analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[Figures, float]:
+async def _timed(analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[SegmentCounts, float]:
     started = time.perf_counter()
     figures = await _ask(analysis, big, match)
     return figures, time.perf_counter() - started
@@ -359,7 +359,7 @@ async def _beside_changes(
             assert state is not None
             run = Run(state.next_run, "patch", 0, state.next_run, len(states), len(content))
             state.next_run += 1
-            state.ask_to_tidy(tx.now)
+            state.request_compaction(tx.now)
             await insert_run(tx, big.organization_id, 1, run)
             await insert_blob(tx, big.organization_id, 1, run.id, part="*", content=content)
             await update_state(tx, big.organization_id, state)

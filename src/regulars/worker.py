@@ -84,21 +84,21 @@ LISTENERS: Final[Listeners] = {
         "journeys.hear_sales": handle_sales,
         "journeys.enter_by_sales": enter_by_sales,
         "webhooks.sales": post_sales_events,
-        SEGMENT_SALES: feed.hear_sales,
+        SEGMENT_SALES: feed.on_sales_recorded,
     },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
     ResponsesUnread: {"privacy.answers": continue_erasing_responses},
-    ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.hear_profiles},
+    ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.on_profiles_changed},
     SubscriptionsChanged: {
         "webhooks.subscriptions": post_subscription_events,
         "journeys.hear_consents": handle_consents,
         "journeys.enter_by_consents": enter_by_consents,
-        "segments.consents": feed.hear_consents,
+        "segments.consents": feed.on_subscriptions_changed,
     },
     MessagesChanged: {
         "journeys.hear_messages": handle_messages,
         "webhooks.messages": post_message_events,
-        "segments.messages": feed.hear_messages,
+        "segments.messages": feed.on_messages_changed,
     },
 }
 

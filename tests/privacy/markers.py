@@ -26,7 +26,7 @@ from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition as read_segment
-from regulars.segments.feed.build import take_bite
+from regulars.segments.feed.build import run_batch
 from regulars.segments.saved.manage import create_segment
 
 MARKER = PERSON["attribute"]
@@ -144,10 +144,10 @@ async def _collide_anonymously(tx: Tx, organization_id: UUID) -> None:
 
 async def _build_columns(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
-        await lifecycle.settle(tx, organization_id, is_needed=True)
+        await lifecycle.begin(tx, organization_id)
     deadline = monotonic() + BUILD_S_MAX
     while monotonic() < deadline:
-        await take_bite(database, organization_id)
+        await run_batch(database, organization_id)
         async with database.reading() as tx:
             if (progress := await lifecycle.find_progress(tx, organization_id)) and progress.state == "ready":
                 return

@@ -12,7 +12,7 @@ from tests.support.room import SECRET
 from regulars.kit.ids import ById
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
-from regulars.segments.analysis.engine.compaction import tidy
+from regulars.segments.analysis.engine.compaction import compact
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ async def test_no_trace_of_an_erased_person_stands_in_any_column(database, organ
     assert personal - await find_traces(database, organization_id, planted.traces) == set()
     await erase(database, organization_id, ById(planted.profile_id))
     await look_for_stragglers(database, organization_id)
-    await tidy(database, organization_id, purge_after=timedelta(0))
+    await compact(database, organization_id, purge_after=timedelta(0))
     assert await find_traces(database, organization_id, planted.traces) == STAYS
 
 

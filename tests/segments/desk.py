@@ -14,7 +14,7 @@ from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import Definition, read_definition
 from regulars.segments.explain import Why, explain, find_segments_of
-from regulars.segments.feed.build import take_bite
+from regulars.segments.feed.build import run_batch
 from regulars.segments.saved import manage
 
 
@@ -55,7 +55,7 @@ class Desk(JourneyDesk):
 
         async def build() -> None:
             while not await self._is_ready():
-                while await take_bite(self.database, self.organization_id):
+                while await run_batch(self.database, self.organization_id):
                     pass
                 await asyncio.sleep(0.05)
 

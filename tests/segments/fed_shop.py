@@ -24,13 +24,13 @@ from regulars.profiles.model import ProfileUpsert, read_phone
 from regulars.profiles.write import upsert_profiles
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
-from regulars.segments.analysis.engine.compaction import tidy
+from regulars.segments.analysis.engine.compaction import compact
 from regulars.segments.analysis.engine.engine import Engine
-from regulars.segments.analysis.protocol import Answer, Asked, Figures, Question
+from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, SegmentCounts, SegmentQuery
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition
-from regulars.segments.feed.build import take_bite
-from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.segments.feed.build import run_batch
+from regulars.segments.saved.resolve import query_of, resolve
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
@@ -208,11 +208,11 @@ class FedShop:
     # What the worker and the analysis process do.
 
     def begin(self) -> None:
-        self.do(lambda tx: lifecycle.settle(tx, self.organization_id, is_needed=True))
+        self.do(lambda tx: lifecycle.begin(tx, self.organization_id))
 
     def build(self) -> None:
         async def run() -> None:
-            while await take_bite(self.database, self.organization_id) or await self.is_building():
+            while await run_batch(self.database, self.organization_id) or await self.is_building():
                 pass
 
         self.runner.run(run())
@@ -235,20 +235,20 @@ class FedShop:
 
         self.runner.run(run())
 
-    def tidy(self, *, purge_after: timedelta = timedelta(hours=12)) -> bool:
-        return self.runner.run(tidy(self.database, self.organization_id, purge_after=purge_after))
+    def compact(self, *, purge_after: timedelta = timedelta(hours=12)) -> bool:
+        return self.runner.run(compact(self.database, self.organization_id, purge_after=purge_after))
 
     def match(self, match: Mapping[str, Any]) -> Group:
         return _match(match)
 
-    def resolved(self, match: Mapping[str, Any]) -> Asked:
-        return asked_of(self.do(lambda tx: resolve(tx, self.organization_id, _match(match))))
+    def resolved(self, match: Mapping[str, Any]) -> SegmentQuery:
+        return query_of(self.do(lambda tx: resolve(tx, self.organization_id, _match(match))))
 
-    def asked(self, match: Any, *, today: date | None = None) -> Asked:
+    def query(self, match: Any, *, today: date | None = None) -> SegmentQuery:
         group = match if isinstance(match, Group) else _match(match)
 
-        async def act(tx: Tx) -> Asked:
-            return Asked(
+        async def act(tx: Tx) -> SegmentQuery:
+            return SegmentQuery(
                 match=group,
                 attributes=_plain(await find_types(tx, self.organization_id, Catalog.ATTRIBUTES, attributes_of(group))),
                 properties=_plain(await find_types(tx, self.organization_id, Catalog.PRODUCTS, properties_of(group))),
@@ -259,13 +259,13 @@ class FedShop:
 
         return self.do(act)
 
-    def ask(self, match: Any, **given: Any) -> Answer:
-        asked = match if isinstance(match, Asked) else self.asked(match)
+    def ask(self, match: Any, **given: Any) -> AnalysisResponse:
+        query = match if isinstance(match, SegmentQuery) else self.query(match)
         given = {"want": "figures", "deadline_s": 60, **given}
-        question = Question(organization_id=self.organization_id, asked=asked, **given)
-        return self.runner.run(self.engine.answer(question))
+        request = AnalysisRequest(organization_id=self.organization_id, query=query, **given)
+        return self.runner.run(self.engine.respond(request))
 
-    def figures(self, match: Any) -> Figures:
+    def figures(self, match: Any) -> SegmentCounts:
         answer = self.ask(match)
         assert answer.figures is not None, answer
         return answer.figures

@@ -16,7 +16,7 @@ from regulars.segments.analysis.engine.encoding import decode, decode_coded
 from regulars.segments.analysis.engine.engine import Engine
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import FORMAT, WHOLE, unpack_customers, unpack_sales
-from regulars.segments.feed.build import take_bite
+from regulars.segments.feed.build import run_batch
 from regulars.segments.queries import delete_state, lock_state
 
 BOUGHT = {"type": "bought"}
@@ -118,7 +118,7 @@ def test_merges_and_folds_change_no_count(fed):
         fed.customer(f"n{number % 7}", tier=f"t{number}")
         fed.drain()
     before = fed.members(spend(500)), fed.members({"type": "articles", "at_least": 2, "products": ["p1"]})
-    assert fed.tidy()
+    assert fed.compact()
     runs = fed.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s AND is_live")
     assert runs[0][0] < 40
     after = fed.members(spend(500)), fed.members({"type": "articles", "at_least": 2, "products": ["p1"]})
@@ -143,7 +143,7 @@ def test_an_erased_customer_leaves_nothing_in_the_stored_bytes(fed):
     assert "n1" not in fed.members()
     assert "needle-1" in stored_words(fed)
     assert identifier in stored_profiles(fed)
-    assert fed.tidy(purge_after=timedelta(0))
+    assert fed.compact(purge_after=timedelta(0))
     assert {"needle-0", "needle-2", "kept"} <= stored_words(fed)
     assert "needle-1" not in stored_words(fed)
     assert number not in stored_customers(fed)
@@ -157,9 +157,9 @@ def test_after_a_vacuum_nothing_of_an_erased_customer_is_on_the_disk_or_in_memor
     fed.customer("dan", secret="needle")
     fed.drain()
     assert fed.members({"type": "attribute", "key": "secret", "comparison": "is", "value": "needle"}) == {"dan"}
-    [(_, held)] = fed.engine.cache.list_held()
-    assert "needle" in held.columns["a:secret"].dictionary.values
-    held = weakref.ref(held)
+    [(_, cached)] = fed.engine.cache.list_cached()
+    assert "needle" in cached.columns["a:secret"].dictionary.values
+    cached = weakref.ref(cached)
     # Compressed, so they are recognized as a whole.
     packed = [
         bytes(content)
@@ -172,12 +172,12 @@ def test_after_a_vacuum_nothing_of_an_erased_customer_is_on_the_disk_or_in_memor
     fed.drain()
     # As every minute; the purge is half a day later.
     fed.runner.run(fed.engine.forget_purged())
-    assert held() is not None
-    assert fed.tidy(purge_after=timedelta(0))
+    assert cached() is not None
+    assert fed.compact(purge_after=timedelta(0))
     assert not any(content in vacuumed_bytes(fed) for content in packed)
     fed.runner.run(fed.engine.forget_purged())
     gc.collect()
-    assert held() is None
+    assert cached() is None
     assert "dan" not in fed.members()
 
 
@@ -264,7 +264,7 @@ def stored_customers(shop) -> set[int]:
 
 
 def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(fed):
-    fed.do(lambda tx: lifecycle.settle(tx, fed.organization_id, is_needed=False))
+    fed.do(lambda tx: lifecycle.end(tx, fed.organization_id))
     assert not fed.ask({"type": "all", "of": []}).is_ready
     fed.sale("ann", amount=1)
     fed.drain()
@@ -278,11 +278,11 @@ def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(f
 
 def test_columns_that_are_wanted_again_while_their_last_trace_goes_begin_anew(fed):
     """Whoever begins meets the old row, and waits for the bite that deletes it."""
-    fed.do(lambda tx: lifecycle.settle(tx, fed.organization_id, is_needed=False))
+    fed.do(lambda tx: lifecycle.end(tx, fed.organization_id))
 
     async def begin() -> None:
         async with fed.database.transaction() as tx:
-            await lifecycle.settle(tx, fed.organization_id, is_needed=True)
+            await lifecycle.begin(tx, fed.organization_id)
 
     async def both() -> None:
         async with fed.database.transaction() as tx:
@@ -319,7 +319,7 @@ def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_n
         "UPDATE segment_columns SET fence = 1::bigint << 60, fenced_at = now(), is_littered = false"
         " WHERE organization_id = %s"
     )
-    fed.runner.run(take_bite(fed.database, fed.organization_id))
+    fed.runner.run(run_batch(fed.database, fed.organization_id))
     [(fence,)] = fed.sql("SELECT fence FROM segment_columns WHERE organization_id = %s")
     assert fence < 1 << 60
     fed.build()
@@ -329,7 +329,7 @@ def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_n
 def test_columns_of_an_older_format_are_built_again(fed):
     """By whoever comes first: a question, the build that a migration made due, or a fact."""
     fed.sql("UPDATE segment_columns SET format = 2, build_at = now() WHERE organization_id = %s")
-    assert fed.runner.run(take_bite(fed.database, fed.organization_id))
+    assert fed.runner.run(run_batch(fed.database, fed.organization_id))
     assert fed.sql("SELECT format, state FROM segment_columns WHERE organization_id = %s") == [(FORMAT, "building")]
     fed.build()
     assert fed.members(BOUGHT) == {"ann", "bob"}
@@ -349,7 +349,7 @@ def test_a_run_that_is_gone_is_told_and_no_wrong_count(fed):
     for _ in range(16):
         fed.sale("cat", amount=1)
         fed.drain()
-    assert fed.tidy()
+    assert fed.compact()
     assert fed.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s AND kind = 'sales' AND level > 0") == [
         (1,)
     ]
@@ -362,11 +362,11 @@ def test_a_run_that_is_gone_is_told_and_no_wrong_count(fed):
 
 def test_a_first_count_says_how_far_it_is(fed):
     fed.count({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, spend(600))
-    [(_, held)] = fed.engine.cache.list_held()
-    assert held.reading.total == held.reading.done > 0
+    [(_, cached)] = fed.engine.cache.list_cached()
+    assert cached.progress.total == cached.progress.done > 0
     fed.count(spend(700))
     # What is in memory is not read again.
-    assert held.reading.total == 0
+    assert cached.progress.total == 0
 
 
 def test_columns_beyond_the_budget_go_and_come_back(fed):
@@ -375,6 +375,6 @@ def test_columns_beyond_the_budget_go_and_come_back(fed):
     for _ in range(2):
         assert fed.members(gold) == {"ann"}
         assert fed.members(spend(600)) == {"ann", "bob"}
-        [(_, held)] = fed.engine.cache.list_held()
-        assert "a:tier" not in held.columns
-        assert not held.results
+        [(_, cached)] = fed.engine.cache.list_cached()
+        assert "a:tier" not in cached.columns
+        assert not cached.results

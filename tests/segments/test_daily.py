@@ -11,9 +11,9 @@ from tests.segments.locked import until_locked
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import running
-from regulars.segments.analysis.protocol import Figures, Split
+from regulars.segments.analysis.protocol import ConsentSplit, SegmentCounts
 from regulars.segments.saved import manage
-from regulars.segments.saved.sizes import TRY_AGAIN, SizeQueue, keep_size, list_sizes, next_count
+from regulars.segments.saved.sizes import TRY_AGAIN, SizeQueue, list_sizes, next_count, store_size
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ class Meanwhile:
     async def is_listening(self):
         return True
 
-    async def figures(self, organization_id, asked, *, deadline_s):
+    async def figures(self, organization_id, query, *, deadline_s):
         await self._act()
-        split = Split(may_be_texted=1)
-        return Figures(
+        split = ConsentSplit(may_be_texted=1)
+        return SegmentCounts(
             total=5, customers=9, split=split, conditions=(), as_of=datetime(2026, 11, 15, tzinfo=UTC), took_ms=1
         )
 
@@ -148,7 +148,7 @@ def test_a_deletion_waits_for_a_size_that_is_being_kept(desk):
 
     async def both() -> None:
         async with desk.database.transaction() as tx:
-            await keep_size(tx, desk.organization_id, segment, version=1, total=5, may_be_texted=1)
+            await store_size(tx, desk.organization_id, segment, version=1, total=5, may_be_texted=1)
             deleting = asyncio.create_task(delete())
             await until_locked(desk.database, "DELETE FROM segment_versions")
         await deleting
@@ -163,7 +163,7 @@ def test_of_a_version_the_first_count_stays(desk):
     async def keep() -> None:
         for total in (5, 7):
             async with desk.database.transaction() as tx:
-                await keep_size(tx, desk.organization_id, segment, version=1, total=total, may_be_texted=1)
+                await store_size(tx, desk.organization_id, segment, version=1, total=total, may_be_texted=1)
 
     desk.runner.run(keep())
     assert desk.sql("SELECT total FROM segment_versions WHERE organization_id = %s") == [(5,)]

@@ -8,11 +8,11 @@ import msgspec
 
 from regulars.conditions.tree import All
 from regulars.segments.analysis.engine import server
-from regulars.segments.analysis.engine.cache import Memory
-from regulars.segments.analysis.engine.server import Desk
-from regulars.segments.analysis.protocol import Answer, Asked, Members, Question
+from regulars.segments.analysis.engine.cache import ColumnCache
+from regulars.segments.analysis.engine.server import RequestHandler
+from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, Members, SegmentQuery
 
-NOBODY = Answer(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
+NOBODY = AnalysisResponse(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
 # More than enough turns of the loop for whatever is due at once.
 TURNS_MAX = 1_000
 
@@ -21,20 +21,20 @@ class Slow:
     """Answers when it is told to."""
 
     def __init__(self) -> None:
-        self.cache = Memory(0)
+        self.cache = ColumnCache(0)
         self.may_answer = asyncio.Event()
         self.times = 0
 
-    async def answer(self, question: Question) -> Answer:
+    async def respond(self, request: AnalysisRequest) -> AnalysisResponse:
         self.times += 1
         await self.may_answer.wait()
         return NOBODY
 
 
-def question(deadline_s: float) -> bytes:
-    asked = Asked(match=All(), zone="UTC", today=dt.date(2026, 1, 1))
+def request(deadline_s: float) -> bytes:
+    query = SegmentQuery(match=All(), zone="UTC", today=dt.date(2026, 1, 1))
     return msgspec.msgpack.encode(
-        Question(organization_id=ORGANIZATION, asked=asked, want="sample", deadline_s=deadline_s)
+        AnalysisRequest(organization_id=ORGANIZATION, query=query, want="sample", deadline_s=deadline_s)
     )
 
 
@@ -44,18 +44,18 @@ ORGANIZATION = uuid4()
 def test_what_came_too_late_is_there_when_it_is_asked_for_again():
     async def ask() -> None:
         engine = Slow()
-        desk = Desk(engine)
-        early = await desk._answer(question(0.01))
+        desk = RequestHandler(engine)
+        early = await desk._answer(request(0.01))
         assert not early.is_ready
         # Another patience is the same question.
-        assert not (await desk._answer(question(0.02))).is_ready
+        assert not (await desk._answer(request(0.02))).is_ready
         engine.may_answer.set()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert await desk._answer(question(0.0)) == NOBODY
+        assert await desk._answer(request(0.0)) == NOBODY
         assert engine.times == 1
         # It was given out: the next question is a new one.
-        assert await desk._answer(question(60)) == NOBODY
+        assert await desk._answer(request(60)) == NOBODY
         assert engine.times == 2
 
     asyncio.run(ask())
@@ -66,8 +66,8 @@ def test_an_answer_that_nobody_asks_for_again_is_let_go(monkeypatch):
 
     async def ask() -> None:
         engine = Slow()
-        desk = Desk(engine)
-        await desk._answer(question(0.01))
+        desk = RequestHandler(engine)
+        await desk._answer(request(0.01))
         engine.may_answer.set()
         for _ in range(TURNS_MAX):
             await asyncio.sleep(0)

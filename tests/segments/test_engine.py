@@ -7,11 +7,11 @@ import pytest
 from tests.segments.fed_shop import FedShop
 from tests.segments.locked import until_locked
 
-from regulars.segments.analysis.protocol import Question
+from regulars.segments.analysis.protocol import AnalysisRequest
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import FORMAT
 from regulars.segments.explain import find_members
-from regulars.segments.feed.build import take_bite
+from regulars.segments.feed.build import run_batch
 from regulars.segments.queries import lock_state
 
 
@@ -73,18 +73,18 @@ def test_an_organization_that_takes_long_delays_no_other(fed):
     other.build()
     fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
 
-    def question(shop) -> Question:
-        asked = shop.asked({"type": "all", "of": []})
-        return Question(organization_id=shop.organization_id, asked=asked, want="figures", deadline_s=60)
+    def request(shop) -> AnalysisRequest:
+        query = shop.query({"type": "all", "of": []})
+        return AnalysisRequest(organization_id=shop.organization_id, query=query, want="figures", deadline_s=60)
 
-    slow, quick = question(fed), question(other)
+    slow, quick = request(fed), request(other)
 
     async def both() -> None:
         async with fed.database.transaction() as tx:
             await lock_state(tx, fed.organization_id)
-            waiting = asyncio.create_task(fed.engine.answer(slow))
+            waiting = asyncio.create_task(fed.engine.respond(slow))
             await until_locked(fed.database, "FROM segment_columns")
-            answer = await asyncio.wait_for(fed.engine.answer(quick), 10)
+            answer = await asyncio.wait_for(fed.engine.respond(quick), 10)
             assert answer.figures.total == 1
             assert not waiting.done()
         assert not (await waiting).is_ready
@@ -96,8 +96,8 @@ def test_columns_of_a_newer_format_are_left_alone(fed):
     """While nodes are upgraded: the newer worker takes what this one fails on."""
     fed.sql("UPDATE segment_columns SET format = format + 1, build_at = now() WHERE organization_id = %s")
     assert not fed.ask({"type": "all", "of": []}).is_ready
-    assert not fed.tidy()
-    assert not fed.runner.run(take_bite(fed.database, fed.organization_id))
+    assert not fed.compact()
+    assert not fed.runner.run(run_batch(fed.database, fed.organization_id))
     fed.sale("cat", amount=50)
     fed.drain()
     assert fed.sql("SELECT epoch, format FROM segment_columns WHERE organization_id = %s") == [(1, FORMAT + 1)]

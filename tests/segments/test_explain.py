@@ -34,8 +34,8 @@ def test_a_negative_comparison_says_whether_missing_values_count(desk):
     unreadable = desk.customer("C2", points="n/a")
     missing = desk.customer("C3")
     for without, expected in ((True, [True, False, True]), (False, [True, False, False])):
-        asked = attribute("points", "is_not", value="1", without_value=without)
-        assert [desk.holds(it, asked) for it in (customer, unreadable, missing)] == expected
+        query = attribute("points", "is_not", value="1", without_value=without)
+        assert [desk.holds(it, query) for it in (customer, unreadable, missing)] == expected
 
 
 def test_spend_and_articles_are_net_and_zero_without_sales(desk):

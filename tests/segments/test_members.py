@@ -9,8 +9,8 @@ import pytest
 
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis, follow
-from regulars.segments.analysis.engine.server import Desk
-from regulars.segments.analysis.protocol import NotReady, Place, Renumbered, read_place
+from regulars.segments.analysis.engine.server import RequestHandler
+from regulars.segments.analysis.protocol import CursorExpired, MemberCursor, NotReady, parse_cursor
 from regulars.segments.columns import lifecycle
 
 PEOPLE = [f"c{number}" for number in range(5)]
@@ -28,21 +28,21 @@ def crowd(shop):
 @asynccontextmanager
 async def answering(shop, path: Path) -> AsyncIterator[Analysis]:
     """As the analysis process does, in this one."""
-    async with await asyncio.start_unix_server(Desk(shop.engine).serve, path=path):
+    async with await asyncio.start_unix_server(RequestHandler(shop.engine).serve, path=path):
         yield Analysis(Settings(), path=path)
 
 
 def everybody(shop):
-    return shop.asked({"type": "all", "of": []})
+    return shop.query({"type": "all", "of": []})
 
 
 def test_every_member_comes_once(crowd, tmp_path):
-    asked = everybody(crowd)
+    query = everybody(crowd)
 
     async def read() -> list[int]:
         async with answering(crowd, tmp_path / "s") as analysis:
-            first = await analysis.members(crowd.organization_id, asked, limit=2)
-            pages = [page async for page in follow(analysis, crowd.organization_id, asked, first, limit=2)]
+            first = await analysis.members(crowd.organization_id, query, limit=2)
+            pages = [page async for page in follow(analysis, crowd.organization_id, query, first, limit=2)]
             assert len({member for page in pages for member in page.profile_ids}) == len(PEOPLE)
             return [len(page.profile_ids) for page in pages]
 
@@ -50,16 +50,16 @@ def test_every_member_comes_once(crowd, tmp_path):
 
 
 def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
-    asked = everybody(crowd)
+    query = everybody(crowd)
 
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
-            first = await analysis.members(crowd.organization_id, asked, limit=3)
-        pages = follow(analysis, crowd.organization_id, asked, first, limit=3)
+            first = await analysis.members(crowd.organization_id, query, limit=3)
+        pages = follow(analysis, crowd.organization_id, query, first, limit=3)
         assert await anext(pages) == first
         following = asyncio.create_task(anext(pages))
         with pytest.raises(NotReady):
-            await analysis.members(crowd.organization_id, asked, limit=3, deadline_s=0.1)
+            await analysis.members(crowd.organization_id, query, limit=3, deadline_s=0.1)
         async with answering(crowd, tmp_path / "s"):
             assert len((await following).profile_ids) == 2
         with pytest.raises(StopAsyncIteration):
@@ -69,12 +69,12 @@ def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
 
 
 def test_whoever_is_away_for_long_breaks_it_off(crowd, tmp_path):
-    asked = everybody(crowd)
+    query = everybody(crowd)
 
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
-            first = await analysis.members(crowd.organization_id, asked, limit=3)
-        pages = follow(analysis, crowd.organization_id, asked, first, limit=3, deadline_s=0.1, patience_s=0)
+            first = await analysis.members(crowd.organization_id, query, limit=3)
+        pages = follow(analysis, crowd.organization_id, query, first, limit=3, deadline_s=0.1, patience_s=0)
         await anext(pages)
         with pytest.raises(NotReady):
             await anext(pages)
@@ -84,26 +84,26 @@ def test_whoever_is_away_for_long_breaks_it_off(crowd, tmp_path):
 
 def test_the_next_page_of_columns_that_were_built_anew_is_refused(crowd, tmp_path):
     """Their numbers are others: the page would repeat some people and leave out others."""
-    asked = everybody(crowd)
-    before = crowd.ask(asked, want="members", limit=2).members
+    query = everybody(crowd)
+    before = crowd.ask(query, want="members", limit=2).members
     crowd.do(lambda tx: lifecycle.rebuild(tx, crowd.organization_id))
 
-    async def ask(after: Place | None) -> int:
+    async def ask(after: MemberCursor | None) -> int:
         async with answering(crowd, tmp_path / "s") as analysis:
-            return len((await analysis.members(crowd.organization_id, asked, after=after)).profile_ids)
+            return len((await analysis.members(crowd.organization_id, query, after=after)).profile_ids)
 
     with pytest.raises(NotReady):
         crowd.runner.run(ask(before.next))
     crowd.build()
-    with pytest.raises(Renumbered, match="begin with the first page"):
+    with pytest.raises(CursorExpired, match="begin with the first page"):
         crowd.runner.run(ask(before.next))
     assert crowd.runner.run(ask(None)) == len(PEOPLE)
 
 
 @pytest.mark.parametrize("text", ["", "12", "1-", "-1", "1-2-3", "a-b", "1-" + 10 * "9", "١-٢", "1-2\n"])
 def test_what_is_no_place_is_the_first_page(text):
-    assert read_place(text) is None
+    assert parse_cursor(text) is None
 
 
 def test_a_place_is_read_as_it_is_written():
-    assert read_place(str(Place(3, 120))) == Place(3, 120)
+    assert parse_cursor(str(MemberCursor(3, 120))) == MemberCursor(3, 120)

@@ -11,7 +11,7 @@ from regulars.segments.analysis.engine import cache
 from regulars.segments.analysis.engine.cache import Results
 from regulars.segments.analysis.engine.encoding import Dictionary
 from regulars.segments.analysis.engine.engine import Engine
-from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, Words
+from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, Dictionaries
 
 
 def products(count: int) -> list[bytes]:
@@ -24,11 +24,11 @@ def products(count: int) -> list[bytes]:
 
 def test_words_count_what_they_take():
     tracemalloc.start()
-    words = Words()
-    codes = [words.read(part, products(20_000)) for part in (IDS, PROPERTY + "serial")]
+    dictionaries = Dictionaries()
+    codes = [dictionaries.encode_products(part, products(20_000)) for part in (IDS, PROPERTY + "serial")]
     taken = tracemalloc.get_traced_memory()[0] - sum(part.nbytes for part in codes)
     tracemalloc.stop()
-    assert 0.7 < words.nbytes / taken < 1.3
+    assert 0.7 < dictionaries.nbytes / taken < 1.3
 
 
 @pytest.mark.parametrize("length", [1, 100, 1_000])
@@ -42,15 +42,15 @@ def test_long_values_count_more_than_short_ones(length):
 
 
 def test_of_a_product_only_what_is_asked_is_read():
-    words = Words()
+    dictionaries = Dictionaries()
     some = [b'{"external_id":"A","properties":{"size":40.0,"fair":true}}', b'{"name":"unnamed"}']
     more = [b'{"external_id":"B","properties":{"size":"40"}}', b'{"properties":null}']
-    assert [words.read(PROPERTY + "size", it).tolist() for it in (some, more)] == [[0, -1], [0, -1]]
-    assert words.read(IDS, [*more, *some]).tolist() == [0, -1, 1, -1]
-    assert words.told(PROPERTY + "size").dictionary.values == ["40"]
-    assert words.told(PROPERTY + "fair").dictionary.values == []
-    words.forget(IDS)
-    assert len(words.told(IDS).dictionary) == 0
+    assert [dictionaries.encode_products(PROPERTY + "size", it).tolist() for it in (some, more)] == [[0, -1], [0, -1]]
+    assert dictionaries.encode_products(IDS, [*more, *some]).tolist() == [0, -1, 1, -1]
+    assert dictionaries.product_values(PROPERTY + "size").dictionary.values == ["40"]
+    assert dictionaries.product_values(PROPERTY + "fair").dictionary.values == []
+    dictionaries.forget(IDS)
+    assert len(dictionaries.product_values(IDS).dictionary) == 0
 
 
 def test_many_distinct_products_stay_within_the_budget(shop):
@@ -61,12 +61,12 @@ def test_many_distinct_products_stay_within_the_budget(shop):
     shop.begin()
     shop.build()
     assert shop.count(sized("size", "40")) == 3
-    [(_, held)] = shop.engine.cache.list_held()
+    [(_, cached)] = shop.engine.cache.list_cached()
     # Sixty sizes are all there is to know of nine hundred products.
-    assert 60 * 100 < held.words.nbytes < 60 * 300
+    assert 60 * 100 < cached.dictionaries.nbytes < 60 * 300
     assert shop.count(sized("serial", "00000500")) == 1
-    assert held.words.nbytes > 900 * 100
-    budget = held.nbytes - 900 * 100
+    assert cached.dictionaries.nbytes > 900 * 100
+    budget = cached.nbytes - 900 * 100
     for _ in range(2):
         shop.engine = Engine(shop.database, bytes_max=budget)
         assert shop.count(sized("serial", "00000500")) == 1
@@ -74,14 +74,14 @@ def test_many_distinct_products_stay_within_the_budget(shop):
         # What is not asked any more goes first, and comes back.
         assert shop.count(sized("size", "40"), {"type": "bought", "products": ["A7"]}) == 3
         assert shop.engine.cache.nbytes() <= budget
-        [(_, held)] = shop.engine.cache.list_held()
-        assert held.sales
+        [(_, cached)] = shop.engine.cache.list_cached()
+        assert cached.sales
     shop.engine = Engine(shop.database, bytes_max=1)
     for _ in range(2):
         assert shop.count(sized("serial", "00000500")) == 1
-        [(_, held)] = shop.engine.cache.list_held()
-        assert not held.sales
-        assert held.words.nbytes < 200
+        [(_, cached)] = shop.engine.cache.list_cached()
+        assert not cached.sales
+        assert cached.dictionaries.nbytes < 200
 
 
 def sized(key: str, value: str) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def test_results_of_one_question_have_a_limit(monkeypatch):
     monkeypatch.setattr(cache, "RESULTS_BYTES_MAX", 1_000)
     results = Results()
     for number in range(20):
-        results.keep((number,), (np.zeros(300, bool), np.zeros(100, bool) if number % 2 else None))
+        results.add((number,), (np.zeros(300, bool), np.zeros(100, bool) if number % 2 else None))
         assert results.nbytes <= 1_000
     assert results.find((18,)) is not None
     assert results.find((0,)) is None
     # One alone may be as large as there are customers.
-    assert results.keep(("large",), (np.zeros(5_000, bool), None)) is results.find(("large",))
+    assert results.add(("large",), (np.zeros(5_000, bool), None)) is results.find(("large",))
     assert len(results) == 1
     results.clear()
     assert results.nbytes == 0

@@ -24,16 +24,16 @@ from regulars.conditions.tree import OfAttribute, Path, walk
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
 from regulars.segments.analysis.engine import compaction
-from regulars.segments.analysis.engine.compaction import tidy
+from regulars.segments.analysis.engine.compaction import compact
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Run
 from regulars.segments.definition import Definition, DefinitionRefused
 from regulars.segments.explain import judge, load_members
 from regulars.segments.feed import runs as feeding
-from regulars.segments.feed.build import take_bite
+from regulars.segments.feed.build import run_batch
 from regulars.segments.queries import find_state, list_runs
 from regulars.segments.saved.manage import create_segment
-from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.segments.saved.resolve import query_of, resolve
 from regulars.work.outbox import OutboxQueue
 
 ROOT = FilePath(__file__).resolve().parent.parent.parent
@@ -56,7 +56,7 @@ class Story:
     def step(self, monkeypatch: pytest.MonkeyPatch) -> None:
         acts = [
             (5, self.sell), (4, self.change), (2, self.consent), (1, self.erase), (1, self.retype), (2, self.shop.drain),
-            (1, lambda: self.dies(monkeypatch)), (1, self.tidy), (1, self.forget), (1, self.purge), (0.3, self.rebuild),
+            (1, lambda: self.dies(monkeypatch)), (1, self.compact), (1, self.forget), (1, self.purge), (0.3, self.rebuild),
             (2, self.text),
         ]  # fmt: skip
         [(_, act)] = self.chance.choices(acts, [weight for weight, _ in acts])
@@ -166,10 +166,10 @@ class Story:
         """The analysis process was killed, and another reads everything anew."""
         self.shop.engine.cache.forget(self.shop.organization_id)
 
-    def tidy(self) -> None:
+    def compact(self) -> None:
         self.shop.drain()
-        self.shop.tidy()
-        assert not compaction.choose(self.runs()), "Runs that could be merged were left as they are."
+        self.shop.compact()
+        assert not compaction.choose_runs(self.runs()), "Runs that could be merged were left as they are."
 
     def purge(self) -> None:
         name = self.chance.choice(PEOPLE)
@@ -177,7 +177,7 @@ class Story:
         self.shop.drain()
         self.shop.erase(name)
         self.shop.drain()
-        assert self.shop.tidy(purge_after=timedelta(0))
+        assert self.shop.compact(purge_after=timedelta(0))
 
     def runs(self) -> list[Run]:
         async def find(tx: Tx) -> list[Run]:
@@ -277,12 +277,12 @@ class Crowd:
             pass
 
     async def build(self) -> None:
-        while await take_bite(self.shop.database, self.shop.organization_id) or await self.shop.is_building():
+        while await run_batch(self.shop.database, self.shop.organization_id) or await self.shop.is_building():
             pass
 
     async def clean(self) -> None:
         while self.is_writing:
-            await tidy(self.shop.database, self.shop.organization_id)
+            await compact(self.shop.database, self.shop.organization_id)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -322,10 +322,10 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
 
     resolved, members, counts, unreadable, split = shop.do(by_rows)
     conditions = dict(walk(resolved.match))
-    asked = asked_of(resolved)
-    figures = shop.figures(asked)
-    answer = shop.ask(asked, want="members", limit=1000)
-    where = f"seed {seed}: {match} (types {dict(asked.attributes)} {dict(asked.properties)})"
+    query = query_of(resolved)
+    figures = shop.figures(query)
+    answer = shop.ask(query, want="members", limit=1000)
+    where = f"seed {seed}: {match} (types {dict(query.attributes)} {dict(query.properties)})"
     assert answer.members is not None
     assert set(answer.members.profile_ids) == members, where
     assert figures.total == len(members), where

@@ -11,7 +11,7 @@ from regulars.conditions.check import Known, KnownSegment
 from regulars.conditions.customers import Customer, Standing
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, innermost_first
-from regulars.segments.analysis.protocol import Asked
+from regulars.segments.analysis.protocol import SegmentQuery
 
 NAMED = definition({"type": "named"}).match
 Segments = dict[str, Group | None]
@@ -51,8 +51,8 @@ def test_columns_and_rows_agree_about_many_mentions_and_long_chains(shop: FedSho
     shop.begin()
     shop.build()
     last = asks([*segments][-1])
-    asked = Asked(match=last, segments=segments, zone=ZONE, today=date(2026, 11, 11))
-    assert shop.figures(asked).total == is_in
+    query = SegmentQuery(match=last, segments=segments, zone=ZONE, today=date(2026, 11, 11))
+    assert shop.figures(query).total == is_in
     known = Known(segments={name: KnownSegment(name, 1, match) for name, match in segments.items()})
     evaluator = Evaluator(known)
     for person in (customer(is_named=True), customer(is_named=False)):

@@ -16,7 +16,7 @@ import pytest
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis, running
 from regulars.segments.analysis.engine.server import listening
-from regulars.segments.analysis.protocol import STARTING, AnalysisAway, NotReady, socket_path
+from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady, socket_path
 
 
 def test_no_other_process_carries_the_libraries_of_columns():
@@ -30,9 +30,9 @@ def test_no_other_process_carries_the_libraries_of_columns():
 
 def test_a_process_that_has_not_started_is_waited_for_until_the_deadline(shop, tmp_path):
     analysis = Analysis(Settings(data_dir=tmp_path))
-    asked = shop.asked({"type": "all", "of": []})
+    query = shop.query({"type": "all", "of": []})
     with pytest.raises(NotReady, match="The analysis process is starting; try again in a moment") as starting:
-        shop.runner.run(analysis.figures(shop.organization_id, asked, deadline_s=0.1))
+        shop.runner.run(analysis.figures(shop.organization_id, query, deadline_s=0.1))
     assert starting.value.progress == STARTING
 
 
@@ -77,13 +77,13 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
     for number in range(5):
         shop.sale(f"c{number}", amount=1000 * number)
     shop.drain()
-    asked = shop.asked({"type": "all", "of": [{"type": "spend", "currency": "EUR", "at_least_cents": 2000}]})
+    query = shop.query({"type": "all", "of": [{"type": "spend", "currency": "EUR", "at_least_cents": 2000}]})
     settings = Settings(data_dir=Path(tmp_path), database_url=columns_database_url)
 
     async def ask() -> None:
         """Before the process listens: who asks waits for it."""
         served = Analysis(settings)
-        waiting = asyncio.create_task(served.figures(shop.organization_id, asked, deadline_s=60))
+        waiting = asyncio.create_task(served.figures(shop.organization_id, query, deadline_s=60))
         await asyncio.sleep(0)
         child = await asyncio.create_subprocess_exec(sys.executable, "-m", "regulars.cli", "analysis")
         try:
@@ -101,19 +101,19 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
     async def ask_again() -> None:
         before = await find_children()
         async with running(settings) as analysis:
-            figures = await analysis.figures(shop.organization_id, asked, deadline_s=60)
+            figures = await analysis.figures(shop.organization_id, query, deadline_s=60)
             assert (figures.total, figures.customers, figures.split.never_asked) == (3, 5, 3)
-            page = await analysis.members(shop.organization_id, asked, limit=2, deadline_s=60)
-            rest = await analysis.members(shop.organization_id, asked, after=page.next, limit=2, deadline_s=60)
+            page = await analysis.members(shop.organization_id, query, limit=2, deadline_s=60)
+            rest = await analysis.members(shop.organization_id, query, after=page.next, limit=2, deadline_s=60)
             assert (len(page.profile_ids), len(rest.profile_ids), rest.next) == (2, 1, None)
-            some = await analysis.sample(shop.organization_id, asked, limit=5, deadline_s=60)
+            some = await analysis.sample(shop.organization_id, query, limit=5, deadline_s=60)
             assert {*page.profile_ids, *rest.profile_ids} == set(some.profile_ids)
             [child] = await find_children() - before
             os.kill(child, signal.SIGKILL)
-            with pytest.raises((NotReady, AnalysisAway)):
-                await analysis.figures(shop.organization_id, asked, deadline_s=0.1)
+            with pytest.raises((NotReady, AnalysisUnavailable)):
+                await analysis.figures(shop.organization_id, query, deadline_s=0.1)
         async with running(settings) as analysis:
-            assert (await analysis.figures(shop.organization_id, asked, deadline_s=60)).total == 3
+            assert (await analysis.figures(shop.organization_id, query, deadline_s=60)).total == 3
 
     shop.runner.run(ask_again())
 

@@ -16,7 +16,7 @@ from regulars.segments.analysis.engine.sales_encoding import (
     read_flat,
     read_part,
 )
-from regulars.segments.analysis.engine.sales_runs import EVER, SalesRun, Words, in_window
+from regulars.segments.analysis.engine.sales_runs import EVER, Dictionaries, SalesRun, select_window
 from regulars.segments.columns.model import Run
 
 RUN = Run(1, "sales", 1, 1, 0, 0)
@@ -39,8 +39,8 @@ def flat_run(seed: int, *, size: int = 60, products: int = 9) -> dict[str, np.nd
     }
 
 
-def words() -> Words:
-    made = Words()
+def dictionaries() -> Dictionaries:
+    made = Dictionaries()
     made.map("store", [bytes([number]) for number in range(3)])
     made.map("kind", ["EUR", "CHF"])
     made.map("product", [b'{"external_id":"%d"}' % number for number in range(1, 9)])
@@ -60,18 +60,20 @@ def test_a_merge_and_the_way_to_the_disk_and_back_change_no_line():
     assert (np.diff(together["at_s"]) >= 0).all()
     assert lines_of(together) == sorted(lines_of(first) + lines_of(second))
     # Whoever reads it knows its words in another order.
-    others = Words()
+    others = Dictionaries()
     others.map("store", [b"\x02", b"x", b"\x00"])
     others.map("kind", ["CHF"])
     others.map("product", [b'{"external_id":"7"}'])
-    back = read_flat(encode_parts(together, words()), others)
+    back = read_flat(encode_parts(together, dictionaries()), others)
     assert back["customer"].tolist() == together["customer"].tolist()
     assert sum(back["quantity"]) == sum(together["quantity"])
-    spelled = [words().products.values[code] for code in together["product"].tolist()]
+    spelled = [dictionaries().products.values[code] for code in together["product"].tolist()]
     assert [others.products.values[code] for code in back["product"].tolist()] == spelled
     kinds = [(others.currencies.values[kind >> 1], kind & 1) for kind in back["kind"].tolist()]
-    assert kinds == [(words().currencies.values[kind >> 1], kind & 1) for kind in together["kind"].tolist()]
-    assert read_part("quantity", encode_parts(together, words())["quantity"], others)["unit"].tolist() == [500_000]
+    assert kinds == [(dictionaries().currencies.values[kind >> 1], kind & 1) for kind in together["kind"].tolist()]
+    assert read_part("quantity", encode_parts(together, dictionaries())["quantity"], others)["unit"].tolist() == [
+        500_000
+    ]
 
 
 def test_the_sales_of_whoever_is_gone_go_with_their_lines():
@@ -102,7 +104,7 @@ def test_a_window_is_the_same_where_the_day_goes_back(zone):
     first = min(days)
     run = SalesRun(RUN, {"customer": np.arange(at_s.size), "at_s": at_s})
     for window in ((first, first), (first + 1, first + 1), (first, first + 1), (first + 1, first), EVER):
-        chosen = in_window(run, window, Zone(zone))
+        chosen = select_window(run, window, Zone(zone))
         wanted = [place for place, day in enumerate(days) if window[0] <= day <= window[1]]
         assert chosen.of("customer").tolist() == wanted
         assert np.flatnonzero(chosen.has(np.arange(at_s.size))).tolist() == wanted

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regulars.segments.analysis.engine import numbers
-from regulars.segments.analysis.engine.numbers import are_within, sum_by_place
+from regulars.segments.analysis.engine.numbers import are_within, sum_by_index
 
 CENTS = st.integers(-(2**53), 2**53) | st.integers(-(2**62), 2**62)
 
@@ -14,7 +14,7 @@ CENTS = st.integers(-(2**53), 2**53) | st.integers(-(2**62), 2**62)
 def summed(values: list[list[int]]) -> list[int]:
     """The sum of each place, found by bounds that hold for one number alone."""
     pairs = [(np.full(len(it), place, np.int32), np.array(it, np.int64)) for place, it in enumerate(values)]
-    sums = sum_by_place(pairs, len(values))
+    sums = sum_by_index(pairs, len(values))
     expected = [sum(it) for it in values]
     for place, number in enumerate(expected):
         assert are_within(sums, number, number)[place]
@@ -32,8 +32,8 @@ def test_sums_are_those_of_whole_numbers(values):
 def test_only_what_may_pass_64_bits_is_summed_in_halves(most, is_wide):
     half = most // 2
     pairs = [(np.zeros(1, np.int32), np.array([it], np.int64)) for it in (half, most - half)]
-    assert (sum_by_place(pairs, 1)[1] is not None) is is_wide
-    assert are_within(sum_by_place(pairs, 1), most, most).tolist() == [True]
+    assert (sum_by_index(pairs, 1)[1] is not None) is is_wide
+    assert are_within(sum_by_index(pairs, 1), most, most).tolist() == [True]
 
 
 def test_small_sums_take_the_way_of_large_ones(monkeypatch):

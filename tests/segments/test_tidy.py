@@ -9,15 +9,15 @@ from regulars.kit.ids import ByExternalId
 from regulars.privacy.erase import erase_profiles
 from regulars.segments.analysis.engine import compaction
 from regulars.segments.analysis.engine.compaction import (
-    FOLD_CHANGES,
-    FOLD_PER_BLOCK,
+    MERGE_CHANGES,
+    MERGE_CHANGES_PER_BLOCK,
     MERGE_RUNS,
     MERGED_ROWS_MAX,
-    choose,
-    is_worth_folding,
+    choose_runs,
+    should_merge_patches,
 )
-from regulars.segments.columns.model import TIDY_CLAIM, Run
-from regulars.segments.feed.build import BITE_SALES
+from regulars.segments.columns.model import COMPACTION_CLAIM, Run
+from regulars.segments.feed.build import BATCH_SALES
 from regulars.work.outbox import OutboxQueue
 
 BIG = MERGED_ROWS_MAX // MERGE_RUNS + 1
@@ -29,7 +29,7 @@ def runs(*rows: int, kind: str = "sales", level: int = 0) -> list[Run]:
 
 def tidied(given: list[Run]) -> list[Run]:
     """What merging leaves, by sizes alone."""
-    while chosen := choose(given):
+    while chosen := choose_runs(given):
         rows, level = sum(run.rows for run in chosen), chosen[0].level + 1
         given = [run for run in given if run not in chosen]
         given.append(Run(1000 + chosen[-1].id, chosen[0].kind, level, chosen[-1].ordinal, rows, 0))
@@ -38,26 +38,26 @@ def tidied(given: list[Run]) -> list[Run]:
 
 
 def test_too_few_are_left_alone():
-    assert choose(runs(*[10] * (MERGE_RUNS - 1))) == []
+    assert choose_runs(runs(*[10] * (MERGE_RUNS - 1))) == []
 
 
 def test_the_oldest_of_a_level_are_merged():
     given = runs(*[10] * (MERGE_RUNS + 3))
-    assert choose(given) == given[:MERGE_RUNS]
+    assert choose_runs(given) == given[:MERGE_RUNS]
 
 
 def test_runs_that_are_big_already_do_not_keep_the_others_from_being_merged():
     big, small = runs(*[BIG] * MERGE_RUNS), runs(*[10] * MERGE_RUNS)
     small = [run._replace(id=run.id + 100, ordinal=run.ordinal + 100) for run in small]
-    assert choose(big) == []
-    assert choose([*big, *small]) == small
-    assert choose([*big[:5], *small, *big[5:]]) == small
+    assert choose_runs(big) == []
+    assert choose_runs([*big, *small]) == small
+    assert choose_runs([*big[:5], *small, *big[5:]]) == small
 
 
 def test_a_build_leaves_few_runs():
     """Each of the second level has as many sales as a run may have."""
-    left = tidied(runs(*[BITE_SALES] * 16 * 16 * 5))
-    assert [(run.level, run.rows) for run in left] == [(2, 256 * BITE_SALES)] * 5
+    left = tidied(runs(*[BATCH_SALES] * 16 * 16 * 5))
+    assert [(run.level, run.rows) for run in left] == [(2, 256 * BATCH_SALES)] * 5
 
 
 def test_no_run_grows_beyond_all_bounds():
@@ -67,20 +67,20 @@ def test_no_run_grows_beyond_all_bounds():
 
 def test_patches_become_one_and_none_is_left_out():
     """The last of them counts."""
-    assert choose(runs(*[10] * (MERGE_RUNS - 1), kind="patch")) == []
+    assert choose_runs(runs(*[10] * (MERGE_RUNS - 1), kind="patch")) == []
     given = runs(*[10] * (MERGE_RUNS + 3), kind="patch")
-    assert choose(given) == given
+    assert choose_runs(given) == given
     [left] = tidied(given)
     assert (left.level, left.rows) == (1, 10 * (MERGE_RUNS + 3))
 
 
 def test_as_many_changes_as_are_worth_it_are_folded():
-    few, enough = runs(FOLD_CHANGES - 1, kind="patch"), runs(FOLD_CHANGES - 1, 1, kind="patch")
-    assert (is_worth_folding(few), is_worth_folding(enough)) == (False, True)
+    few, enough = runs(MERGE_CHANGES - 1, kind="patch"), runs(MERGE_CHANGES - 1, 1, kind="patch")
+    assert (should_merge_patches(few), should_merge_patches(enough)) == (False, True)
     # Each of many blocks is worth as many by itself.
     blocks = runs(*[BIG] * 100, kind="block")
-    assert not is_worth_folding([*enough, *blocks])
-    assert is_worth_folding([*runs(100 * FOLD_PER_BLOCK, kind="patch"), *blocks])
+    assert not should_merge_patches([*enough, *blocks])
+    assert should_merge_patches([*runs(100 * MERGE_CHANGES_PER_BLOCK, kind="patch"), *blocks])
 
 
 def live(shop) -> int:
@@ -98,9 +98,9 @@ def erased(shop):
     shop.build()
     shop.erase("bob")
     shop.drain()
-    shop.tidy()
+    shop.compact()
     [(wait,)] = shop.sql("SELECT tidy_at - now() FROM segment_columns WHERE organization_id = %s")
-    assert wait > 2 * TIDY_CLAIM
+    assert wait > 2 * COMPACTION_CLAIM
     return shop
 
 
@@ -109,11 +109,11 @@ def test_runs_are_merged_while_an_erased_customer_s_bytes_wait(erased):
         erased.sale("ann", amount=number)
         erased.drain()
     before = live(erased)
-    assert erased.tidy()
+    assert erased.compact()
     assert live(erased) < before
     # The bytes are not forgotten over it.
     [(wait,)] = erased.sql("SELECT tidy_at - now() FROM segment_columns WHERE organization_id = %s")
-    assert wait > 2 * TIDY_CLAIM
+    assert wait > 2 * COMPACTION_CLAIM
 
 
 def test_whoever_tidies_up_is_left_alone_while_runs_come(erased):
@@ -121,11 +121,11 @@ def test_whoever_tidies_up_is_left_alone_while_runs_come(erased):
     for number in range(MERGE_RUNS):
         erased.sale("ann", amount=number)
         erased.drain()
-    assert not erased.tidy()
+    assert not erased.compact()
 
 
 def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased, monkeypatch):
-    find_dead = compaction._dead
+    find_dead = compaction._find_dead
 
     async def find_dead_as_somebody_is_erased(tx, organization_id, epoch, blocks):
         async with erased.database.transaction() as other:
@@ -135,12 +135,12 @@ def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased
 
     erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
     with monkeypatch.context() as patched:
-        patched.setattr(compaction, "_dead", find_dead_as_somebody_is_erased)
-        assert erased.tidy(purge_after=timedelta(0))
+        patched.setattr(compaction, "_find_dead", find_dead_as_somebody_is_erased)
+        assert erased.compact(purge_after=timedelta(0))
     [(since,)] = erased.sql("SELECT erased_since FROM segment_columns WHERE organization_id = %s")
     assert since is not None
     erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
-    assert erased.tidy(purge_after=timedelta(0))
+    assert erased.compact(purge_after=timedelta(0))
     rows = erased.sql("SELECT erased_since, tidy_at FROM segment_columns WHERE organization_id = %s")
     assert rows == [(None, None)]
     assert erased.sql("SELECT 1 FROM segment_runs WHERE organization_id = %s AND kind = 'sales'") == []

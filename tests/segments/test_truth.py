@@ -14,7 +14,7 @@ from regulars.catalog.model import AttributeType
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
 from regulars.conditions.tree import OfAttribute
 from regulars.segments.analysis.engine import coded_values
-from regulars.segments.analysis.engine.coded_values import Read, Reading
+from regulars.segments.analysis.engine.coded_values import LoadProgress, ParsedValues
 from regulars.segments.analysis.engine.numbers import Numbers
 
 ZONE = "Europe/Paris"
@@ -72,19 +72,19 @@ def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:
     ("declared", "comparison"), [(declared, it) for declared in AttributeType for it in sorted(OFFERED[declared])]
 )
 def test_many_values_are_judged_as_each_of_them_is(declared, comparison):
-    read = Read(declared, ALLOWED, ZONE)
+    read = ParsedValues(declared, ALLOWED, ZONE)
     for today in (OTHER_YEAR, LEAP):
-        for asked in comparisons(declared, comparison):
-            assert told(read, asked, VALUES, today) == one_by_one(declared, asked, VALUES, today), asked
+        for query in comparisons(declared, comparison):
+            assert told(read, query, VALUES, today) == one_by_one(declared, query, VALUES, today), query
 
 
 @pytest.mark.parametrize("declared", AttributeType)
 def test_values_that_come_later_are_judged_with_the_others(declared):
     for comparison in sorted(OFFERED[declared]):
-        read, asked = Read(declared, ALLOWED, ZONE), comparisons(declared, comparison)[0]
+        read, query = ParsedValues(declared, ALLOWED, ZONE), comparisons(declared, comparison)[0]
         for count in (1, 40, 40, len(VALUES)):
             some = VALUES[:count]
-            assert told(read, asked, some, LEAP) == one_by_one(declared, asked, some, LEAP), asked
+            assert told(read, query, some, LEAP) == one_by_one(declared, query, some, LEAP), query
 
 
 number = st.one_of(
@@ -98,19 +98,19 @@ def test_any_numbers_are_compared_exactly(values, data):
     readable = [value for value in values if one_by_one(AttributeType.NUMBER, IS_SET, [value], LEAP) == [True]]
     constant = data.draw(st.one_of(st.sampled_from(readable or ["0"]), st.sampled_from(NUMBERS)))
     comparison = data.draw(st.sampled_from(sorted(ONE_VALUE.intersection(OFFERED[AttributeType.NUMBER]))))
-    asked = OfAttribute(key="k", comparison=comparison, value=constant, without_value=False)
-    read = Read(AttributeType.NUMBER, (), ZONE)
-    assert told(read, asked, values, LEAP) == one_by_one(AttributeType.NUMBER, asked, values, LEAP)
+    query = OfAttribute(key="k", comparison=comparison, value=constant, without_value=False)
+    read = ParsedValues(AttributeType.NUMBER, (), ZONE)
+    assert told(read, query, values, LEAP) == one_by_one(AttributeType.NUMBER, query, values, LEAP)
 
 
 @pytest.mark.parametrize("declared", [AttributeType.DATE, AttributeType.NUMBER, AttributeType.CURRENCY])
 @pytest.mark.parametrize("comparison", ["is_set", "is_not_set", "between"])
 def test_a_value_is_read_once_whatever_is_asked(declared, comparison):
-    read, values, [asked, *_] = Read(declared, (), ZONE), list(VALUES), comparisons(declared, comparison)
+    read, values, [query, *_] = ParsedValues(declared, (), ZONE), list(VALUES), comparisons(declared, comparison)
     for more, unread in (([], len(values)), ([], 0), (["one more"], 1)):
         values += more
-        reading = Reading()
-        read.truth(asked, values, LEAP, reading)
+        reading = LoadProgress()
+        read.truth(query, values, LEAP, reading)
         assert (reading.total, reading.done) == (unread, unread)
 
 
@@ -129,11 +129,11 @@ def test_numbers_of_usual_length_never_ask_the_catalog():
 IS_SET = OfAttribute(key="k", comparison="is_set")
 
 
-def told(read: Read, asked: OfAttribute, values: list[str], today: date) -> list[bool | None]:
+def told(read: ParsedValues, query: OfAttribute, values: list[str], today: date) -> list[bool | None]:
     marks = {1: True, 0: False, -1: None}
-    return [marks[mark] for mark in read.truth(asked, values, today).tolist()]
+    return [marks[mark] for mark in read.truth(query, values, today).tolist()]
 
 
-def one_by_one(declared: AttributeType, asked: OfAttribute, values: list[str], today: date) -> list[bool | None]:
-    test = ValueTest(asked, declared=declared, allowed_values=ALLOWED, today=today, zone=ZoneInfo(ZONE))
+def one_by_one(declared: AttributeType, query: OfAttribute, values: list[str], today: date) -> list[bool | None]:
+    test = ValueTest(query, declared=declared, allowed_values=ALLOWED, today=today, zone=ZoneInfo(ZONE))
     return [test(value) for value in values]

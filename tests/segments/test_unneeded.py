@@ -14,7 +14,7 @@ NAMED = {"type": "named"}
 @pytest.fixture
 def prepared(desk):
     """Somebody began to count before they saved anything."""
-    desk.do(lambda tx: lifecycle.settle(tx, desk.organization_id, is_needed=True))
+    desk.do(lambda tx: lifecycle.begin(tx, desk.organization_id))
     desk.build_columns()
     return desk
 
@@ -50,7 +50,7 @@ def test_columns_of_a_segment_stay(prepared):
 def test_a_day_later_they_may_be_begun_again(prepared):
     pass_a_day(prepared)
     assert not has_columns(prepared)
-    prepared.do(lambda tx: lifecycle.settle(tx, prepared.organization_id, is_needed=True))
+    prepared.do(lambda tx: lifecycle.begin(tx, prepared.organization_id))
     assert has_columns(prepared)
     prepared.build_columns()
     assert has_columns(prepared)

@@ -21,14 +21,14 @@ from regulars.kit.text import safe_cell
 from regulars.profiles.find import find_profile
 from regulars.profiles.search import find_by_ids
 from regulars.segments.analysis.client import Analysis, follow, running
-from regulars.segments.analysis.protocol import Asked, Figures
+from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition, schema
 from regulars.segments.explain import Why, explain
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import Segment, SegmentRow
-from regulars.segments.saved.resolve import asked_of, resolve
-from regulars.segments.saved.sizes import find_last_sizes, keep_size
+from regulars.segments.saved.resolve import query_of, resolve
+from regulars.segments.saved.sizes import find_last_sizes, store_size
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -88,10 +88,12 @@ def delete(organization: OfOrganization, segment_id: TheId) -> None:
 def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = False) -> None:
     """Count the customers of a segment now, and how many of them may be texted."""
 
-    async def ask(analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, asked: Asked) -> Figures:
-        found = await analysis.figures(organization_id, asked, deadline_s=PATIENCE_S)
+    async def ask(
+        analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, query: SegmentQuery
+    ) -> SegmentCounts:
+        found = await analysis.figures(organization_id, query, deadline_s=PATIENCE_S)
         async with pool.transaction() as tx:
-            await keep_size(
+            await store_size(
                 tx,
                 organization_id,
                 segment.row.id,
@@ -125,13 +127,15 @@ def members(
     """List the customers of a segment by their canonical ids."""
     writer = csv.writer(sys.stdout)
 
-    async def ask(analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, asked: Asked) -> int:
+    async def ask(
+        analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, query: SegmentQuery
+    ) -> int:
         if as_csv:
             writer.writerow(CSV_HEADER)
         written = 0
         wanted = PAGE if limit is None else min(PAGE, limit)
-        first = await analysis.members(organization_id, asked, limit=wanted, deadline_s=PATIENCE_S)
-        async for found in follow(analysis, organization_id, asked, first, limit=PAGE, deadline_s=PATIENCE_S):
+        first = await analysis.members(organization_id, query, limit=wanted, deadline_s=PATIENCE_S)
+        async for found in follow(analysis, organization_id, query, first, limit=PAGE, deadline_s=PATIENCE_S):
             some = found.profile_ids if limit is None else found.profile_ids[: limit - written]
             written += len(some)
             if as_csv:
@@ -191,7 +195,7 @@ def rebuild(organization: OfOrganization) -> None:
     err.print("The worker builds it anew; `regulars segment count` answers when it is ready.", markup=False)
 
 
-Ask = Callable[[Analysis, Database, UUID, Segment, Asked], Awaitable[Answer]]
+Ask = Callable[[Analysis, Database, UUID, Segment, SegmentQuery], Awaitable[Answer]]
 
 
 def _ask(organization: str, segment_id: str, ask: Ask[Answer]) -> tuple[Segment, Answer]:
@@ -202,9 +206,9 @@ def _ask(organization: str, segment_id: str, ask: Ask[Answer]) -> tuple[Segment,
         async with pool.transaction() as tx:
             found = await find_organization(tx.connection, organization)
             segment = await manage.load_segment(tx, found.id, identifier)
-            asked = asked_of(await resolve(tx, found.id, segment.definition.match))
+            query = query_of(await resolve(tx, found.id, segment.definition.match))
         async with running(settings) as analysis:
-            return segment, await ask(analysis, pool, found.id, segment, asked)
+            return segment, await ask(analysis, pool, found.id, segment, query)
 
     return run_on_pool(work)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from regulars.conditions.customers import Explained, SawConsent
 from regulars.kit import ids
-from regulars.segments.analysis.protocol import Figures
+from regulars.segments.analysis.protocol import SegmentCounts
 from regulars.segments.saved.model import SegmentRow, SizeRow
 
 
@@ -31,7 +31,7 @@ def size_as_data(size: SizeRow | None) -> dict[str, Any] | None:
     }
 
 
-def figures_as_data(figures: Figures) -> dict[str, Any]:
+def figures_as_data(figures: SegmentCounts) -> dict[str, Any]:
     return {
         "total": figures.total,
         "customers": figures.customers,

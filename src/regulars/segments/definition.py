@@ -1,4 +1,4 @@
-"""What a segment is, as a file says it. `docs/segments.md` describes it; its JSON Schema is made from these types."""
+"""The definition of a segment, and the errors of this room. `docs/segments.md` describes the file format."""
 
 from collections.abc import Sequence
 from typing import Any, Final, get_args
@@ -11,7 +11,7 @@ from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 1 << 20
-# So many segments in a row, each asking for the next.
+# The longest chain of segments that refer to one another.
 CHAIN_MAX: Final = 10
 NO_TICKET: Final = "a segment has none"
 
@@ -22,7 +22,7 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def read_definition(content: bytes) -> Definition:
-    """The definition, or `DefinitionRefused` with the place that cannot be read."""
+    """Read a definition; raises `DefinitionRefused` with the path that cannot be read."""
     try:
         definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     except Unreadable as error:
@@ -45,11 +45,11 @@ def schema() -> bytes:
 
 
 class SegmentError(Exception):
-    """Base of all of them."""
+    """Base of the errors of this room; each message is one sentence for the user."""
 
 
 class DefinitionRefused(SegmentError):
-    """It cannot be read, or cannot be saved as it is."""
+    """The definition cannot be read, or has faults and cannot be saved."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         first = faults[0]
@@ -63,4 +63,4 @@ class SegmentNotFound(SegmentError):
 
 
 class InUse(SegmentError):
-    """Something still asks for the segment."""
+    """A segment, journey or campaign still uses the segment."""

@@ -1,4 +1,4 @@
-"""Whether customers are in a segment, and why: their rows straight from the tables, with the values that were seen."""
+"""Whether customers are in a segment, and why: evaluated from the tables, without the columns."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from regulars.segments.saved.resolve import Resolved, resolve
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """A customer in or out. With a fault in the segment nobody is in it, whatever the conditions say."""
+    """Whether a customer is a member, and the result of each condition. A segment with a fault has no members."""
 
     is_in: bool
     customer: Customer
@@ -34,7 +34,7 @@ async def explain(tx: Tx, organization_id: UUID, match: Group, profile_id: UUID)
 
 
 async def find_members(tx: Tx, organization_id: UUID, match: Group, profile_ids: Collection[UUID]) -> set[UUID]:
-    """Those among the customers who are in it."""
+    """Those of the customers who are members."""
     resolved = await resolve(tx, organization_id, match)
     if resolved.faults:
         return set()
@@ -53,7 +53,7 @@ async def find_segments_of(tx: Tx, organization_id: UUID, segment_ids: Iterable[
 
 
 def judge(resolved: Resolved, customers: Iterable[Customer]) -> Iterable[tuple[Customer, Explained]]:
-    """The tree of each as it would be if nothing was wrong with the definition."""
+    """Evaluate the conditions for each customer, ignoring faults of the definition."""
     evaluator = Evaluator(resolved.known)
     for customer in customers:
         inside = evaluator.find_segments(customer, resolved.today)
@@ -63,7 +63,7 @@ def judge(resolved: Resolved, customers: Iterable[Customer]) -> Iterable[tuple[C
 async def load_members(
     tx: Tx, organization_id: UUID, resolved: Resolved, ids: Collection[UUID], *, with_consent: bool = False
 ) -> dict[UUID, Customer]:
-    """Customers with what the segment asks about, and those that it asks for."""
+    """Load the customers with all data that the segment and the segments it refers to need."""
     conditions = [resolved.match, *(segment.match for segment in resolved.known.segments.values())]
     zone, today = resolved.known.zone, resolved.today
     return await load_customers(tx, organization_id, conditions, ids, zone=zone, today=today, with_consent=with_consent)

@@ -1,4 +1,4 @@
-"""The SQL of the columns' state, of their runs and of the numbers of customers."""
+"""The SQL of the columns: their state, their runs and the numbers of customers. `saved` has the SQL of segments."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -14,13 +14,13 @@ from regulars.segments.columns.model import Run, State
 HAS_COLUMNS: Final = (
     "EXISTS (SELECT FROM segment_columns WHERE organization_id = %(organization_id)s AND state <> 'ended')"
 )
-# How long the state is waited for: by a person or what tidies up, and by the worker, which has other things to do.
-PATIENTLY: Final = "10s"
-BRIEFLY: Final = "2s"
+# How long users and compaction wait for the lock on the state; the worker, which has other work, waits less.
+LOCK_TIMEOUT: Final = "10s"
+WORKER_LOCK_TIMEOUT: Final = "2s"
 
 
-async def wait_longer(tx: Tx, at_most: str = PATIENTLY) -> None:
-    """For the rest of the transaction: a build holds the row for as long as a bite takes."""
+async def set_lock_timeout(tx: Tx, at_most: str = LOCK_TIMEOUT) -> None:
+    """For the rest of the transaction; a build locks the row for as long as one batch takes."""
     await tx.execute("SELECT set_config('lock_timeout', %s, true)", (at_most,))
 
 
@@ -178,8 +178,8 @@ async def insert_fed(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequen
     )
 
 
-async def claim_tidying(tx: Tx, organization_id: UUID, *, until: datetime) -> bool:
-    """Whether it is ours to tidy up until then; another node that looks meanwhile leaves it to us."""
+async def claim_compaction(tx: Tx, organization_id: UUID, *, until: datetime) -> bool:
+    """Claim the compaction until then, so that other nodes skip the organization; False if it is not due."""
     changed = await tx.execute(
         """
         UPDATE segment_columns SET tidy_at = %(until)s

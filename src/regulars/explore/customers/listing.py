@@ -30,10 +30,18 @@ from regulars.profiles.search import (
 from regulars.sales.purchase_history import LIST_MONTHS, History, read_history
 from regulars.sales.tickets import list_tickets_of_customers
 from regulars.segments.analysis.client import DEADLINE_S, Analysis, follow
-from regulars.segments.analysis.protocol import AnalysisAway, Asked, Members, NotReady, Place, Renumbered, read_place
+from regulars.segments.analysis.protocol import (
+    AnalysisUnavailable,
+    CursorExpired,
+    MemberCursor,
+    Members,
+    NotReady,
+    SegmentQuery,
+    parse_cursor,
+)
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Progress
-from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.segments.saved.resolve import query_of, resolve
 from regulars.web import mask
 from regulars.web.listing import (
     COUNT_MAX,
@@ -90,11 +98,11 @@ class CustomerList:
             view = await _read_view(tx, visit)
             count = Count(await count_profiles(tx, visit.organization_id, most=COUNT_MAX + 1))
             chosen = await read_chosen(tx, visit, view)
-            asked = await _asked(tx, visit, chosen)
+            query = await _query(tx, visit, chosen)
             progress = await lifecycle.find_progress(tx, visit.organization_id)
         answered = Answered()
         if _is_asked(view) and chosen.fault is None:
-            answered = await self._ask(visit, asked, chosen, progress)
+            answered = await self._ask(visit, query, chosen, progress)
         async with visit.database.reading() as tx:
             if not _is_asked(view):
                 hits = await find(tx, visit, view, view.request)
@@ -122,44 +130,44 @@ class CustomerList:
         async with visit.database.reading() as tx:
             view = await _read_view(tx, visit)
             chosen = await read_chosen(tx, visit, view)
-            asked = await _asked(tx, visit, chosen)
+            query = await _query(tx, visit, chosen)
         if not _is_asked(view):
             return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _rows_of_all(visit, view))
         try:
-            first = await self._analysis.members(visit.organization_id, asked, limit=EXPORT_ROWS)
-        except (NotReady, AnalysisAway):
+            first = await self._analysis.members(visit.organization_id, query, limit=EXPORT_ROWS)
+        except (NotReady, AnalysisUnavailable):
             # The page says how far it is, or what is wrong.
             return await self.show(visit)
-        rows = self._rows_of_members(visit, asked, first)
+        rows = self._rows_of_members(visit, query, first)
         return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
 
     async def prepare(self, visit: Visit) -> Response:
         """Begin to read the customers, so that they can be filtered and sorted."""
         async with visit.database.transaction() as tx:
-            await lifecycle.settle(tx, visit.organization_id, is_needed=True)
+            await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, f"{visit.url(PATH)}?{urlencode(parse_qsl(visit.form.get('query', '')))}")
 
-    async def _ask(self, visit: Visit, asked: Asked, chosen: Chosen, progress: Progress | None) -> Answered:
+    async def _ask(self, visit: Visit, query: SegmentQuery, chosen: Chosen, progress: Progress | None) -> Answered:
         if progress is None or progress.state == "building":
             return Answered(progress=progress, is_without_columns=progress is None)
         try:
             found = await self._analysis.members(
                 visit.organization_id,
-                asked,
+                query,
                 order=chosen.order,
                 currency=chosen.currency,
-                after=read_place(visit.query.get("after", "")),
+                after=parse_cursor(visit.query.get("after", "")),
                 limit=PAGE_ROWS,
                 deadline_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S,
             )
         except NotReady as error:
             return Answered(progress=error.progress, is_without_columns=error.progress is None)
-        except (AnalysisAway, Renumbered) as error:
+        except (AnalysisUnavailable, CursorExpired) as error:
             return Answered(away=str(error))
         return Answered(found)
 
-    async def _rows_of_members(self, visit: Visit, asked: Asked, first: Members) -> AsyncIterator[list[str]]:
-        async for found in follow(self._analysis, visit.organization_id, asked, first, limit=EXPORT_ROWS):
+    async def _rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
+        async for found in follow(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
             async with visit.database.reading() as tx:
                 standings = await find_consent_statuses(tx, visit.organization_id, list(found.profile_ids))
                 for hit in await _hits(tx, visit, found):
@@ -170,10 +178,10 @@ async def _read_view(tx: Tx, visit: Visit) -> ListView:
     return read_view(visit, "customers", PATH, filters=await offer_filters(tx, visit), sorts=tuple(SORTS))
 
 
-async def _asked(tx: Tx, visit: Visit, chosen: Chosen) -> Asked:
+async def _query(tx: Tx, visit: Visit, chosen: Chosen) -> SegmentQuery:
     """Without any filter everybody is asked for, where a segment without conditions would be a mistake."""
     resolved = await resolve(tx, visit.organization_id, chosen.match)
-    return asked_of(resolved, is_faulty=None if chosen.match.of else False)
+    return query_of(resolved, is_faulty=None if chosen.match.of else False)
 
 
 def _is_asked(view: ListView) -> bool:
@@ -183,7 +191,7 @@ def _is_asked(view: ListView) -> bool:
 
 
 def _offset(visit: Visit) -> int:
-    place = read_place(visit.query.get("after", ""))
+    place = parse_cursor(visit.query.get("after", ""))
     return 0 if place is None else place.number
 
 
@@ -201,7 +209,7 @@ def _page(view: ListView, hits: list[ProfileRow], found: Members | None, offset:
     before = max(offset - PAGE_ROWS, 0)
     previous = None
     if offset:
-        previous = view.url(after=str(Place(epoch, before))) if before and epoch is not None else view.url()
+        previous = view.url(after=str(MemberCursor(epoch, before))) if before and epoch is not None else view.url()
     return ListPage(hits, previous, None if found.next is None else view.url(after=str(found.next)))
 
 

@@ -1,1 +1,1 @@
-"""Asking the analysis process; the process itself is in `engine`."""
+"""The client of the analysis process and its protocol; the process itself is in `engine`."""

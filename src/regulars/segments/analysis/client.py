@@ -19,16 +19,16 @@ from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
 from regulars.segments.analysis.protocol import (
     STARTING,
-    AnalysisAway,
-    Answer,
-    Asked,
-    Figures,
+    AnalysisRequest,
+    AnalysisResponse,
+    AnalysisUnavailable,
+    CursorExpired,
+    MemberCursor,
     Members,
     NotReady,
     Order,
-    Place,
-    Question,
-    Renumbered,
+    SegmentCounts,
+    SegmentQuery,
     check_owner,
     read_message,
     socket_path,
@@ -36,45 +36,47 @@ from regulars.segments.analysis.protocol import (
 )
 
 DEADLINE_S: Final = 8.0
-# The process answers before its deadline; this is for the way.
-_WAY_S: Final = 1.0
+# Added to the deadline for the transport.
+_TRANSPORT_S: Final = 1.0
 _START_S: Final = 30.0
 _END_S: Final = 10.0
-_ASK_AGAIN_S: Final = 0.1
+_RETRY_S: Final = 0.1
 
 _log = log.get(__name__)
 
 _encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(Answer)
+_decoder = msgspec.msgpack.Decoder(AnalysisResponse)
 
 
 class Analysis:
-    """One per process, and cheap: it dials for each question."""
+    """One per process; it opens a connection for each request."""
 
     def __init__(self, settings: Settings, *, path: FilePath | None = None) -> None:
         self._path = path or socket_path(settings)
 
-    async def figures(self, organization_id: UUID, asked: Asked, *, deadline_s: float = DEADLINE_S) -> Figures:
-        answer = await self._ask(organization_id, asked, "figures", deadline_s=deadline_s)
-        if answer.figures is None:
-            raise AnalysisAway("The analysis process gave no figures.")
-        return answer.figures
+    async def figures(
+        self, organization_id: UUID, query: SegmentQuery, *, deadline_s: float = DEADLINE_S
+    ) -> SegmentCounts:
+        response = await self._send(organization_id, query, "figures", deadline_s=deadline_s)
+        if response.figures is None:
+            raise AnalysisUnavailable("The analysis process gave no figures.")
+        return response.figures
 
     async def members(
         self,
         organization_id: UUID,
-        asked: Asked,
+        query: SegmentQuery,
         *,
-        after: Place | None = None,
+        after: MemberCursor | None = None,
         limit: int = 50,
         order: Order | None = None,
         currency: Currency = "EUR",
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """A page of members, by their numbers or sorted; `next` of the page before is `after` of the next."""
-        answer = await self._ask(
+        """A page of members, by number or sorted; `next` of one page is `after` of the following one."""
+        response = await self._send(
             organization_id,
-            asked,
+            query,
             "members",
             after=after,
             limit=limit,
@@ -82,48 +84,54 @@ class Analysis:
             currency=currency,
             deadline_s=deadline_s,
         )
-        return _members(answer)
+        return _members(response)
 
     async def sample(
-        self, organization_id: UUID, asked: Asked, *, seed: int = 0, limit: int = 5, deadline_s: float = DEADLINE_S
+        self,
+        organization_id: UUID,
+        query: SegmentQuery,
+        *,
+        seed: int = 0,
+        limit: int = 5,
+        deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """Some members by chance; another seed gives others."""
-        answer = await self._ask(organization_id, asked, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
-        return _members(answer)
+        """Random members; another seed gives others."""
+        response = await self._send(organization_id, query, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
+        return _members(response)
 
     async def unreadable(
         self,
         organization_id: UUID,
-        asked: Asked,
+        query: SegmentQuery,
         path: Path,
         *,
-        after: Place | None = None,
+        after: MemberCursor | None = None,
         limit: int = 50,
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """A page of those who have a value that the condition at this place cannot read; they need not be members."""
-        answer = await self._ask(
-            organization_id, asked, "unreadable", path=path, after=after, limit=limit, deadline_s=deadline_s
+        """A page of customers with a value that the condition at this path cannot read; they need not be members."""
+        response = await self._send(
+            organization_id, query, "unreadable", path=path, after=after, limit=limit, deadline_s=deadline_s
         )
-        return _members(answer)
+        return _members(response)
 
-    async def _ask(
+    async def _send(
         self,
         organization_id: UUID,
-        asked: Asked,
+        query: SegmentQuery,
         want: Literal["figures", "members", "sample", "unreadable"],
         *,
         deadline_s: float,
         path: Path = (),
         order: Order | None = None,
         currency: Currency = "EUR",
-        after: Place | None = None,
+        after: MemberCursor | None = None,
         limit: int = 0,
         seed: int = 0,
-    ) -> Answer:
-        question = Question(
+    ) -> AnalysisResponse:
+        request = AnalysisRequest(
             organization_id=organization_id,
-            asked=asked,
+            query=query,
             want=want,
             path=path,
             order=order,
@@ -134,22 +142,22 @@ class Analysis:
             deadline_s=deadline_s,
         )
         try:
-            async with asyncio.timeout(deadline_s + _WAY_S):
-                answer = await self._exchange(_encode(question), deadline_s)
+            async with asyncio.timeout(deadline_s + _TRANSPORT_S):
+                response = await self._exchange(_encode(request), deadline_s)
         except TimeoutError:
-            raise AnalysisAway("The analysis process did not answer in time.") from None
+            raise AnalysisUnavailable("The analysis process did not answer in time.") from None
         except (OSError, EOFError, msgspec.MsgspecError) as error:
             _log.warning("analysis.away", exc_info=error)
-            raise AnalysisAway("The analysis process did not answer; its log says why.") from error
-        if answer.fault is not None:
-            raise AnalysisAway(answer.fault)
-        if not answer.is_ready:
-            raise NotReady(answer.progress)
-        if answer.is_renumbered:
-            raise Renumbered
-        return answer
+            raise AnalysisUnavailable("The analysis process did not answer; its log says why.") from error
+        if response.fault is not None:
+            raise AnalysisUnavailable(response.fault)
+        if not response.is_ready:
+            raise NotReady(response.progress)
+        if response.is_renumbered:
+            raise CursorExpired
+        return response
 
-    async def _exchange(self, message: bytes, deadline_s: float) -> Answer:
+    async def _exchange(self, message: bytes, deadline_s: float) -> AnalysisResponse:
         reader, writer = await self._connect_when_started(monotonic() + deadline_s)
         try:
             await write_message(writer, message)
@@ -166,12 +174,12 @@ class Analysis:
             except (FileNotFoundError, ConnectionRefusedError):
                 if monotonic() > until:
                     raise NotReady(STARTING) from None
-                await asyncio.sleep(_ASK_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
 
     async def is_listening(self) -> bool:
-        """Whether anybody listens."""
+        """Whether the analysis process accepts connections."""
         try:
-            _, writer = await asyncio.wait_for(self._connect(), _WAY_S)
+            _, writer = await asyncio.wait_for(self._connect(), _TRANSPORT_S)
         except (OSError, TimeoutError):
             return False
         writer.close()
@@ -182,15 +190,15 @@ class Analysis:
         return await asyncio.open_unix_connection(str(self._path))
 
 
-def _members(answer: Answer) -> Members:
-    if answer.members is None:
-        raise AnalysisAway("The analysis process gave no members.")
-    return answer.members
+def _members(response: AnalysisResponse) -> Members:
+    if response.members is None:
+        raise AnalysisUnavailable("The analysis process gave no members.")
+    return response.members
 
 
 @contextlib.asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Analysis]:
-    """For a command: the process that `regulars serve` has, or one that is started for as long as this lasts."""
+    """For a command: the analysis process of `regulars serve`, or one that runs only inside this context."""
     served = Analysis(settings)
     if await served.is_listening():
         yield served
@@ -222,8 +230,8 @@ async def _started(analysis: Analysis, child: asyncio.subprocess.Process) -> Ana
     until = monotonic() + _START_S
     while not await analysis.is_listening():
         if child.returncode is not None or monotonic() > until:
-            raise AnalysisAway("The analysis process did not start.")
-        await asyncio.sleep(_ASK_AGAIN_S)
+            raise AnalysisUnavailable("The analysis process did not start.")
+        await asyncio.sleep(_RETRY_S)
     return analysis
 
 
@@ -235,31 +243,31 @@ async def _ended(child: asyncio.subprocess.Process) -> None:
         await child.wait()
 
 
-# A process that ended is there again within seconds.
+# `regulars serve` restarts the analysis process within seconds.
 PATIENCE_S: Final = 30.0
-ASK_AGAIN_S: Final = 0.2
+RETRY_S: Final = 0.2
 
 
 async def follow(
     analysis: Analysis,
     organization_id: UUID,
-    asked: Asked,
+    query: SegmentQuery,
     page: Members,
     *,
     limit: int,
     deadline_s: float = DEADLINE_S,
     patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Members]:
-    """This page and all that follow it; one that cannot be had now is asked for again for some time."""
+    """This page and all that follow; a page that fails is requested again for some time."""
     yield page
     until = monotonic() + patience_s
     while page.next is not None:
         try:
-            page = await analysis.members(organization_id, asked, after=page.next, limit=limit, deadline_s=deadline_s)
-        except (NotReady, AnalysisAway):
+            page = await analysis.members(organization_id, query, after=page.next, limit=limit, deadline_s=deadline_s)
+        except (NotReady, AnalysisUnavailable):
             if monotonic() > until:
                 raise
-            await asyncio.sleep(ASK_AGAIN_S)
+            await asyncio.sleep(RETRY_S)
         else:
             yield page
             until = monotonic() + patience_s

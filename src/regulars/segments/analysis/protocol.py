@@ -20,11 +20,11 @@ from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
 from regulars.segments.columns.model import Progress
 
-_PLACE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_CURSOR: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
-class Split(msgspec.Struct, frozen=True):
-    """How many may be texted, judged like `/v1/subscriptions/check`."""
+class ConsentSplit(msgspec.Struct, frozen=True):
+    """Members by consent state, judged like `/v1/subscriptions/check`."""
 
     may_be_texted: int = 0
     withdrawn: int = 0
@@ -40,19 +40,19 @@ class ConditionCount(msgspec.Struct, frozen=True):
     unreadable: int = 0
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """All from one snapshot: they agree with each other."""
+class SegmentCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of a segment, all from one snapshot, so they agree with each other."""
 
     total: int
     customers: int
-    split: Split
+    split: ConsentSplit
     conditions: tuple[ConditionCount, ...]
     as_of: datetime
     took_ms: float
 
 
-class Place(NamedTuple):
-    """Where a page of members begins. Another build gives other numbers, so a number says nothing without its epoch."""
+class MemberCursor(NamedTuple):
+    """Where a page of members begins. Each build (epoch) numbers the customers anew."""
 
     epoch: int
     number: int
@@ -61,61 +61,61 @@ class Place(NamedTuple):
         return f"{self.epoch}-{self.number}"
 
 
-def read_place(text: str) -> Place | None:
-    found = _PLACE.fullmatch(text)
-    return None if found is None else Place(int(found[1]), int(found[2]))
+def parse_cursor(text: str) -> MemberCursor | None:
+    found = _CURSOR.fullmatch(text)
+    return None if found is None else MemberCursor(int(found[1]), int(found[2]))
 
 
-# What a page of members may be sorted by, the largest first; by nothing, they come by their numbers.
+# Sort keys of members, the largest first; without one, members are in the order of their numbers.
 Order = Literal["created", "last_purchase", "spend"]
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of them; `total` is how many there are. Where they are sorted, `next` counts how many come before."""
+    """A page of members; `total` counts all. In a sorted list `next` is the number of members before the next page."""
 
     profile_ids: tuple[UUID, ...]
     total: int = 0
-    next: Place | None
+    next: MemberCursor | None
     as_of: datetime
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A definition with what it stands on: how its keys are read, which stores it names, and the other segments."""
+class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A definition with everything it refers to: key types, stores and other segments."""
 
     match: Group
     attributes: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
     properties: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
     stores: Mapping[str, UUID] = {}
-    # By the id that stands in the conditions; one with a fault, in which nobody is, is None.
+    # By the id in the conditions; None for a segment with a fault, which has no members.
     segments: Mapping[str, Group | None] = {}
     zone: str
     today: date
-    # Nobody is in a segment with a fault, whatever its conditions say.
+    # A segment with a fault has no members.
     is_faulty: bool = False
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
-    asked: Asked
+    query: SegmentQuery = msgspec.field(name="asked")
     want: Literal["figures", "members", "sample", "unreadable"]
-    # The condition whose values cannot be read.
+    # The condition whose unreadable values are wanted.
     path: Path = ()
     order: Order | None = None
-    # That of the spend to sort by.
+    # The currency of the spend to sort by.
     currency: Currency = "EUR"
-    after: Place | None = None
+    after: MemberCursor | None = None
     limit: int = 0
     seed: int = 0
     deadline_s: float
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """One of its members is there; `is_ready` is false while the columns are built, or if there are none.
+class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Has counts, members or a fault; `is_ready` is false while the columns are built, or if there are none.
 
-    `is_renumbered`: the place that was asked for is one of columns that are no longer there.
+    `is_renumbered`: the cursor of the request belongs to an earlier build.
     """
 
-    figures: Figures | None = None
+    figures: SegmentCounts | None = None
     members: Members | None = None
     is_ready: bool = True
     is_renumbered: bool = False
@@ -123,7 +123,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None = None
 
 
-# The columns are there, and the process that reads them is not yet.
+# The columns are ready, but the analysis process is still starting.
 STARTING: Final = Progress("building", "starting", 0, 0)
 
 
@@ -140,20 +140,20 @@ class NotReady(Exception):
         self.progress = progress
 
 
-class Renumbered(Exception):
-    """The columns were built anew between two pages."""
+class CursorExpired(Exception):
+    """The columns were rebuilt between two pages."""
 
     def __init__(self) -> None:
-        super().__init__("The customers were prepared anew and are in another order now; begin with the first page.")
+        super().__init__("The customers were prepared again and have a new order; start from the first page.")
 
 
-class AnalysisAway(Exception):
-    """The analysis process is away, or did not answer in time."""
+class AnalysisUnavailable(Exception):
+    """The analysis process does not run, or did not respond in time."""
 
 
 LENGTH_BYTES: Final = 4
 MESSAGE_BYTES_MAX: Final = 16 << 20
-# The kernel takes no longer address of a socket.
+# The kernel limits the length of a socket address.
 _PATH_CHARACTERS_MAX: Final = 100
 
 
@@ -171,7 +171,7 @@ def socket_path(settings: Settings) -> FilePath:
 
 
 def make_folder(folder: FilePath) -> None:
-    """Make the private folder of the socket. One that another process of this user made with more rights loses them."""
+    """Create the private folder of the socket, or restrict the rights of an existing one."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_owner(folder)
     folder.chmod(0o700)
@@ -180,7 +180,7 @@ def make_folder(folder: FilePath) -> None:
 def check_owner(folder: FilePath) -> None:
     """Refuse a folder that another user of this machine made.
 
-    The folder for temporary files is shared: who makes our folder there first could answer in our place.
+    The folder for temporary files is shared: another user could create our folder first and answer in our place.
     """
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
@@ -190,7 +190,7 @@ def check_owner(folder: FilePath) -> None:
 async def read_message(reader: asyncio.StreamReader) -> bytes:
     size = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
     if size > MESSAGE_BYTES_MAX:
-        raise ConnectionError("a message is longer than any")
+        raise ConnectionError("the message is too long")
     return await reader.readexactly(size)
 
 

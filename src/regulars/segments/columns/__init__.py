@@ -1,1 +1,1 @@
-"""The state of an organization's columns, their runs, and the beginning and end of it all."""
+"""The state of an organization's columns and the format of their runs; columns begin and end with its segments."""

@@ -1,4 +1,4 @@
-"""What is known of an organization's columns, and how their rows are packed. No I/O, and no library of columns."""
+"""The state of an organization's columns, and the packed format of their runs. No I/O; imports no numpy."""
 
 import zlib
 from collections.abc import Sequence
@@ -12,21 +12,24 @@ import msgspec
 # Columns that were written in another format are built again.
 FORMAT: Final = 3
 BLOCK_CUSTOMERS: Final = 1 << 16
-# Under this name a fact waits that the feeder failed on; it never changes.
+# A failed fact waits for a retry under this listener name, so the name never changes.
 SALES_LISTENER: Final = "segments.sales"
-# The one part of a run that was packed row by row, before it is merged into columns.
+# The single part of a run that is packed row by row, before compaction splits it into columns.
 WHOLE: Final = "*"
 _QUICK: Final = 1
-# How long the tidying up is one process's own.
-TIDY_CLAIM: Final = timedelta(minutes=5)
+# How long one process may compact before another one takes over.
+COMPACTION_CLAIM: Final = timedelta(minutes=5)
 
-# How a customer stands with consent, as it is packed.
+# The consent state of a customer, as it is packed.
 NEVER_ASKED, MAY_BE_TEXTED, WITHDRAWN, DO_NOT_CONTACT = range(4)
 
 
 @dataclass(slots=True)
 class State:
-    """The row that whoever writes columns holds locked; its fields are the columns of `segment_columns`."""
+    """The row of `segment_columns`; every writer of columns locks it. The fields have the names of the table's columns:
+    `folded_to` is the last patch merged into blocks, `is_littered` says that old rows wait to be deleted, and at
+    `tidy_at` the next compaction is due.
+    """
 
     epoch: int
     state: str
@@ -41,21 +44,21 @@ class State:
     next_run: int
     folded_to: int
     consents: int
-    # When the oldest erasure was heard whose bytes are still here.
+    # When the oldest erasure was recorded whose bytes are still stored.
     erased_since: datetime | None
     is_littered: bool
     build_at: datetime | None
     tidy_at: datetime | None
 
-    def ask_to_tidy(self, now: datetime) -> None:
-        """New runs wait for whoever tidies up now. A time that is further away than a claim is none: it is when the
-        bytes of somebody erased have to go, and runs would pile up until then."""
-        if self.tidy_at is None or self.tidy_at > now + TIDY_CLAIM:
+    def request_compaction(self, now: datetime) -> None:
+        """Make a compaction due now, unless one is claimed. A later time is that of a purge; runs would pile up until
+        then."""
+        if self.tidy_at is None or self.tidy_at > now + COMPACTION_CLAIM:
             self.tidy_at = now
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a build is; `total` is what there was to read when the phase began."""
+    """Progress of a build; `total` is the number of rows when the phase began."""
 
     state: Literal["building", "ready"]
     phase: str
@@ -75,11 +78,11 @@ class Run(NamedTuple):
 
 
 class CustomerState(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Everything that is known of a customer besides their sales; a patch has it whole, so the last one counts."""
+    """All values of a customer except sales; a patch contains the whole state, so the last patch wins."""
 
     number: int
     is_alive: bool
-    # The id of the profile; nothing once it is erased.
+    # The id of the profile; empty once it is erased.
     profile: bytes = b""
     created_s: int = 0
     is_named: bool = False
@@ -96,17 +99,17 @@ class CustomerState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class SalesPack(msgspec.Struct, array_like=True, frozen=True):
-    """Sales in columns; every list has one item for each sale, or after `lines` for each line."""
+    """Sales in columns: one item per sale up to `lines`, then one item per line."""
 
     customer: list[int]
     at_s: list[int]
     store: list[int]
-    # Twice the place of its currency, and one more for a return.
+    # Twice the index of its currency, plus 1 for a return.
     kind: list[int]
     # Negative for a return.
     amount: list[int]
     lines: list[int]
-    # 0 is no product; the place in `products` and one more.
+    # 0 is no product; otherwise the index in `products` plus 1.
     product: list[int]
     # In millionths, negative if returned.
     quantity: list[int]

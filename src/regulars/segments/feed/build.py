@@ -1,11 +1,11 @@
-"""Build an organization's columns from its rows: in bites, each a transaction that notes how far it went.
+"""Build an organization's columns from its rows, in batches. Each is a transaction that records the progress.
 
-1. *waiting*: facts are wanted from the commit that began it all. Whoever was writing at that moment may not have known,
-   so the walk begins when all of them have ended. The same holds for drains that heard sales and fed nothing.
-2. *customers*: profiles in the order of their ids. One that changes or comes behind the walk is told, and fed.
-3. *sales*: in the order of their ids, without those that were fed meanwhile or that a waiting fact names.
+1. *waiting*: facts are recorded from the commit that began the build. A transaction that was open then may not record
+   them, and a drain may have handled sales without feeding them. So the build waits until all of them ended.
+2. *customers*: profiles in the order of their ids. A later change of a profile is a fact, which the feed handles.
+3. *sales*: in the order of their ids, without sales that the feed wrote meanwhile or that a waiting fact names.
 
-A crash loses a bite that was not committed. What earlier epochs left behind is swept in bites as well.
+A crash loses only the batch that was not committed. Rows of earlier epochs are deleted in batches as well.
 """
 
 from datetime import timedelta
@@ -22,29 +22,29 @@ from regulars.segments.feed import queries
 from regulars.segments.feed.runs import feed_customers, feed_sales
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
-BITE_CUSTOMERS: Final = 4_000
-BITE_SALES: Final = 8_000
-BITE_LEFTOVERS: Final = 5_000
+BATCH_CUSTOMERS: Final = 4_000
+BATCH_SALES: Final = 8_000
+BATCH_LEFTOVERS: Final = 5_000
 WAIT_AGAIN: Final = timedelta(seconds=1)
 _BEFORE_ALL: Final = UUID(int=0)
 
 
 class ColumnsBuild(Queue):
-    """The builds of all organizations, and the sweeping after them."""
+    """The builds of all organizations, and the cleanup of old epochs."""
 
     name = BUILD_QUEUE
     due = Due(table="segment_columns", column="build_at")
     poll_every_s = 2.0
 
     def __init__(self) -> None:
-        self._sizes = BatchSize(BITE_SALES)
+        self._sizes = BatchSize(BATCH_SALES)
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         rows = self._sizes.of(organization_id)
         try:
-            has_more = await take_bite(database, organization_id, rows_max=rows)
+            has_more = await run_batch(database, organization_id, rows_max=rows)
         except BLOCKED_ERRORS as error:
-            # A batch that is too slow would be too slow for ever, and holds the state that the feeder waits for.
+            # A batch that is too slow would fail again, and locks the state that the feed waits for.
             if isinstance(error, QueryCanceled) and self._sizes.halve(organization_id, rows):
                 log_queue_error("segments.batch_halved", self.name, organization_id, error)
                 return True
@@ -53,10 +53,10 @@ class ColumnsBuild(Queue):
         return has_more
 
 
-async def take_bite(database: Database, organization_id: UUID, *, rows_max: int = BITE_SALES) -> bool:
-    """Do one bite; answer whether there is more to do already."""
+async def run_batch(database: Database, organization_id: UUID, *, rows_max: int = BATCH_SALES) -> bool:
+    """Run one batch; return whether the next one is due now."""
     async with database.transaction() as tx:
-        await columns.wait_longer(tx, columns.BRIEFLY)
+        await columns.set_lock_timeout(tx, columns.WORKER_LOCK_TIMEOUT)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.build_at is None or state.build_at > tx.now or state.format > FORMAT:
             return False
@@ -76,11 +76,11 @@ async def take_bite(database: Database, organization_id: UUID, *, rows_max: int 
 
 
 async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
-    """What no epoch reads any more: of one that ended everything, and what was fed beside a build that is done."""
+    """Delete rows of earlier epochs, and the list of sales fed during a build that is complete."""
     before = state.epoch + 1 if state.state == "ended" else state.epoch
-    gone = await queries.delete_leftovers(tx, organization_id, before=before, limit=BITE_LEFTOVERS)
+    gone = await queries.delete_leftovers(tx, organization_id, before=before, limit=BATCH_LEFTOVERS)
     if not gone and state.state == "ready":
-        gone = await queries.delete_fed(tx, organization_id, state.epoch, limit=BITE_LEFTOVERS)
+        gone = await queries.delete_fed(tx, organization_id, state.epoch, limit=BATCH_LEFTOVERS)
     state.is_littered = bool(gone)
 
 
@@ -90,9 +90,9 @@ async def _build(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) 
         case "waiting":
             await _wait(tx, organization_id, state)
         case "customers":
-            await _walk_customers(tx, organization_id, state, limit=min(rows_max, BITE_CUSTOMERS))
+            await _walk_customers(tx, organization_id, state, limit=min(rows_max, BATCH_CUSTOMERS))
         case _:
-            await _walk_sales(tx, organization_id, state, limit=min(rows_max, BITE_SALES))
+            await _walk_sales(tx, organization_id, state, limit=min(rows_max, BATCH_SALES))
 
 
 async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
@@ -102,7 +102,7 @@ async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
         # that is still ahead came from another cluster, with a backup.
         state.fence, state.fenced_at = fence, moment
         return
-    if await queries.is_anybody_open(tx, below=state.fence, before=state.fenced_at):
+    if await queries.has_older_transaction(tx, below=state.fence, before=state.fenced_at):
         state.build_at = tx.now + WAIT_AGAIN
         return
     state.phase, state.walked_to, state.done = "customers", _BEFORE_ALL, 0
@@ -113,7 +113,7 @@ async def _walk_customers(tx: Tx, organization_id: UUID, state: State, *, limit:
     ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=limit)
     await feed_customers(tx, organization_id, state, ids)
     state.done += len(ids)
-    state.ask_to_tidy(tx.now)
+    state.request_compaction(tx.now)
     if len(ids) == limit:
         state.walked_to = ids[-1]
         return
@@ -123,14 +123,14 @@ async def _walk_customers(tx: Tx, organization_id: UUID, state: State, *, limit:
 
 async def _walk_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
     sales = await queries.list_sales_to_build(tx, organization_id, state.epoch, after=state.walked_to, limit=limit)
-    # Read after the sales: a fact commits with its sales, and goes in the transaction that feeds them, which waits for
-    # the state that the caller holds. So each sale is named by a waiting fact, or was fed, or has to be fed here.
+    # Read after the sales: a fact commits with its sales, and is deleted in the transaction that feeds them. That one
+    # waits for the state, which the caller locks. So each sale is named by a waiting fact, or was fed, or is fed here.
     bounds = {"first": sales[0].id, "last": sales[-1].id} if sales else None
     waiting = await queries.find_waiting_sales(tx, organization_id, **bounds) if bounds else set()
     new = [sale for sale in sales if not sale.is_fed and sale.id not in waiting]
     await feed_sales(tx, organization_id, state, new)
     state.done += len(sales)
-    state.ask_to_tidy(tx.now)
+    state.request_compaction(tx.now)
     if len(sales) == limit:
         state.walked_to = sales[-1].id
         return

@@ -1,8 +1,8 @@
-"""The feeder: each listener locks the organization's state, and then reads the rows that its facts name.
+"""The feed of the columns: each listener locks the organization's state, then reads the rows that its facts name.
 
-What a fact says is not believed: it only names what changed. The rows are read after the state is locked, so order
-does not matter, and of two drains at a time the one that comes second sees what the first saw, or something newer. All
-is written in the transaction that removes the facts, so each takes effect exactly once.
+A fact only names what changed. The rows are read after the state is locked, so the order of facts does not matter, and
+of two concurrent drains the second one sees the same rows or newer ones. All is written in the transaction that
+deletes the facts, so each fact takes effect exactly once.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ class NewerFormatError(Exception):
 
 
 @needed_if(columns.HAS_COLUMNS)
-async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+async def on_sales_recorded(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     state = await _lock(tx, organization_id)
     if state is None:
         return
@@ -38,16 +38,16 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
     await feed_sales(tx, organization_id, state, found)
     if state.state == "building":
         await columns.insert_fed(tx, organization_id, state.epoch, sorted(named))
-    await _fed(tx, organization_id, state)
+    await _save_state(tx, organization_id, state)
 
 
 @needed_if(columns.HAS_COLUMNS)
-async def hear_profiles(tx: Tx, organization_id: UUID, facts: Sequence[ProfilesChanged]) -> None:
-    await _hear_customers(tx, organization_id, {change.id for fact in facts for change in fact.changes})
+async def on_profiles_changed(tx: Tx, organization_id: UUID, facts: Sequence[ProfilesChanged]) -> None:
+    await _refresh_customers(tx, organization_id, {change.id for fact in facts for change in fact.changes})
 
 
 @needed_if(columns.HAS_COLUMNS)
-async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
+async def on_subscriptions_changed(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
     changes = [change for fact in facts for change in fact.changes]
     linked = {change.profile_id for change in changes if change.profile_id is not None}
     linked |= await queries.find_once_linked(tx, organization_id, sorted({change.id for change in changes}))
@@ -55,28 +55,28 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
     if state is not None:
         state.consents += 1
         await feed_customers(tx, organization_id, state, linked)
-        await _fed(tx, organization_id, state)
+        await _save_state(tx, organization_id, state)
 
 
 @needed_if(columns.HAS_COLUMNS)
-async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+async def on_messages_changed(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
     named = {fact.profile_id for fact in facts if fact.profile_id is not None}
     hashes = {fact.number_hash for fact in facts if not isinstance(fact.number_hash, msgspec.UnsetType)}
     if hashes:
         named |= await queries.find_linked_by_hash(tx, organization_id, sorted(hashes))
-    await _hear_customers(tx, organization_id, named)
+    await _refresh_customers(tx, organization_id, named)
 
 
-async def _hear_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+async def _refresh_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
     state = await _lock(tx, organization_id) if profile_ids else None
     if state is not None:
         await feed_customers(tx, organization_id, state, profile_ids)
-        await _fed(tx, organization_id, state)
+        await _save_state(tx, organization_id, state)
 
 
 async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     """The state, locked; None where there are no columns."""
-    await columns.wait_longer(tx, columns.BRIEFLY)
+    await columns.set_lock_timeout(tx, columns.WORKER_LOCK_TIMEOUT)
     state = await columns.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
         return None
@@ -88,6 +88,6 @@ async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     return state
 
 
-async def _fed(tx: Tx, organization_id: UUID, state: State) -> None:
-    state.ask_to_tidy(tx.now)
+async def _save_state(tx: Tx, organization_id: UUID, state: State) -> None:
+    state.request_compaction(tx.now)
     await columns.update_state(tx, organization_id, state)

@@ -1,8 +1,7 @@
-"""The SQL that reads what the columns are fed from. Lists of keys are looked up one key at a time, through LATERAL.
+"""The SQL that reads the rows behind the columns. Lists of keys are looked up one key at a time, through LATERAL.
 
-Profiles are looked up as the first from their key on, in its order: that is in the key's own index alone. Of one that
-equals the key the planner may think, while it knows nothing of the organization, that it is as quickly found among all
-of the organization's by another index.
+A profile is looked up as the first row from its key on, in key order, which only the index of the key can serve. With
+an equality the planner, without statistics of the organization, may choose another index and scan all its rows.
 """
 
 from collections.abc import Collection, Sequence
@@ -91,10 +90,10 @@ async def list_sales_to_build(tx: Tx, organization_id: UUID, epoch: int, *, afte
 
 
 async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last: UUID) -> set[UUID]:
-    """Of the sales from one id to another those that a fact names which still waits for the feeder.
+    """The sales in a range of ids that are named by a fact which the feed has not handled yet.
 
-    It is a statement of its own, and the caller compares: the planner cannot know how many sales a fact names, takes
-    them for millions, and would then search all of them once for each sale.
+    A statement of its own, and the caller compares: the planner estimates millions of sales per fact, and in a join
+    would search all of them once per sale.
     """
     rows = await tx.fetch(
         """
@@ -165,7 +164,7 @@ async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
 
 
 async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ConsentRow]:
-    """Of each profile the subscription it is judged by, as `consent.check` chooses it."""
+    """The subscription of each profile that decides, chosen as `consent.check` does."""
     rows = await tx.fetch(
         """
         SELECT it.id, found.status, found.consent_source, found.store_id,
@@ -212,7 +211,7 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
 
 
 async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequence[UUID]) -> set[UUID]:
-    """Whom a subscription was ever linked to: one that moved from one profile to another changes both."""
+    """All profiles that these subscriptions were ever linked to: a subscription that moves changes both profiles."""
     rows = await tx.fetch(
         """
         SELECT DISTINCT found.profile_id
@@ -242,18 +241,18 @@ async def find_linked_by_hash(tx: Tx, organization_id: UUID, hashes: Sequence[by
 
 
 async def find_fence(tx: Tx) -> tuple[int, datetime]:
-    """The first number that no transaction has yet, and the moment of it."""
+    """The next transaction id, and the time."""
     [(number, moment)] = await tx.fetch(
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, clock_timestamp()"
     )
     return number, moment
 
 
-async def is_anybody_open(tx: Tx, *, below: int, before: datetime) -> bool:
-    """Whether a transaction goes on that is older than the fence.
+async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool:
+    """Whether a transaction is open that is older than the fence.
 
-    By its number, and by its beginning: a statement gets its number with its first write, after it has looked whether
-    facts are wanted.
+    Compares both id and start time: a transaction gets its id with its first write, after it checked whether facts are
+    wanted.
     """
     [(is_open,)] = await tx.fetch(
         """
@@ -268,7 +267,7 @@ async def is_anybody_open(tx: Tx, *, below: int, before: datetime) -> bool:
 
 
 async def delete_leftovers(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
-    """Rows of the epochs before this one, a bite of them; how many went."""
+    """Delete a batch of rows of earlier epochs; return how many."""
     gone = 0
     for statement in (_SWEEP_FED, _SWEEP_BLOBS, _SWEEP_RUNS, _SWEEP_CUSTOMERS):
         gone = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
@@ -302,7 +301,7 @@ DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ct
 
 
 async def delete_fed(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
-    """A finished build needs to know no longer what was fed beside it."""
+    """A complete build no longer needs the list of sales that were fed during it."""
     return await tx.execute(
         """
         DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(

@@ -31,10 +31,9 @@ _attributes = msgspec.json.Decoder(dict[str, str])
 
 
 async def feed_customers(tx: Tx, organization_id: UUID, state: State, profile_ids: Collection[UUID]) -> dict[UUID, int]:
-    """Read the customers again and write how they stand; give the numbers of those there are.
+    """Read the customers again and write their states as a patch; return the numbers of those that exist.
 
-    A profile that is gone loses its number here and now: nothing names it any more, and its patch says that nobody
-    has the number.
+    A profile that was erased loses its number, and its patch marks the number as unused.
     """
     ids = sorted(set(profile_ids))
     if not ids:
@@ -121,7 +120,7 @@ async def _write(tx: Tx, organization_id: UUID, state: State, states: Sequence[C
 class _Line(msgspec.Struct, gc=False):
     quantity: int | float
     total_price_cents: int
-    # Told apart by its very bytes: what it says is read once for all lines that say the same.
+    # Compared by its bytes, so that equal products are decoded once.
     product: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -130,9 +129,9 @@ _NO_PRODUCT = b"null"
 
 
 async def feed_sales(tx: Tx, organization_id: UUID, state: State, sales: Sequence[SaleRow]) -> None:
-    """Write the sales of known customers; whoever calls sees to it that each sale comes here once.
+    """Write the sales of existing customers; the caller passes each sale once.
 
-    A sale whose profile is not there was recorded while its customer was erased, and belongs to nobody.
+    A sale without its profile was recorded while the customer was erased, and is left out.
     """
     named = {sale.profile_id for sale in sales if sale.profile_id is not None}
     if not named:
@@ -206,5 +205,5 @@ def _add_lines(pack: SalesPack, lines: Sequence[_Line], products: dict[bytes, in
 
 
 def sign_of(values: Sequence[int], *, is_return: bool) -> int:
-    """By what the values of a sale's lines are multiplied: those of a return that sum below 0 are signed already."""
+    """The factor for the values of a sale's lines: those of a return that sum below 0 have their sign already."""
     return -1 if is_return and sum(values) >= 0 else 1

@@ -30,7 +30,7 @@ from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
-from regulars.segments.analysis.protocol import AnalysisAway, Asked, NotReady
+from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Progress
 from regulars.segments.definition import Definition, DefinitionRefused, InUse, SegmentNotFound, read_definition
@@ -48,8 +48,8 @@ from regulars.segments.pages.figures import (
 from regulars.segments.pages.member_rows import Person, find_people
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import Segment, SizeRow
-from regulars.segments.saved.resolve import Resolved, asked_of, resolve
-from regulars.segments.saved.sizes import keep_size, list_sizes
+from regulars.segments.saved.resolve import Resolved, query_of, resolve
+from regulars.segments.saved.sizes import list_sizes, store_size
 from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
 from regulars.segments.suggestions import find_suggestions, new_definition
 from regulars.web.errors import FormTooLarge, PageNotFound
@@ -90,7 +90,7 @@ class _Known:
     uses: Sequence[Use]
     why: dict[str, Any] | None
     changes: list[Change]
-    difference: tuple[Asked, Asked] | None
+    difference: tuple[SegmentQuery, SegmentQuery] | None
     progress: Progress | None
 
 
@@ -200,7 +200,7 @@ class Builder:
     async def prepare(self, visit: Visit) -> Response:
         """Begin to read the customers before the first segment is saved, so that drafts can be counted."""
         async with visit.database.transaction() as tx:
-            await lifecycle.settle(tx, visit.organization_id, is_needed=True)
+            await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, visit.url(PATH, "new"))
 
     async def _read(self, visit: Visit) -> Work:
@@ -229,15 +229,15 @@ class Builder:
         async with visit.database.reading() as tx:
             known = await self._look(tx, visit, work)
         resolved, built = known.resolved, known.built
-        asked = asked_of(resolved, is_faulty=bool(known.faults))
+        query = query_of(resolved, is_faulty=bool(known.faults))
         patience = Patience(patience_s)
         counted = await count(
-            self._analysis, visit.organization_id, asked, progress=known.progress, deadline_s=patience.left_s
+            self._analysis, visit.organization_id, query, progress=known.progress, deadline_s=patience.left_s
         )
         is_counted = counted.figures is not None
         wanted = known.difference if is_counted else None
         difference = await find_difference(self._analysis, visit.organization_id, wanted, patience)
-        sample = await self._sample(visit, asked, counted, work.seed, patience)
+        sample = await self._sample(visit, query, counted, work.seed, patience)
         scene = Scene(
             attributes=known.attributes,
             properties=known.properties,
@@ -318,7 +318,7 @@ class Builder:
         async with visit.database.transaction() as tx:
             if figures is not None and not known.is_changed and not known.faults:
                 may_be_texted = figures.split.may_be_texted
-                await keep_size(
+                await store_size(
                     tx,
                     visit.organization_id,
                     row.id,
@@ -329,7 +329,7 @@ class Builder:
             return await list_sizes(tx, visit.organization_id, row.id)
 
     async def _sample(
-        self, visit: Visit, asked: Asked, counted: Counted, seed: int, patience: Patience
+        self, visit: Visit, query: SegmentQuery, counted: Counted, seed: int, patience: Patience
     ) -> list[Person] | None:
         """None: not known yet."""
         if counted.figures is None:
@@ -338,9 +338,9 @@ class Builder:
             return []
         try:
             found = await self._analysis.sample(
-                visit.organization_id, asked, seed=seed, limit=SAMPLE, deadline_s=patience.left_s
+                visit.organization_id, query, seed=seed, limit=SAMPLE, deadline_s=patience.left_s
             )
-        except (NotReady, AnalysisAway):
+        except (NotReady, AnalysisUnavailable):
             return None
         async with visit.database.reading() as tx:
             return await find_people(tx, visit, found.profile_ids)

@@ -11,10 +11,10 @@ from regulars.conditions.tree import All, Condition, Group, Nothing, Path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
-from regulars.segments.analysis.protocol import STARTING, AnalysisAway, Asked, Figures, NotReady
+from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
 from regulars.segments.columns.model import Progress
 from regulars.segments.saved.model import Segment
-from regulars.segments.saved.resolve import Resolved, asked_of, resolve
+from regulars.segments.saved.resolve import Resolved, query_of, resolve
 
 # A page comes at once, with what is known by then; what is missing follows when it asks again.
 AT_ONCE_S: Final = 0.5
@@ -37,7 +37,7 @@ class Patience:
 class Counted:
     """One of the three: figures, the progress of what must be ready first, or the reason why there are none."""
 
-    figures: Figures | None = None
+    figures: SegmentCounts | None = None
     progress: Progress | None = None
     is_without_columns: bool = False
     away: str | None = None
@@ -52,7 +52,7 @@ class Counted:
 async def count(
     analysis: Analysis,
     organization_id: UUID,
-    asked: Asked,
+    query: SegmentQuery,
     *,
     progress: Progress | None,
     deadline_s: float = DEADLINE_S,
@@ -66,10 +66,10 @@ async def count(
     if progress.state == "building":
         return Counted(progress=progress)
     try:
-        figures = await analysis.figures(organization_id, asked, deadline_s=deadline_s)
+        figures = await analysis.figures(organization_id, query, deadline_s=deadline_s)
     except NotReady as error:
         return Counted(progress=error.progress, is_without_columns=error.progress is None)
-    except AnalysisAway as error:
+    except AnalysisUnavailable as error:
         return Counted(away=str(error))
     return Counted(figures, counts={one.path: (one.count, one.unreadable) for one in figures.conditions})
 
@@ -84,7 +84,7 @@ class Difference:
 
 async def ask_difference(
     tx: Tx, organization_id: UUID, *, draft: Resolved, saved: Segment
-) -> tuple[Asked, Asked] | None:
+) -> tuple[SegmentQuery, SegmentQuery] | None:
     """What to ask about those who would come, and those who would go; None where something is wrong with either."""
     if draft.faults or saved.faults:
         return None
@@ -92,18 +92,18 @@ async def ask_difference(
     # Both are sound, and are only put together to be counted: how deep that is does not matter.
     coming = await resolve(tx, organization_id, All(of=(after, Nothing(of=(before,)))))
     going = await resolve(tx, organization_id, All(of=(before, Nothing(of=(after,)))))
-    return asked_of(coming, is_faulty=False), asked_of(going, is_faulty=False)
+    return query_of(coming, is_faulty=False), query_of(going, is_faulty=False)
 
 
 async def find_difference(
-    analysis: Analysis, organization_id: UUID, asked: tuple[Asked, Asked] | None, patience: Patience
+    analysis: Analysis, organization_id: UUID, query: tuple[SegmentQuery, SegmentQuery] | None, patience: Patience
 ) -> Difference | None:
     """None where nothing is asked, or nothing can be counted now."""
-    if asked is None:
+    if query is None:
         return None
     try:
-        coming, going = [await analysis.figures(organization_id, one, deadline_s=patience.left_s) for one in asked]
-    except (NotReady, AnalysisAway):
+        coming, going = [await analysis.figures(organization_id, one, deadline_s=patience.left_s) for one in query]
+    except (NotReady, AnalysisUnavailable):
         return None
     return Difference(coming.total, going.total)
 

@@ -13,8 +13,8 @@ from regulars.segments.columns import lifecycle
 from regulars.segments.pages.figures import count
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import SegmentRow, SizeRow
-from regulars.segments.saved.resolve import asked_of, load_known, resolve
-from regulars.segments.saved.sizes import find_last_sizes, keep_size
+from regulars.segments.saved.resolve import load_known, query_of, resolve
+from regulars.segments.saved.sizes import find_last_sizes, store_size
 from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
 from regulars.segments.suggestions import find_suggestions
 from regulars.web.access import Action
@@ -77,11 +77,11 @@ class Listing:
             segment = await manage.load_segment(tx, visit.organization_id, row.id)
             resolved = await resolve(tx, visit.organization_id, segment.definition.match)
             progress = await lifecycle.find_progress(tx, visit.organization_id)
-        counted = await count(self._analysis, visit.organization_id, asked_of(resolved), progress=progress)
+        counted = await count(self._analysis, visit.organization_id, query_of(resolved), progress=progress)
         if counted.figures is None:
             return False
         async with visit.database.transaction() as tx:
-            await keep_size(
+            await store_size(
                 tx,
                 visit.organization_id,
                 row.id,

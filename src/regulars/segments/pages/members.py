@@ -12,13 +12,20 @@ from regulars.conditions.labels import STATES
 from regulars.conditions.tree import ConsentState, OfAttribute, OfSales, Path, walk
 from regulars.kit.clock import format_timestamp
 from regulars.segments.analysis.client import Analysis, follow
-from regulars.segments.analysis.protocol import AnalysisAway, Asked, Members, NotReady, Renumbered, read_place
+from regulars.segments.analysis.protocol import (
+    AnalysisUnavailable,
+    CursorExpired,
+    Members,
+    NotReady,
+    SegmentQuery,
+    parse_cursor,
+)
 from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import AT_ONCE_S, count
 from regulars.segments.pages.member_rows import Person, find_people
 from regulars.segments.saved.model import Segment
-from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.segments.saved.resolve import query_of, resolve
 from regulars.segments.saved.sizes import list_sizes
 from regulars.segments.saved.uses import PATH, DescribeUses, list_uses
 from regulars.web.access import Action
@@ -54,10 +61,10 @@ class MemberPages:
 
     async def summary(self, visit: Visit) -> Response:
         """What whoever sees no personal data sees of a segment: saved counts, and where it is used."""
-        segment, asked = await self._asked(visit)
+        segment, query = await self._query(visit)
         async with visit.database.reading() as tx:
             progress = await lifecycle.find_progress(tx, visit.organization_id)
-        counted = await count(self._analysis, visit.organization_id, asked, progress=progress, deadline_s=AT_ONCE_S)
+        counted = await count(self._analysis, visit.organization_id, query, progress=progress, deadline_s=AT_ONCE_S)
         async with visit.database.reading() as tx:
             sizes = await list_sizes(tx, visit.organization_id, segment.row.id)
             uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
@@ -74,15 +81,15 @@ class MemberPages:
 
     async def show(self, visit: Visit) -> Response:
         """Who is in it, or who has a value that one of its conditions cannot read."""
-        segment, asked = await self._asked(visit)
+        segment, query = await self._query(visit)
         unreadable = _unreadable(visit, segment)
-        place = read_place(visit.query.get("after", ""))
+        place = parse_cursor(visit.query.get("after", ""))
         found: Members | None = None
         away: str | None = None
         ask = self._analysis.members if unreadable is None else partial(self._analysis.unreadable, path=unreadable.path)
         try:
-            found = await ask(visit.organization_id, asked, after=place, limit=PAGE)
-        except (NotReady, AnalysisAway, Renumbered) as error:
+            found = await ask(visit.organization_id, query, after=place, limit=PAGE)
+        except (NotReady, AnalysisUnavailable, CursorExpired) as error:
             away = str(error)
         people: list[Person] = []
         if found is not None:
@@ -101,11 +108,11 @@ class MemberPages:
         )
 
     async def export(self, visit: Visit) -> Response:
-        segment, asked = await self._asked(visit)
+        segment, query = await self._query(visit)
         first = None
         try:
-            first = await self._analysis.members(visit.organization_id, asked, limit=CSV_PAGE)
-        except (NotReady, AnalysisAway) as error:
+            first = await self._analysis.members(visit.organization_id, query, limit=CSV_PAGE)
+        except (NotReady, AnalysisUnavailable) as error:
             return render(
                 visit,
                 "segments/members.html",
@@ -118,22 +125,22 @@ class MemberPages:
                 unreadable=None,
                 base=visit.url(PATH, segment.id),
             )
-        rows, after = self._rows(visit, asked, first), {"version": segment.row.version}
+        rows, after = self._rows(visit, query, first), {"version": segment.row.version}
         return export_csv(
             visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=after
         )
 
-    async def _rows(self, visit: Visit, asked: Asked, first: Members) -> AsyncIterator[list[str]]:
-        async for found in follow(self._analysis, visit.organization_id, asked, first, limit=CSV_PAGE):
+    async def _rows(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
+        async for found in follow(self._analysis, visit.organization_id, query, first, limit=CSV_PAGE):
             async with visit.database.reading() as tx:
                 people = await find_people(tx, visit, found.profile_ids)
             for person in people:
                 yield _row(person)
 
-    async def _asked(self, visit: Visit) -> tuple[Segment, Asked]:
+    async def _query(self, visit: Visit) -> tuple[Segment, SegmentQuery]:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
-            return segment, asked_of(await resolve(tx, visit.organization_id, segment.definition.match))
+            return segment, query_of(await resolve(tx, visit.organization_id, segment.definition.match))
 
 
 def _unreadable(visit: Visit, segment: Segment) -> Unreadable | None:

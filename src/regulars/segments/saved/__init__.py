@@ -1,1 +1,1 @@
-"""Segments as they are kept: versions, who uses them, what they read, and their sizes."""
+"""Segments as they are saved: versions, who uses them, what they read, and their sizes."""

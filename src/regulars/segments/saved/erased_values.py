@@ -1,6 +1,6 @@
-"""Conditions that name an erased person: an attribute that only they had stands in no definition afterwards.
+"""Remove attribute values of erased people from saved conditions, if no other customer has the value.
 
-No other customer has the value, so the condition holds for the same customers whatever stands in its place.
+Since no other customer has it, the condition holds for the same customers afterwards.
 """
 
 from collections.abc import Collection
@@ -24,7 +24,7 @@ Attribute = tuple[str, str]
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Take erased people out of conditions that name them, in all versions."""
+    """Replace values that only erased people had, in all versions of all segments."""
     found = await queries.list_definitions_with(tx, organization_id, quote(people))
     erased = await find_erased(tx, organization_id, people, [definition for _, _, definition in found])
     for segment_id, version, definition in found if erased else ():
@@ -33,7 +33,7 @@ async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> N
 
 
 def quote(people: ErasedPeople) -> list[str]:
-    """The values of the people as they stand in the text of a definition."""
+    """The people's values as they are written in the JSON of a definition."""
     return sorted({msgspec.json.encode(value).decode() for _, value in people.attributes if value})
 
 

@@ -14,7 +14,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments import queries as columns
-from regulars.segments.columns.lifecycle import settle
+from regulars.segments.columns import lifecycle
 from regulars.segments.definition import (
     CHAIN_MAX,
     Definition,
@@ -43,7 +43,7 @@ async def create_segment(
     segment_id = new_uuid()
     await queries.insert_segment(tx, organization_id, segment_id, definition.name)
     row = SegmentRow(segment_id, definition.name, 0, tx.now, tx.now)
-    await settle(tx, organization_id, is_needed=True)
+    await lifecycle.begin(tx, organization_id)
     return await _save_version(tx, organization_id, row, definition, created_by=created_by)
 
 
@@ -64,7 +64,7 @@ async def update_segment(
 
 
 async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
-    """It goes with its versions; refused while anything asks for it."""
+    """Delete a segment with its versions; refused while it is in use."""
     await queries.lock_segments(tx, organization_id)
     row = await _find(tx, organization_id, segment_id)
     uses = await queries.find_uses(tx, organization_id, [segment_id])
@@ -74,11 +74,11 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
-    # In this order: whoever is keeping a size of it holds its row.
+    # In this order: a transaction that stores a size locks the segment's row first.
     await queries.delete_segment(tx, organization_id, segment_id)
     await queries.delete_sizes(tx, organization_id, segment_id)
     if not await queries.count_segments(tx, organization_id):
-        await settle(tx, organization_id, is_needed=False)
+        await lifecycle.end(tx, organization_id)
     return row
 
 
@@ -128,15 +128,15 @@ async def _save_version(
     await queries.update_segment(tx, organization_id, saved)
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=row.id)
     await queries.insert_uses(tx, organization_id, _ids(segments_of(definition.match)), kind=_KIND, user_id=row.id)
-    await _keep_keys(tx, organization_id, row.id, definition)
+    await _store_keys(tx, organization_id, row.id, definition)
     return Segment(saved, VersionRow(saved.version, text, tx.now, created_by), definition, faults)
 
 
-async def _keep_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
+async def _store_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
     keys = [(Catalog.ATTRIBUTES.value, key) for key in sorted(attributes_of(definition.match))]
     keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties_of(definition.match))]
     await queries.delete_keys(tx, organization_id, segment_id)
-    # No catalog has a key that is longer, or one with U+0000, and the table cannot keep either.
+    # The table cannot store longer keys or U+0000; no catalog has such a key.
     if kept := [it for it in keys if "\0" not in it[1] and len(it[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
         await queries.insert_keys(tx, organization_id, segment_id, kept)
 
@@ -144,9 +144,9 @@ async def _keep_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition
 async def _find_faults_of_chain(
     tx: Tx, organization_id: UUID, segment_id: UUID | None, definition: Definition
 ) -> list[Fault]:
-    """Whether what the definition asks for leads back to the segment, or too far; the caller holds the lock to save.
+    """Find references that lead back to the segment, or a chain that is too long; the caller holds the lock to save.
 
-    Only what it did not ask for before can: a segment in a chain from before there was a limit can still be changed.
+    Only new references are checked, so that a segment in a chain older than the limit can still be changed.
     """
     own = [] if segment_id is None else [segment_id]
     ahead = set(_ids(segments_of(definition.match)))
@@ -156,7 +156,7 @@ async def _find_faults_of_chain(
     length = 1
     while ahead and length <= CHAIN_MAX:
         if segment_id in ahead:
-            return [Fault("match", "The segment would ask for itself, by way of another one.")]
+            return [Fault("match", "The segment would refer to itself, through another segment.")]
         length += 1
         ahead = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=ahead))
     behind = own
@@ -166,7 +166,11 @@ async def _find_faults_of_chain(
         length += bool(behind)
     if length <= CHAIN_MAX:
         return []
-    return [Fault("match", f"At most {CHAIN_MAX} segments in a row ask for one another; ask for fewer, or for others.")]
+    return [
+        Fault(
+            "match", f"At most {CHAIN_MAX} segments may refer to one another in a chain; refer to fewer, or to others."
+        )
+    ]
 
 
 def faults_of_name(name: str) -> list[Fault]:
@@ -187,19 +191,22 @@ async def _find(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
     return row
 
 
-# From the beginning of the build; whoever writes the first segment has a day to save it.
+# Since the build began; a user has a day to save the first segment.
 UNNEEDED_AFTER: Final = timedelta(days=1)
 
 
 async def end_unneeded(database: Database, organization_id: UUID) -> None:
-    """One look is enough: from the first segment on, it is the deletion of the last one that ends the columns."""
+    """End columns that were built for a draft which was never saved: they cost work on every write, and space.
+
+    Once a segment is saved, the deletion of the last segment ends the columns.
+    """
     async with database.transaction() as tx:
         await queries.lock_segments(tx, organization_id)
         if not await columns.lock_free_state(tx, organization_id):
-            # A batch of the build or the feeder is at it; the next look comes.
+            # A batch of the build or the feed holds the lock; the next run checks again.
             return
         state = await columns.find_state(tx, organization_id)
         if state is None or state.fenced_at is None or state.fenced_at > tx.now - UNNEEDED_AFTER:
             return
         if not await queries.count_segments(tx, organization_id):
-            await settle(tx, organization_id, is_needed=False)
+            await lifecycle.end(tx, organization_id)

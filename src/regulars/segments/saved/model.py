@@ -28,7 +28,7 @@ class VersionRow(NamedTuple):
 
 
 class UseRow(NamedTuple):
-    """Who asks for a segment: a kind (`segment`, `journey`) and an id of that kind."""
+    """A use of a segment: the kind of its user (`segment`, `journey`) and the user's id."""
 
     segment_id: UUID
     kind: str
@@ -45,7 +45,7 @@ class SizeRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment with one of its versions, and what is wrong with it now: with any fault it matches nobody."""
+    """A segment with one of its versions and its current faults; with any fault it has no members."""
 
     row: SegmentRow
     version: VersionRow

@@ -10,7 +10,7 @@ from regulars.segments.saved.model import SegmentRow, SizeRow, UseRow, VersionRo
 
 
 async def lock_segments(tx: Tx, organization_id: UUID) -> None:
-    """Whoever changes what uses what does so alone, until the transaction ends: two changes could close a circle."""
+    """Serialises writers of `segment_uses` until the transaction ends: two concurrent changes could close a circle."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended('segments ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -168,7 +168,7 @@ async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]
 
 
 async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, user_ids: Collection[UUID]) -> list[UUID]:
-    """The segments that these ask for."""
+    """The segments that these users use."""
     rows = await tx.fetch(
         """
         SELECT DISTINCT segment_id FROM segment_uses
@@ -234,7 +234,7 @@ async def find_today(tx: Tx, organization_id: UUID) -> date:
 
 
 async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID, row: SizeRow) -> None:
-    """Only of a segment that is there, in the version that was counted; a deletion waits for us, or we for it."""
+    """Only if the segment exists in the version that was counted; the row lock orders this and a deletion."""
     await tx.execute(
         """
         INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
@@ -313,7 +313,7 @@ async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection
 
 
 async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime) -> list[UUID]:
-    """Those that are to be counted now; nobody else takes them before the deadline."""
+    """Claim segments that are due for a count; no other worker takes them before the deadline."""
     rows = await tx.fetch(
         """
         UPDATE segments SET owner = %(owner)s, due_at = %(until)s
@@ -331,10 +331,10 @@ async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner
     return [row[0] for row in rows]
 
 
-async def settle_segment(
+async def complete_count(
     tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, owner: UUID, due_at: datetime
 ) -> None:
-    """Of a version that was saved meanwhile the count is still due."""
+    """Schedule the next count, unless a newer version was saved meanwhile; its count is still due."""
     await tx.execute(
         """
         UPDATE segments SET owner = NULL, due_at = %s

@@ -22,7 +22,7 @@ from regulars.conditions.tree import (
 )
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
-from regulars.segments.analysis.protocol import Asked
+from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.definition import NO_TICKET, read_definition
 from regulars.segments.saved import queries
 from regulars.stores.find import find_stores
@@ -33,7 +33,7 @@ class Resolved:
     match: Group
     known: Known
     now: datetime
-    # With any of these nobody is in it.
+    # With any fault the segment has no members.
     faults: tuple[Fault, ...]
 
     @property
@@ -49,7 +49,7 @@ async def resolve(tx: Tx, organization_id: UUID, match: Group) -> Resolved:
 async def load_known(
     tx: Tx, organization_id: UUID, conditions: Collection[Condition], *, attributes: Collection[str] = ()
 ) -> Known:
-    """What these conditions stand on as it is now, and the types of these attributes too."""
+    """Everything that these conditions refer to, as it is now; also the types of these attributes."""
     found = await _find_segments(tx, organization_id, {it for one in conditions for it in segments_of(one)})
     every = [*conditions, *(segment.match for segment in found.values())]
     keys = {*attributes, *(key for one in every for key in attributes_of(one))}
@@ -64,7 +64,7 @@ async def load_known(
 
 
 async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, KnownSegment]:
-    """Level by level, each once: what is saved has no circles, and one that had would end here too."""
+    """Load the segments level by level, each once, so that even a circle would end."""
     found: dict[str, KnownSegment] = {}
     missing = {segment_id for segment_id in wanted if SEGMENT.decode(segment_id) is not None}
     while missing:
@@ -77,10 +77,10 @@ async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str])
 
 
 def _with_faults(found: Mapping[str, KnownSegment], known: Known) -> dict[str, KnownSegment]:
-    """The innermost first: a segment that asks for one with a fault has a fault."""
-    asked = All(of=tuple(InSegment(id=segment_id) for segment_id in found))
+    """Check the innermost first: a segment that refers to one with a fault has a fault."""
+    query = All(of=tuple(InSegment(id=segment_id) for segment_id in found))
     checked: dict[str, KnownSegment] = {}
-    for segment_id in innermost_first(asked, {it: segment.match for it, segment in found.items()}):
+    for segment_id in innermost_first(query, {it: segment.match for it, segment in found.items()}):
         match = found[segment_id].match
         faults = find_faults(match, replace(known, segments=checked), no_ticket=NO_TICKET)
         checked[segment_id] = found[segment_id]._replace(faults=tuple(faults))
@@ -93,8 +93,8 @@ async def _find_stores(tx: Tx, organization_id: UUID, wanted: Collection[str]) -
     return {text: found[reference].id for text, reference in references.items() if reference in found}
 
 
-def asked_of(resolved: Resolved, *, is_faulty: bool | None = None) -> Asked:
-    return Asked(
+def query_of(resolved: Resolved, *, is_faulty: bool | None = None) -> SegmentQuery:
+    return SegmentQuery(
         match=resolved.match,
         attributes=_types(resolved.known.attributes),
         properties=_types(resolved.known.properties),

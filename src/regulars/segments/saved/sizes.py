@@ -8,29 +8,29 @@ from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
 from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.protocol import AnalysisAway, Asked, Figures, NotReady
+from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
 from regulars.segments.saved import queries
 from regulars.segments.saved.manage import load_segment
 from regulars.segments.saved.model import SizeRow
-from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.segments.saved.resolve import query_of, resolve
 from regulars.work.claims import ClaimQueue
 from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 DAYS_SHOWN: Final = 90
-DAYS_KEPT: Final = 400
+RETENTION_DAYS: Final = 400
 
 
-async def keep_size(
+async def store_size(
     tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, total: int, may_be_texted: int
 ) -> None:
-    """A count of a version that is no longer the last, or of a segment that was deleted meanwhile, is nobody's."""
+    """Store today's count. It is dropped if the segment was deleted or has a newer version."""
     day = await queries.find_today(tx, organization_id)
     row = SizeRow(day, version, total, may_be_texted, tx.now)
-    # The version before the segment, as a deletion takes them: whoever comes second waits, and nobody for ever.
+    # Lock order: the version before the segment, as in a deletion, so that the two cannot deadlock.
     await queries.update_version_total_if_none(tx, organization_id, segment_id, version=version, total=total)
     await queries.upsert_size_if_current(tx, organization_id, segment_id, row)
-    await queries.delete_old_sizes(tx, organization_id, segment_id, before=day - timedelta(days=DAYS_KEPT))
+    await queries.delete_old_sizes(tx, organization_id, segment_id, before=day - timedelta(days=RETENTION_DAYS))
 
 
 async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SizeRow]:
@@ -43,22 +43,22 @@ async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection
     return dict(await queries.find_last_sizes(tx, organization_id, segment_ids)) if segment_ids else {}
 
 
-# In the organization's zone, when shops are closed and the day before is complete.
+# In the organization's zone, when stores are closed and the day before is complete.
 COUNTED_AT: Final = time(3)
 TRY_AGAIN: Final = timedelta(minutes=10)
 EARLY_AGAIN: Final = timedelta(seconds=5)
 DEADLINE_S: Final = 20.0
 
 
-class Claimed(NamedTuple):
+class CountClaim(NamedTuple):
     segment_id: UUID
     version: int
-    asked: Asked
+    query: SegmentQuery
     # Facts from before the save still wait for the columns, so that a count now would leave them out.
     is_early: bool = False
 
 
-class SizeQueue(ClaimQueue[Claimed, Figures | None]):
+class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
     name = "segment_sizes"
     due = Due(table="segments")
     poll_every_s = 30.0
@@ -71,7 +71,7 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
-    ) -> Sequence[Claimed]:
+    ) -> Sequence[CountClaim]:
         claimed = []
         waiting = await behind_since(tx, organization_id, by=timedelta(0))
         for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):
@@ -79,25 +79,27 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
             resolved = await resolve(tx, organization_id, segment.definition.match)
             # A fact that no listener takes would wait for ever.
             is_early = waiting is not None and waiting <= segment.row.updated_at > tx.now - TRY_AGAIN
-            claimed.append(Claimed(segment_id, segment.row.version, asked_of(resolved), is_early))
+            claimed.append(CountClaim(segment_id, segment.row.version, query_of(resolved), is_early))
         return claimed
 
-    async def act(self, organization_id: UUID, claim: Claimed) -> Figures | None:
-        """None: it cannot be counted now, and is tried again later."""
+    async def act(self, organization_id: UUID, claim: CountClaim) -> SegmentCounts | None:
+        """None if it cannot be counted now; it is retried later."""
         if claim.is_early or not await self._analysis.is_listening():
             return None
         try:
-            return await self._analysis.figures(organization_id, claim.asked, deadline_s=DEADLINE_S)
-        except (NotReady, AnalysisAway):
+            return await self._analysis.figures(organization_id, claim.query, deadline_s=DEADLINE_S)
+        except (NotReady, AnalysisUnavailable):
             return None
 
-    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Figures | None]]) -> None:
+    async def complete(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[CountClaim, SegmentCounts | None]]
+    ) -> None:
         zone = ZoneInfo(await queries.find_zone(tx, organization_id))
         for claim, figures in done:
             due_at = tx.now + (EARLY_AGAIN if claim.is_early else TRY_AGAIN)
             if figures is not None:
                 due_at = next_count(tx.now, zone)
-                await keep_size(
+                await store_size(
                     tx,
                     organization_id,
                     claim.segment_id,
@@ -105,7 +107,7 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
                     total=figures.total,
                     may_be_texted=figures.split.may_be_texted,
                 )
-            await queries.settle_segment(
+            await queries.complete_count(
                 tx, organization_id, claim.segment_id, version=claim.version, owner=self.owner, due_at=due_at
             )
 

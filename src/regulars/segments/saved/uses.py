@@ -16,8 +16,7 @@ READERS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Something that asks for a segment: what it is called, its address below the organization, and what a change of
-    the segment does to it."""
+    """A user of a segment: its name, its address below the organization, and the effect of a change of the segment."""
 
     label: str
     path: str
@@ -26,16 +25,16 @@ class Use:
     effect: str = ""
 
 
-# For one kind of user: what these ids are called; rooms above tell it through the composition root.
+# Describes the users of one kind, by id; the composition root connects the rooms above.
 DescribeUses = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, Use]]]
 
 
 async def register_uses(
     tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
 ) -> None:
-    """From now on exactly these segments are asked for by this journey or campaign.
+    """Record that this journey or campaign uses exactly these segments.
 
-    The lock keeps a segment from being deleted between the look at it and the row that says it is used.
+    The lock keeps a segment from being deleted between its check and the insert of its use.
     """
     await queries.lock_segments(tx, organization_id)
     await queries.delete_uses(tx, organization_id, kind=kind, user_id=user_id)
@@ -70,7 +69,7 @@ async def describe_segments(tx: Tx, organization_id: UUID, ids: Collection[UUID]
 async def list_uses(
     tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe: Mapping[str, DescribeUses]
 ) -> dict[UUID, Sequence[Use]]:
-    """Of each segment, whoever asks for it."""
+    """The users of each segment."""
     rows = await find_uses(tx, organization_id, segment_ids)
     known: dict[tuple[str, UUID], Use] = {}
     for kind, words in describe.items():

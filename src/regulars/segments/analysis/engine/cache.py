@@ -1,4 +1,4 @@
-"""What the process holds of each organization, within a budget: columns that were not asked for longest go first."""
+"""The columns of each organization in memory, within a budget; the least recently used are evicted first."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -8,28 +8,28 @@ from uuid import UUID
 
 import numpy as np
 
-from regulars.segments.analysis.engine.coded_values import Reading
+from regulars.segments.analysis.engine.coded_values import LoadProgress
 from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply, grown, last_of_each
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.queries import Snapshot
-from regulars.segments.analysis.engine.sales_runs import SalesRun, Words, is_told
+from regulars.segments.analysis.engine.sales_runs import Dictionaries, SalesRun, is_product_part
 from regulars.segments.columns.model import CustomerState, Run
 
 RESULTS_BYTES_MAX: Final = 256 << 20
 
 
 class Result(NamedTuple):
-    """For whom a condition holds, for whom that is not known, and who has a value that its type cannot read."""
+    """Masks of customers: the condition holds, its result is unknown, the customer has an unreadable value."""
 
-    held: Array
+    holds: Array
     unknown: Array | None = None
     unreadable: Array | None = None
 
 
 class Results:
-    """What conditions came to, the one that was asked for last at the end.
+    """Results of conditions, the most recently used last.
 
-    A question may have thousands of conditions, with other segments in it: of more than this, the oldest go at once.
+    A query with references to other segments may have thousands of conditions, so results have a budget of their own.
     """
 
     def __init__(self) -> None:
@@ -45,8 +45,8 @@ class Results:
             self._results.move_to_end(key)
         return known
 
-    def keep(self, key: tuple[object, ...], result: Result) -> Result:
-        """Of one that was not found."""
+    def add(self, key: tuple[object, ...], result: Result) -> Result:
+        """Add the result of a key that `find` did not find."""
         self._results[key] = result
         self.nbytes += _bytes_of(result)
         while self.nbytes > RESULTS_BYTES_MAX and len(self._results) > 1:
@@ -66,26 +66,26 @@ def _bytes_of(result: Result) -> int:
     return sum(part.nbytes for part in result if part is not None)
 
 
-class Held:
-    """One organization's columns as of the snapshot it was last brought to."""
+class CachedColumns:
+    """One organization's columns as of the last snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        # As it was last seen: once it is another, those who were erased then are out of the blobs.
+        # If the stored value changes, customers who were erased before were purged from the blobs.
         self.erased_since = snapshot.erased_since
-        self.words = Words()
+        self.dictionaries = Dictionaries()
         self.columns: OrderedDict[str, Column] = OrderedDict()
         self.patches: dict[int, list[CustomerState]] = {}
-        # Patches up to this one are in the columns.
+        # The ordinal of the last patch that is applied to the columns.
         self.applied_to = 0
         self.sales: dict[int, SalesRun] = {}
-        # Which parts of sales were asked for, the last one last.
+        # Loaded parts of sales, the most recently used last.
         self.parts: OrderedDict[str, None] = OrderedDict()
-        # Numbers that nobody may text, and the count of changes of consents when they were read.
+        # Hashes of do-not-contact numbers, and the consent counter when they were read.
         self.forbidden = np.zeros(0, np.uint64)
         self.forbidden_as_of: int | None = None
         self.results = Results()
-        self.reading = Reading()
+        self.progress = LoadProgress()
 
     @property
     def size(self) -> int:
@@ -102,24 +102,24 @@ class Held:
         return self.snapshot.epoch, max([0, *ordinals])
 
     def profile_of(self, number: int) -> UUID:
-        """Of one who is alive."""
+        """The profile id of a customer who is not erased."""
         high, low = (self.columns[name] for name in PROFILE)
         if not isinstance(high, np.ndarray) or not isinstance(low, np.ndarray):
-            raise TypeError("ids are kept as numbers")
+            raise TypeError("ids are stored as numbers")
         return UUID(int=int(high[number]) << 64 | int(low[number]))
 
     def runs(self, kind: str) -> list[Run]:
         return [run for run in self.snapshot.runs if run.kind == kind]
 
-    def stays(self, erased_since: datetime | None) -> bool:
-        """Whether nobody was taken out of the blobs since the last look, who would still be in memory."""
+    def is_still_valid(self, erased_since: datetime | None) -> bool:
+        """Whether no customer who may be in memory was purged from the blobs since the last check."""
         if self.erased_since not in {None, erased_since}:
             return False
         self.erased_since = erased_since
         return True
 
-    def bring_to(self, snapshot: Snapshot) -> None:
-        """Keep what is still true: runs never change, and a fold moves patches that the columns already have."""
+    def update_to(self, snapshot: Snapshot) -> None:
+        """Keep what is still valid: runs are immutable, and merging patches into blocks changes no applied column."""
         self.snapshot = snapshot
         if snapshot.folded_to > self.applied_to:
             self.columns.clear()
@@ -129,7 +129,7 @@ class Held:
         self.sales = {run_id: run for run_id, run in self.sales.items() if run_id in live}
 
     def apply_patches(self) -> None:
-        """Write the patches that came since into the columns that are here."""
+        """Apply new patches to the cached columns."""
         new = [run for run in self.runs("patch") if run.ordinal > self.applied_to]
         if self.columns:
             states = last_of_each(self.patches[run.id] for run in new)
@@ -146,10 +146,10 @@ class Held:
         columns = sum(column.nbytes for column in self.columns.values())
         sales = sum(run.nbytes for run in self.sales.values())
         patches = 600 * sum(len(states) for states in self.patches.values())
-        return columns + sales + patches + self.words.nbytes + self.forbidden.nbytes + self.results.nbytes
+        return columns + sales + patches + self.dictionaries.nbytes + self.forbidden.nbytes + self.results.nbytes
 
-    def give_back(self, wanted: set[str]) -> bool:
-        """Let go of the one thing that was asked for longest ago, and is not wanted now; False if there is none."""
+    def evict_one(self, wanted: set[str]) -> bool:
+        """Evict the least recently used item that is not wanted now; False if there is none."""
         if self.results:
             self.results.drop_oldest()
             return True
@@ -163,63 +163,67 @@ class Held:
                 self._drop(part)
                 return True
         if self.sales:
-            # Not even what is wanted fits: it is read again for the next question. Results, which are found by codes
-            # of these words, went before.
+            # Even the wanted parts exceed the budget: the next request loads them again. The results, whose keys
+            # contain dictionary codes, were evicted before.
             self.sales.clear()
             self.parts.clear()
-            self.words = Words()
+            self.dictionaries = Dictionaries()
             return True
         return False
 
     def _drop(self, part: str) -> None:
         for run in self.sales.values():
-            for name in [name for name in run.parts if name == part or _is_made_of(name, part)]:
+            for name in [name for name in run.parts if name == part or _is_derived_from(name, part)]:
                 del run.parts[name]
-            if not any(map(is_told, run.parts)):
+            if not any(map(is_product_part, run.parts)):
                 run.parts.pop("starts", None)
-        self.words.forget(part)
+        self.dictionaries.forget(part)
 
 
-def _is_made_of(key: str, part: str) -> bool:
+def _is_derived_from(key: str, part: str) -> bool:
     return (key.startswith("day:") and part == "at_s") or (key == "unit" and part == "quantity")
 
 
-class Memory:
-    """The organizations, the one that was asked for last at the end."""
+class ColumnCache:
+    """The organizations, the most recently used last."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._held: OrderedDict[UUID, Held] = OrderedDict()
+        self._organizations: OrderedDict[UUID, CachedColumns] = OrderedDict()
 
-    def find(self, organization_id: UUID, snapshot: Snapshot) -> Held:
-        held = self._held.get(organization_id)
-        if held is None or held.snapshot.epoch != snapshot.epoch or not held.stays(snapshot.erased_since):
-            held = self._held[organization_id] = Held(snapshot)
+    def find(self, organization_id: UUID, snapshot: Snapshot) -> CachedColumns:
+        cached = self._organizations.get(organization_id)
+        if (
+            cached is None
+            or cached.snapshot.epoch != snapshot.epoch
+            or not cached.is_still_valid(snapshot.erased_since)
+        ):
+            cached = self._organizations[organization_id] = CachedColumns(snapshot)
         else:
-            held.bring_to(snapshot)
-        self._held.move_to_end(organization_id)
-        return held
+            cached.update_to(snapshot)
+        self._organizations.move_to_end(organization_id)
+        return cached
 
-    def list_held(self) -> list[tuple[UUID, Held]]:
-        return list(self._held.items())
+    def list_cached(self) -> list[tuple[UUID, CachedColumns]]:
+        return list(self._organizations.items())
 
-    def reading_of(self, organization_id: UUID) -> Reading:
-        held = self._held.get(organization_id)
-        return Reading() if held is None else held.reading
+    def progress_of(self, organization_id: UUID) -> LoadProgress:
+        cached = self._organizations.get(organization_id)
+        return LoadProgress() if cached is None else cached.progress
 
     def forget(self, organization_id: UUID) -> None:
-        self._held.pop(organization_id, None)
+        self._organizations.pop(organization_id, None)
 
     def make_room(self, organization_id: UUID, wanted: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
-        """Bring what is held below the budget: first of organizations that nobody asks about now, in the order in which
-        they were asked for, then of the one that was just answered."""
-        others = [it for it in self._held if it != organization_id and not is_busy(it)]
+        """Evict down to the budget: first from organizations without an open request, the least recently used first,
+        then from the one of the last request."""
+        others = [it for it in self._organizations if it != organization_id and not is_busy(it)]
         while self.nbytes() > self._bytes_max:
             if others:
-                if not self._held[others[0]].give_back(set()):
-                    del self._held[others.pop(0)]
-            elif not self._held[organization_id].give_back(wanted):
+                if not self._organizations[others[0]].evict_one(set()):
+                    del self._organizations[others.pop(0)]
+            elif not self._organizations[organization_id].evict_one(wanted):
                 return
 
     def nbytes(self) -> int:
-        return sum(held.nbytes for held in self._held.values())
+        return sum(cached.nbytes for cached in self._organizations.values())

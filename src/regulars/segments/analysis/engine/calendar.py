@@ -27,7 +27,7 @@ _FIRST_DAY, _LAST_DAY = number_of(date.min), number_of(date.max)
 
 
 class Zone:
-    """The offsets of a zone on the days that were asked for."""
+    """The UTC offsets of a zone, cached per day."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,9 +37,8 @@ class Zone:
     def days(self, seconds: Array) -> Array:
         """The number of the local day of each moment, counted from 1970.
 
-        That is the day of UTC, or the one before or after it, as the offset has it. A moment whose local day is in no
-        year counts for the first or the last day there is, as in `in_zone`. All is done in as few bytes as the moments
-        have: there are millions of them.
+        That is the UTC day, or the day before or after it. A local day before year 1 or after year 9999 becomes the
+        first or the last day, as in `in_zone`. Arrays use 32 bits where possible, since there are millions of moments.
         """
         if not seconds.size:
             return seconds.astype(np.int32)
@@ -48,16 +47,16 @@ class Zone:
         offsets = np.zeros(last - first + 1, np.int32)
         changing = []
         for place in self._present(utc, first, last):
-            stretches = self._of_day(first + place)
-            offsets[place] = stretches[0][1]
-            if len(stretches) > 1:
-                changing.append((first + place, stretches))
+            offsets_of_day = self._of_day(first + place)
+            offsets[place] = offsets_of_day[0][1]
+            if len(offsets_of_day) > 1:
+                changing.append((first + place, offsets_of_day))
         days: Array = utc.astype(np.int32)
         if offsets.any() or changing:
             clock = (seconds - utc * DAY_S).astype(np.int32) + offsets[utc - first]
-            for day, stretches in changing:
+            for day, offsets_of_day in changing:
                 among = np.flatnonzero(utc == day)
-                for since, offset in stretches[1:]:
+                for since, offset in offsets_of_day[1:]:
                     later = among[seconds[among] >= since]
                     clock[later] = seconds[later] - day * DAY_S + offset
             days += clock >= DAY_S
@@ -66,7 +65,7 @@ class Zone:
         return days
 
     def _present(self, utc: Array, first: int, last: int) -> Iterable[int]:
-        """Which days there are, as places from the first; over a few decades it may as well be all of them."""
+        """The days that occur, as offsets from the first; all days if the range is only a few decades."""
         if last - first < _FEW_DAYS:
             return range(last - first + 1)
         present = np.zeros(last - first + 1, bool)
@@ -75,7 +74,7 @@ class Zone:
         return places
 
     def _of_day(self, day: int) -> list[tuple[int, int]]:
-        """The offsets of a day of UTC: each with the moment from which it counts."""
+        """The offsets during a UTC day, each with the moment from which it is valid."""
         known = self._offsets.get(day)
         if known is None:
             start, end = day * DAY_S, (day + 1) * DAY_S - 1
@@ -91,7 +90,7 @@ class Zone:
         return known
 
     def _change(self, before: int, after: int) -> int:
-        """The second at which the offset changes, between two moments; long ago it was no round one."""
+        """The second at which the offset changes, by bisection; historic changes are not on full hours."""
         offset = self._offset(after)
         while after - before > 1:
             middle = (before + after) // 2
@@ -107,21 +106,21 @@ class Zone:
 NO_DAY: Final = np.iinfo(np.int32).min
 # `2024-02-29`, `2024-02-29T23:15:00Z` and `2024-02-29T23:15:00+02:00`, by their lengths.
 _DATE, _MOMENT, _WITH_OFFSET = 10, 20, 25
-# The first and the last years are left to the catalog: a zone may lead out of them.
+# The catalog reads the first and last years: the zone offset may move them out of range.
 _YEAR_MIN, _YEAR_MAX = 2, 9998
 _MONTHS, _HOURS, _SIXTY = 12, 24, 60
 # The first day of every month there is, and of the one after.
 _FIRST_DAYS: Final = np.arange("0001-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-class _Part(NamedTuple):
-    """Texts of one length as numbers, and which of them are spelled as their length says."""
+class _SameLengthTexts(NamedTuple):
+    """Texts of one length as digits, and which of them have the spelling of that length."""
 
     digits: Array
     is_usual: Array
 
     def number(self, first: int, last: int) -> Array:
-        """The digits from `first` to before `last` as numbers; whoever has anything else there is not usual."""
+        """The number in the digits from `first` to before `last`; a text with other characters there is not usual."""
         together = np.zeros(self.is_usual.size, np.int64)
         for place in range(first, last):
             digit = self.digits[:, place]
@@ -135,12 +134,12 @@ class _Part(NamedTuple):
             self.is_usual, np.isin(seen, [(ord(letter) - 48) % 256 for letter in letters]), out=self.is_usual
         )
 
-    def keep(self, some: Array) -> None:
+    def restrict(self, some: Array) -> None:
         np.logical_and(self.is_usual, some, out=self.is_usual)
 
 
 def read_days(values: Sequence[str], zone: Zone, otherwise: Callable[[str], int]) -> Array:
-    """The number of the local day of each text, NO_DAY where it is none; `otherwise` reads one by one."""
+    """The number of the local day of each text, NO_DAY if it is no date; `otherwise` reads unusual spellings."""
     days = np.full(len(values), NO_DAY, np.int32)
     is_read = np.zeros(len(values), bool)
     lengths = np.fromiter(map(len, values), np.int32, len(values))
@@ -156,55 +155,55 @@ def read_days(values: Sequence[str], zone: Zone, otherwise: Callable[[str], int]
 
 
 def _read(values: Sequence[str], length: int, zone: Zone) -> tuple[Array, Array]:
-    # Whatever is no letter of ASCII becomes one question mark, so each text keeps its length.
+    # Each non-ASCII character becomes one question mark, so a text keeps its length.
     letters = np.frombuffer("".join(values).encode("ascii", "replace"), np.uint8).reshape(-1, length)
-    part = _Part(letters - np.uint8(ord("0")), np.ones(len(values), bool))
-    days = _days(part)
+    texts = _SameLengthTexts(letters - np.uint8(ord("0")), np.ones(len(values), bool))
+    days = _days(texts)
     if length == _DATE:
-        return days, part.is_usual
-    seconds = days * DAY_S + _seconds(part)
+        return days, texts.is_usual
+    seconds = days * DAY_S + _seconds(texts)
     if length == _MOMENT:
-        part.expect(19, "Z")
+        texts.expect(19, "Z")
     else:
-        seconds -= _offset(part)
-    usual = np.flatnonzero(part.is_usual)
+        seconds -= _offset(texts)
+    usual = np.flatnonzero(texts.is_usual)
     days[usual] = zone.days(seconds[usual])
-    return days, part.is_usual
+    return days, texts.is_usual
 
 
-def _days(part: _Part) -> Array:
-    year, month, day = part.number(0, 4), part.number(5, 7), part.number(8, 10)
-    part.expect(4, "-")
-    part.expect(7, "-")
-    part.keep((year >= _YEAR_MIN) & (year <= _YEAR_MAX) & (month >= 1) & (month <= _MONTHS) & (day >= 1))
-    place = np.where(part.is_usual, (year - 1) * _MONTHS + month - 1, 0)
+def _days(texts: _SameLengthTexts) -> Array:
+    year, month, day = texts.number(0, 4), texts.number(5, 7), texts.number(8, 10)
+    texts.expect(4, "-")
+    texts.expect(7, "-")
+    texts.restrict((year >= _YEAR_MIN) & (year <= _YEAR_MAX) & (month >= 1) & (month <= _MONTHS) & (day >= 1))
+    place = np.where(texts.is_usual, (year - 1) * _MONTHS + month - 1, 0)
     first = _FIRST_DAYS[place]
-    part.keep(day <= _FIRST_DAYS[place + 1] - first)
+    texts.restrict(day <= _FIRST_DAYS[place + 1] - first)
     days: Array = first + day - 1
     return days
 
 
-def _seconds(part: _Part) -> Array:
-    """Those since midnight, by the clock that the text was written by."""
-    hour, minute, second = part.number(11, 13), part.number(14, 16), part.number(17, 19)
-    part.expect(10, "T")
-    part.expect(13, ":")
-    part.expect(16, ":")
-    part.keep((hour < _HOURS) & (minute < _SIXTY) & (second < _SIXTY))
+def _seconds(texts: _SameLengthTexts) -> Array:
+    """Seconds since midnight, in the offset of the text."""
+    hour, minute, second = texts.number(11, 13), texts.number(14, 16), texts.number(17, 19)
+    texts.expect(10, "T")
+    texts.expect(13, ":")
+    texts.expect(16, ":")
+    texts.restrict((hour < _HOURS) & (minute < _SIXTY) & (second < _SIXTY))
     seconds: Array = (hour * _SIXTY + minute) * _SIXTY + second
     return seconds
 
 
-def _offset(part: _Part) -> Array:
-    hours, minutes = part.number(20, 22), part.number(23, 25)
-    part.expect(19, "+-")
-    part.expect(22, ":")
-    part.keep((hours < _HOURS) & (minutes < _SIXTY))
-    is_west = part.digits[:, 19] == _as_digit("-")
+def _offset(texts: _SameLengthTexts) -> Array:
+    hours, minutes = texts.number(20, 22), texts.number(23, 25)
+    texts.expect(19, "+-")
+    texts.expect(22, ":")
+    texts.restrict((hours < _HOURS) & (minutes < _SIXTY))
+    is_west = texts.digits[:, 19] == _as_digit("-")
     offset: Array = np.where(is_west, -1, 1) * (hours * _SIXTY + minutes) * _SIXTY
     return offset
 
 
 def _as_digit(letter: str) -> int:
-    """What a letter is among digits: a number beyond 9."""
+    """A character as a digit value; letters give values above 9."""
     return (ord(letter) - ord("0")) % 256

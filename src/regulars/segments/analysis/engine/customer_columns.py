@@ -1,4 +1,4 @@
-"""Customers in memory, column by column: blocks, and over them the patches that are not folded yet."""
+"""Columns of customers: stored blocks, and the patches that are not merged into them yet."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -14,11 +14,11 @@ from regulars.segments.analysis.engine.encoding import (
     decode_coded,
     encode,
     encode_coded,
-    encode_kept,
+    encode_values,
 )
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, NEVER_ASKED, CustomerState
 
-# Of an attribute, its key follows.
+# The prefix of an attribute column; the key follows.
 ATTRIBUTE: Final = "a:"
 TEXTS: Final = "texts"
 # The id of a profile, in two numbers.
@@ -37,7 +37,7 @@ class Plain:
         self.of = of
 
 
-# Every column that is no attribute, how it is kept and what a patch says of it.
+# Numeric columns: type, missing value, and the value in a patch.
 PLAIN: Final[dict[str, Plain]] = {
     "alive": Plain(np.bool_, False, lambda state: state.is_alive),
     PROFILE[0]: Plain(np.uint64, 0, lambda state: int.from_bytes(state.profile[:8])),
@@ -75,8 +75,8 @@ class LastTexts:
 
     def apply(self, states: Sequence[CustomerState], first: int) -> None:
         changed = numbers_of(states) - first
-        kept = ~np.isin(self.customer, changed)
-        self.customer, self.journey, self.at_s = self.customer[kept], self.journey[kept], self.at_s[kept]
+        unchanged = ~np.isin(self.customer, changed)
+        self.customer, self.journey, self.at_s = self.customer[unchanged], self.journey[unchanged], self.at_s[unchanged]
         rows = [
             (state.number - first, self.journeys.code(journey), at_s)
             for state in states
@@ -99,7 +99,7 @@ def empty(name: str, size: int) -> Column:
 
 
 def grown(name: str, column: Column, size: int) -> Column:
-    """The same column with room for more customers."""
+    """The column, grown for more customers."""
     if isinstance(column, LastTexts):
         return column
     if isinstance(column, Values):
@@ -112,8 +112,8 @@ def grown(name: str, column: Column, size: int) -> Column:
     return np.concatenate((column, np.full(size - column.size, plain.missing, plain.kind)))
 
 
-def place_block(column: Column, block: int, content: bytes) -> None:
-    """Write what a block has of a column into its place."""
+def write_block(column: Column, block: int, content: bytes) -> None:
+    """Write the values of a block into the column."""
     first = block * BLOCK_CUSTOMERS
     if isinstance(column, LastTexts):
         journeys, packed = decode_coded(content)
@@ -134,7 +134,7 @@ def numbers_of(states: Sequence[CustomerState]) -> Array:
 
 
 def apply(name: str, column: Column, states: Sequence[CustomerState], *, first: int = 0) -> None:
-    """Write what patches say, the last of each customer; the column begins with `first` and has room for all."""
+    """Apply the last patch of each customer; the column begins with customer `first`."""
     if not states:
         return
     if isinstance(column, LastTexts):
@@ -157,7 +157,7 @@ def values_of(name: str, states: Iterable[CustomerState]) -> Iterable[str | byte
 
 
 def last_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerState]:
-    """Of patches in their order, what was said last of each customer."""
+    """The last state of each customer in ordered patches."""
     last: dict[int, CustomerState] = {}
     for states in patches:
         for state in states:
@@ -165,32 +165,34 @@ def last_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerSta
     return list(last.values())
 
 
-def fold(block: int, parts: Mapping[str, bytes], states: Sequence[CustomerState]) -> tuple[int, dict[str, bytes]]:
-    """A block with patches in it: how many customers it has room for, and its parts."""
+def merge_into_block(
+    block: int, parts: Mapping[str, bytes], states: Sequence[CustomerState]
+) -> tuple[int, dict[str, bytes]]:
+    """Merge patches into a block; return its size in customers and its encoded parts."""
     first = block * BLOCK_CUSTOMERS
     keys = {ATTRIBUTE + key for state in states for key in state.attributes}
     names = {*PLAIN, *CODED, TEXTS, *keys, *(name for name in parts if name.startswith(ATTRIBUTE))}
     known = decode(parts["alive"]).size if "alive" in parts else 0
     size = max([known, *(state.number - first + 1 for state in states)])
-    folded: dict[str, bytes] = {}
+    merged: dict[str, bytes] = {}
     for name in names:
         column = empty(name, size)
         if name in parts:
-            place_block(column, 0, parts[name])
+            write_block(column, 0, parts[name])
         apply(name, column, states, first=first)
         content = _encoded(column)
         if content is not None:
-            folded[name] = content
-    return size, folded
+            merged[name] = content
+    return size, merged
 
 
 def _encoded(column: Column) -> bytes | None:
-    """None for an attribute that nobody has any more."""
+    """None for an attribute that no customer has any more."""
     if isinstance(column, LastTexts):
         if not column.customer.size:
             return None
         rows = np.concatenate((column.customer, column.journey.astype(np.int64), column.at_s))
-        return encode_kept(column.journeys.values, rows)
+        return encode_values(column.journeys.values, rows)
     if isinstance(column, Values):
         return encode_coded(column.dictionary.values, column.codes) if (column.codes >= 0).any() else None
     if column.dtype == np.uint64:

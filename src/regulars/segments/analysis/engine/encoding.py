@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 NONE: Final = -1
-# For each value a place in a list, one in a table, and a number.
+# Estimated overhead per value: list entry, dict entry and code.
 _BYTES_TO_FIND: Final = 90
 _NARROW: Final = (np.int8, np.int16, np.int32, np.int64)
 
@@ -41,7 +41,7 @@ def decode(content: bytes) -> Array:
 
 
 class Coded(msgspec.Struct, array_like=True):
-    """Values, compressed, and numbers that speak of them, which are compressed by themselves."""
+    """Compressed dictionary values, and compressed codes."""
 
     values: bytes
     codes: bytes
@@ -51,15 +51,15 @@ _coded = msgspec.msgpack.Decoder(Coded)
 
 
 def encode_coded(values: Sequence[Any], codes: Array) -> bytes:
-    """Only the values that a row still has are written; for each row its place among them, or NONE."""
+    """Write only the values in use, and for each row the index of its value, or NONE."""
     used = np.unique(codes[codes >= 0])
     place = np.full(len(values) + 1, NONE, np.int32)
     place[used] = np.arange(used.size, dtype=np.int32)
-    return encode_kept([values[number] for number in used.tolist()], place[codes])
+    return encode_values([values[number] for number in used.tolist()], place[codes])
 
 
-def encode_kept(values: Sequence[Any], rows: Array) -> bytes:
-    """Values and rows that speak of them, as they are."""
+def encode_values(values: Sequence[Any], rows: Array) -> bytes:
+    """Values and codes, without dropping unused values."""
     return msgspec.msgpack.encode(Coded(zlib.compress(msgspec.msgpack.encode(list(values)), 1), encode(rows)))
 
 
@@ -69,12 +69,12 @@ def decode_coded(content: bytes) -> tuple[list[Any], Array]:
 
 
 class Dictionary:
-    """Values and their codes, which stay the same as more come."""
+    """Values and their codes, which never change as values are added."""
 
     def __init__(self, values: Sequence[Any] = ()) -> None:
         self.values: list[Any] = list(values)
         self._codes: dict[Any, int] = {value: code for code, value in enumerate(self.values)}
-        # How many of them were measured, and what those take.
+        # How many values were measured, and their size.
         self._measured = 0
         self._bytes = 0
 
@@ -95,7 +95,7 @@ class Dictionary:
         return self._codes.get(value, NONE)
 
     def map(self, values: Sequence[Any]) -> Array:
-        """From places in a list to codes here; the last element answers for NONE."""
+        """From indexes in a list to codes of this dictionary; the last element maps NONE."""
         known = self._codes
         codes = [known.setdefault(value, len(known)) for value in values]
         self.values += itertools.islice(known, len(self.values), None)
@@ -103,7 +103,7 @@ class Dictionary:
 
     @property
     def nbytes(self) -> int:
-        """What the values take in memory, and about what it takes to find them."""
+        """The size of the values in memory, and an estimate of the lookup table."""
         self._bytes += sum(map(getsizeof, itertools.islice(self.values, self._measured, None)))
         self._measured = len(self.values)
         return self._bytes + _BYTES_TO_FIND * self._measured

@@ -28,13 +28,13 @@ from regulars.conditions.tree import (
 )
 from regulars.kit.ids import JOURNEY
 from regulars.sales.model import Currency
-from regulars.segments.analysis.engine.cache import Held, Result
+from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import Zone, number_of
 from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Values
 from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, TEXTS, LastTexts
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.sales_conditions import Behaviour
-from regulars.segments.analysis.protocol import Asked, ConditionCount, Order, Split
+from regulars.segments.analysis.engine.sales_conditions import SalesConditions
+from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 
 STANDINGS: Final = {
@@ -47,54 +47,54 @@ _LONG_AGO: Final = -(1 << 30)
 
 
 class Evaluation:
-    """One question over what is held. Nothing here waits for anything."""
+    """Evaluates one query over cached columns. It does no I/O."""
 
-    def __init__(self, held: Held, asked: Asked, zone: Zone) -> None:
-        self._held = held
-        self._asked = asked
+    def __init__(self, cached: CachedColumns, query: SegmentQuery, zone: Zone) -> None:
+        self._cached = cached
+        self._query = query
         self._zone = zone
-        self._behaviour = Behaviour(held, asked, zone)
+        self._sales = SalesConditions(cached, query, zone)
         self.alive = self._plain("alive")
-        # Who is in the other segments, eight customers to a byte: there may be hundreds of them.
+        # Members of the referenced segments as bitmaps, since there may be hundreds of segments.
         self._others: dict[str, tuple[Array, Array | None]] = {}
-        for segment_id in innermost_first(asked.match, asked.segments):
-            other = asked.segments[segment_id]
+        for segment_id in innermost_first(query.match, query.segments):
+            other = query.segments[segment_id]
             if other is not None:
-                found = self._look(other)
+                found = self._result_of(other)
                 unknown = None if found.unknown is None else np.packbits(found.unknown)
-                self._others[segment_id] = (np.packbits(found.held), unknown)
+                self._others[segment_id] = (np.packbits(found.holds), unknown)
 
     def members(self) -> Array:
-        """Who is in it."""
-        if self._asked.is_faulty:
-            return np.zeros(self._held.size, bool)
-        return self._look(self._asked.match).held & self.alive
+        """A mask of the members."""
+        if self._query.is_faulty:
+            return np.zeros(self._cached.size, bool)
+        return self._result_of(self._query.match).holds & self.alive
 
     def unreadable(self, path: Path) -> Array:
-        """Who has a value that the condition at this place cannot read."""
-        found = dict(walk(self._asked.match)).get(path)
-        unreadable = None if found is None else self._look(found).unreadable
-        return np.zeros(self._held.size, bool) if unreadable is None else unreadable & self.alive
+        """A mask of customers with a value that the condition at this path cannot read."""
+        found = dict(walk(self._query.match)).get(path)
+        unreadable = None if found is None else self._result_of(found).unreadable
+        return np.zeros(self._cached.size, bool) if unreadable is None else unreadable & self.alive
 
     def count(self) -> list[ConditionCount]:
         """For each condition and group of the definition, how many customers it holds for."""
         counts: list[ConditionCount] = []
-        self._count(self._asked.match, (), counts)
+        self._count(self._query.match, (), counts)
         return counts
 
     def keys_of(self, order: Order, currency: Currency) -> Sequence[Array]:
-        """What members are sorted by, the key that counts most first."""
+        """The sort keys, the primary key first."""
         match order:
             case "created":
                 return [self._plain("created")]
             case "last_purchase":
-                return [self._behaviour.last_purchases()]
+                return [self._sales.last_purchases()]
             case "spend":
-                return [key for key in self._behaviour.spends(currency) if key is not None]
+                return [key for key in self._sales.spends(currency) if key is not None]
 
-    def split(self, members: Array) -> Split:
+    def split(self, members: Array) -> ConsentSplit:
         of_each = np.bincount(self._standings()[members], minlength=4).tolist()
-        return Split(
+        return ConsentSplit(
             may_be_texted=of_each[MAY_BE_TEXTED],
             withdrawn=of_each[WITHDRAWN],
             never_asked=of_each[NEVER_ASKED],
@@ -102,8 +102,8 @@ class Evaluation:
         )
 
     def _count(self, condition: Condition, path: Path, counts: list[ConditionCount]) -> None:
-        held, _, unreadable = self._look(condition)
-        counts.append(ConditionCount(path, self._count_alive(held), self._count_alive(unreadable)))
+        holds, _, unreadable = self._result_of(condition)
+        counts.append(ConditionCount(path, self._count_alive(holds), self._count_alive(unreadable)))
         if isinstance(condition, Group):
             for number, inner in enumerate(condition.of):
                 self._count(inner, (*path, number), counts)
@@ -111,53 +111,53 @@ class Evaluation:
     def _count_alive(self, some: Array | None) -> int:
         return 0 if some is None else int(np.count_nonzero(some & self.alive))
 
-    def _look(self, condition: Condition) -> Result:
+    def _result_of(self, condition: Condition) -> Result:
         if isinstance(condition, Group):
             return self._of_group(condition)
         if isinstance(condition, InSegment):
             return self._of_segment(condition)
         key = self._key(condition)
-        known = self._held.results.find(key)
-        return known or self._held.results.keep(key, self._evaluate(condition))
+        found = self._cached.results.find(key)
+        return found or self._cached.results.add(key, self._evaluate(condition))
 
     def _of_group(self, group: Group) -> Result:
-        """What is not known makes no group hold. So each is counted twice: who holds for sure, and who may hold."""
-        inner = [self._look(condition) for condition in group.of]
-        sure = [one.held for one in inner]
+        """An unknown member makes no group hold. So each group is computed twice: holds for certain, and may hold."""
+        inner = [self._result_of(condition) for condition in group.of]
+        sure = [one.holds for one in inner]
         is_unsure = any(one.unknown is not None for one in inner)
-        may = [one.held if one.unknown is None else one.held | one.unknown for one in inner] if is_unsure else sure
+        may = [one.holds if one.unknown is None else one.holds | one.unknown for one in inner] if is_unsure else sure
         if isinstance(group, All):
             every = np.logical_and.reduce
-            held = every(sure) if inner else np.ones(self._held.size, bool)
-            return Result(held, every(may) & ~held if is_unsure else None)
+            holds = every(sure) if inner else np.ones(self._cached.size, bool)
+            return Result(holds, every(may) & ~holds if is_unsure else None)
         some = np.logical_or.reduce
-        held = some(sure) if inner else np.zeros(self._held.size, bool)
-        possible = some(may) if is_unsure else held
-        return Result(held if isinstance(group, Any) else ~possible, possible & ~held if is_unsure else None)
+        holds = some(sure) if inner else np.zeros(self._cached.size, bool)
+        possible = some(may) if is_unsure else holds
+        return Result(holds if isinstance(group, Any) else ~possible, possible & ~holds if is_unsure else None)
 
     def _of_segment(self, condition: InSegment) -> Result:
-        """Of one with a fault nothing is known, and a circle, which no saved segment has, ends here."""
+        """The result of a segment with a fault is unknown. So is that of a circle, which saved segments cannot have."""
         other = self._others.get(condition.id)
         if other is None:
-            return Result(np.zeros(self._held.size, bool), np.ones(self._held.size, bool))
-        held, unknown = (None if it is None else np.unpackbits(it, count=self._held.size).view(bool) for it in other)
-        if held is None or condition.is_:
-            return Result(np.zeros(self._held.size, bool) if held is None else held, unknown)
-        return Result(~held if unknown is None else ~(held | unknown), unknown)
+            return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
+        holds, unknown = (None if it is None else np.unpackbits(it, count=self._cached.size).view(bool) for it in other)
+        if holds is None or condition.is_:
+            return Result(np.zeros(self._cached.size, bool) if holds is None else holds, unknown)
+        return Result(~holds if unknown is None else ~(holds | unknown), unknown)
 
     def _key(self, condition: Condition) -> tuple[object, ...]:
-        """Whatever the answer depends on: an edit of one condition leaves the others as they were."""
-        asked = self._asked
-        common = (msgspec.json.encode(condition), self._held.size, asked.today, asked.zone)
+        """The cache key holds all that the result depends on, so an edit of one condition keeps the other results."""
+        query = self._query
+        common = (msgspec.json.encode(condition), self._cached.size, query.today, query.zone)
         if isinstance(condition, OfAttribute):
-            declared = asked.attributes.get(condition.key)
-            return (*common, self._held.customers_as_of, declared)
+            declared = query.attributes.get(condition.key)
+            return (*common, self._cached.customers_as_of, declared)
         if isinstance(condition, OfSales):
-            declared = None if condition.property is None else asked.properties.get(condition.property.key)
-            stores = tuple(asked.stores.get(reference) for reference in condition.stores)
-            return (*common, self._held.sales_as_of, declared, stores)
-        stores = tuple(asked.stores.get(one) for one in condition.stores) if isinstance(condition, Consent) else ()
-        return (*common, self._held.customers_as_of, stores, self._held.forbidden_as_of)
+            declared = None if condition.property is None else query.properties.get(condition.property.key)
+            stores = tuple(query.stores.get(reference) for reference in condition.stores)
+            return (*common, self._cached.sales_as_of, declared, stores)
+        stores = tuple(query.stores.get(one) for one in condition.stores) if isinstance(condition, Consent) else ()
+        return (*common, self._cached.customers_as_of, stores, self._cached.forbidden_as_of)
 
     def _evaluate(self, condition: Condition) -> Result:
         match condition:
@@ -174,72 +174,72 @@ class Evaluation:
             case Country(any_of=wanted_codes):
                 return Result(self._coded("country", wanted_codes.__contains__))
             case _ if isinstance(condition, OfSales):
-                return self._behaviour.look(condition)
+                return self._sales.evaluate(condition)
             case _:
-                # About a ticket, which no segment has: it has a fault, and nothing is known.
-                return Result(np.zeros(self._held.size, bool), np.ones(self._held.size, bool))
+                # A condition about a ticket is a fault in a segment, so the result is unknown.
+                return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
 
     def _of_attribute(self, condition: OfAttribute) -> Result:
-        declared = self._asked.attributes.get(condition.key)
-        if declared is None or not is_askable(condition, self._asked.attributes):
-            return Result(np.zeros(self._held.size, bool), np.ones(self._held.size, bool))
+        declared = self._query.attributes.get(condition.key)
+        if declared is None or not is_askable(condition, self._query.attributes):
+            return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
         column = self._values(ATTRIBUTE + condition.key)
-        read = column.read_as(declared[0], declared[1], self._asked.zone)
-        truth = read.truth(condition, column.dictionary.values, self._asked.today, self._held.reading)
-        # The code of no value is -1, which is the place at the end.
-        held = np.append(truth == YES, holds_of_no_value(condition))[column.codes]
+        read = column.parse_as(declared[0], declared[1], self._query.zone)
+        truth = read.truth(condition, column.dictionary.values, self._query.today, self._cached.progress)
+        # Code -1 means no value and indexes the last element.
+        holds = np.append(truth == YES, holds_of_no_value(condition))[column.codes]
         is_unreadable = np.append(truth == UNREADABLE, False)
         unreadable = is_unreadable[column.codes] if is_unreadable.any() else None
-        return Result(held, unreadable, unreadable)
+        return Result(holds, unreadable, unreadable)
 
     def _of_consent(self, condition: Consent) -> Array:
-        held: Array = self._standings() == STANDINGS[condition.state]
+        holds: Array = self._standings() == STANDINGS[condition.state]
         if condition.sources:
-            held &= self._coded("source", condition.sources.__contains__)
+            holds &= self._coded("source", condition.sources.__contains__)
         if condition.stores:
-            wanted = {self._asked.stores[one].bytes for one in condition.stores if one in self._asked.stores}
-            held &= self._coded("store", wanted.__contains__)
+            wanted = {self._query.stores[one].bytes for one in condition.stores if one in self._query.stores}
+            holds &= self._coded("store", wanted.__contains__)
         if condition.since is not None:
-            held &= self._on_day(self._plain("since"), condition.since)
-        return held
+            holds &= self._on_day(self._plain("since"), condition.since)
+        return holds
 
     def _of_texts(self, condition: Texts) -> Array:
-        texts = self._held.columns[TEXTS]
+        texts = self._cached.columns[TEXTS]
         if not isinstance(texts, LastTexts):
-            raise TypeError("texts are kept as texts")
-        today = number_of(self._asked.today)
+            raise TypeError("texts are stored as LastTexts")
+        today = number_of(self._query.today)
         days = self._zone.days(texts.at_s)
         got = (days > today - condition.days) & (days <= today)
         if condition.journey is not None:
             journey = JOURNEY.decode(condition.journey)
             code = -1 if journey is None else texts.journeys.find(journey.bytes)
             got &= (texts.journey == code) & (code >= 0)
-        held = np.zeros(self._held.size, bool)
-        held[texts.customer[got]] = True
-        wanted: Array = held == condition.got
+        holds = np.zeros(self._cached.size, bool)
+        holds[texts.customer[got]] = True
+        wanted: Array = holds == condition.got
         return wanted
 
     def _on_day(self, seconds: Array, when: When) -> Array:
-        """Whether moments lie on days as asked; the smallest of all numbers is no moment."""
+        """Whether moments are on days that the condition wants; the smallest int64 stands for no moment."""
         known = seconds > np.iinfo(np.int64).min
         days = np.full(seconds.size, _LONG_AGO, np.int64)
         days[known] = self._zone.days(seconds[known])
-        low, high, is_within = span_of_when(when, self._asked.today)
-        held = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
-        on_day: Array = np.where(known, held, holds_on(when, None, self._asked.today))
+        low, high, is_within = span_of_when(when, self._query.today)
+        holds = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
+        on_day: Array = np.where(known, holds, holds_on(when, None, self._query.today))
         return on_day
 
     def _standings(self) -> Array:
-        """How each customer stands with consent, with what is known of their own number."""
-        key = ("standings", self._held.size, self._held.customers_as_of, self._held.forbidden_as_of)
-        known = self._held.results.find(key)
+        """The consent state of each customer, including do-not-contact entries for their own number."""
+        key = ("standings", self._cached.size, self._cached.customers_as_of, self._cached.forbidden_as_of)
+        known = self._cached.results.find(key)
         if known is None:
             own = self._plain("own")
             consent = self._plain("consent")
-            is_held = (consent == NEVER_ASKED) & (own != 0) & np.isin(own, self._held.forbidden)
-            standings = np.where(is_held, DO_NOT_CONTACT, consent).astype(np.uint8)
-            known = self._held.results.keep(key, Result(standings))
-        return known.held
+            is_forbidden = (consent == NEVER_ASKED) & (own != 0) & np.isin(own, self._cached.forbidden)
+            standings = np.where(is_forbidden, DO_NOT_CONTACT, consent).astype(np.uint8)
+            known = self._cached.results.add(key, Result(standings))
+        return known.holds
 
     def _coded(self, name: str, is_wanted: Callable[[object], bool]) -> Array:
         column = self._values(name)
@@ -247,13 +247,13 @@ class Evaluation:
         return table[column.codes]
 
     def _values(self, name: str) -> Values:
-        column = self._held.columns[name]
+        column = self._cached.columns[name]
         if not isinstance(column, Values):
-            raise TypeError(f"{name} is kept as codes")
+            raise TypeError(f"{name} is stored as codes")
         return column
 
     def _plain(self, name: str) -> Array:
-        column = self._held.columns[name]
+        column = self._cached.columns[name]
         if not isinstance(column, np.ndarray):
-            raise TypeError(f"{name} is kept as numbers")
+            raise TypeError(f"{name} is stored as numbers")
         return column

@@ -28,16 +28,16 @@ from regulars.conditions.tree import (
 )
 from regulars.kit.db import Tx
 from regulars.segments.analysis.engine import queries
-from regulars.segments.analysis.engine.cache import Held
+from regulars.segments.analysis.engine.cache import CachedColumns
 from regulars.segments.analysis.engine.calendar import Zone
-from regulars.segments.analysis.engine.coded_values import Reading
-from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, TEXTS, Column, apply, empty, place_block
+from regulars.segments.analysis.engine.coded_values import LoadProgress
+from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, TEXTS, Column, apply, empty, write_block
 from regulars.segments.analysis.engine.sales_encoding import read_part, stored_as, unpack_grouped
-from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, is_told
+from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, is_product_part
 from regulars.segments.analysis.protocol import Order
 from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
 
-# Read at a time: what is on its way is in memory twice.
+# Bytes read at a time, which are in memory twice while they are decoded.
 BYTES_AT_ONCE: Final = 32 << 20
 PATCHES_AT_ONCE: Final = 64
 BLOCKS_AT_ONCE: Final = 4
@@ -45,31 +45,31 @@ BLOCKS_AT_ONCE: Final = 4
 Item = TypeVar("Item")
 
 
-class Need(NamedTuple):
+class RequiredParts(NamedTuple):
     customers: set[str]
     sales: set[str]
 
 
-def need_of(match: Group, segments: Mapping[str, Group | None]) -> Need:
+def required_parts_of(match: Group, segments: Mapping[str, Group | None]) -> RequiredParts:
     """For the split by consent, `alive`, `consent` and `own` are always needed."""
-    need = Need({"alive", "consent", "own"}, set())
+    required = RequiredParts({"alive", "consent", "own"}, set())
     others = [segments[segment_id] for segment_id in innermost_first(match, segments)]
     for _, condition in chain.from_iterable(walk(one) for one in (match, *others) if one is not None):
-        need.customers.update(_of_customers(condition))
+        required.customers.update(_of_customers(condition))
         if isinstance(condition, OfSales):
-            need.sales.update(_of_sales(condition))
-    return need
+            required.sales.update(_of_sales(condition))
+    return required
 
 
-def add_order(need: Need, order: Order | None) -> None:
+def add_order(required: RequiredParts, order: Order | None) -> None:
     """What members are sorted by."""
     match order:
         case "created":
-            need.customers.add("created")
+            required.customers.add("created")
         case "last_purchase":
-            need.sales.update({"customer", "kind", "at_s"})
+            required.sales.update({"customer", "kind", "at_s"})
         case "spend":
-            need.sales.update({"customer", "kind", "amount"})
+            required.sales.update({"customer", "kind", "amount"})
 
 
 def _of_customers(condition: Condition) -> set[str]:
@@ -113,115 +113,117 @@ def _of_sales(condition: OfSales) -> set[str]:
 
 
 class RunGoneError(Exception):
-    """A run was merged into another after the snapshot; a newer snapshot names that one."""
+    """A run was merged into another one after the snapshot was taken; the caller takes a new snapshot."""
 
 
-async def load(tx: Tx, organization_id: UUID, held: Held, need: Need, *, zone: Zone) -> None:
-    await load_patches(tx, organization_id, held)
-    held.apply_patches()
-    if held.forbidden_as_of != held.snapshot.consents:
+async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: RequiredParts, *, zone: Zone) -> None:
+    await load_patches(tx, organization_id, cached)
+    cached.apply_patches()
+    if cached.forbidden_as_of != cached.snapshot.consents:
         hashes = await queries.find_forbidden(tx, organization_id)
-        held.forbidden = np.frombuffer(hashes, ">u8").astype(np.uint64)
-        held.forbidden_as_of = held.snapshot.consents
-    columns = sorted(need.customers - held.columns.keys())
-    in_blocks = sum(run.rows for run in held.runs("block"))
-    held.reading = Reading(total=in_blocks * len(columns) + _count_missing(held, need.sales, zone))
+        cached.forbidden = np.frombuffer(hashes, ">u8").astype(np.uint64)
+        cached.forbidden_as_of = cached.snapshot.consents
+    columns = sorted(required.customers - cached.columns.keys())
+    in_blocks = sum(run.rows for run in cached.runs("block"))
+    cached.progress = LoadProgress(total=in_blocks * len(columns) + _count_missing(cached, required.sales, zone))
     for name in columns:
-        await _load_column(tx, organization_id, held, name)
-    for name in need.customers:
-        held.columns.move_to_end(name)
-    if need.sales:
-        await _load_sales(tx, organization_id, held, need.sales, zone=zone)
+        await _load_column(tx, organization_id, cached, name)
+    for name in required.customers:
+        cached.columns.move_to_end(name)
+    if required.sales:
+        await _load_sales(tx, organization_id, cached, required.sales, zone=zone)
 
 
-def _count_missing(held: Held, parts: set[str], zone: Zone) -> int:
-    """How many values of sales are to be read; of lines there are about twice as many, which is left aside."""
-    known = {run.id: held.sales.get(run.id, SalesRun(run)) for run in held.runs("sales")} if parts else {}
+def _count_missing(cached: CachedColumns, parts: set[str], zone: Zone) -> int:
+    """How many values of sales have to be read; lines, of which there are about twice as many, are not counted."""
+    known = {run.id: cached.sales.get(run.id, SalesRun(run)) for run in cached.runs("sales")} if parts else {}
     return sum(run.run.rows * len(_missing(run, parts, zone)) for run in known.values())
 
 
-async def load_patches(tx: Tx, organization_id: UUID, held: Held) -> None:
-    missing = [run for run in held.runs("patch") if run.id not in held.patches]
+async def load_patches(tx: Tx, organization_id: UUID, cached: CachedColumns) -> None:
+    missing = [run for run in cached.runs("patch") if run.id not in cached.patches]
     for some in _in_steps(missing, PATCHES_AT_ONCE):
-        blobs = await find_parts(tx, organization_id, held, some, [WHOLE])
+        blobs = await find_parts(tx, organization_id, cached, some, [WHOLE])
         for run in some:
-            held.patches[run.id] = unpack_customers(blobs[run.id, WHOLE])
+            cached.patches[run.id] = unpack_customers(blobs[run.id, WHOLE])
 
 
-async def _load_column(tx: Tx, organization_id: UUID, held: Held, name: str) -> None:
-    """Some blocks are put into their place, in a thread, while the next are on their way."""
-    column = empty(name, held.size)
+async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, name: str) -> None:
+    """A thread decodes some blocks while the next ones are being read."""
+    column = empty(name, cached.size)
     is_gone = False
     placed: asyncio.Task[None] | None = None
     async with asyncio.TaskGroup() as placing:
-        for some in _in_steps(held.runs("block"), BLOCKS_AT_ONCE):
+        for some in _in_steps(cached.runs("block"), BLOCKS_AT_ONCE):
             found = await queries.find_blobs(
-                tx, organization_id, held.snapshot.epoch, [run.id for run in some], [name, "alive"]
+                tx, organization_id, cached.snapshot.epoch, [run.id for run in some], [name, "alive"]
             )
             is_gone = any((run.id, "alive") not in found for run in some)
             if is_gone:
                 break
             if placed is not None:
                 await placed
-            placed = placing.create_task(asyncio.to_thread(_place, held, name, column, some, found))
+            placed = placing.create_task(asyncio.to_thread(_write_blocks, cached, name, column, some, found))
     if is_gone:
         raise RunGoneError
-    apply(name, column, held.all_patches())
-    held.columns[name] = column
+    apply(name, column, cached.all_patches())
+    cached.columns[name] = column
 
 
-def _place(
-    held: Held, name: str, column: Column, blocks: Sequence[Run], found: Mapping[tuple[int, str], bytes]
+def _write_blocks(
+    cached: CachedColumns, name: str, column: Column, blocks: Sequence[Run], found: Mapping[tuple[int, str], bytes]
 ) -> None:
     for run in blocks:
         if (run.id, name) in found:
-            # Of a block, the ordinal is its place.
-            place_block(column, run.ordinal, found[run.id, name])
-        held.reading.done += run.rows
+            # The ordinal of a block is its index.
+            write_block(column, run.ordinal, found[run.id, name])
+        cached.progress.done += run.rows
 
 
-async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: Zone) -> None:
-    for run in held.runs("sales"):
-        if run.id not in held.sales:
-            held.sales[run.id] = SalesRun(run)
-    packed = [run for run in held.runs("sales") if run.level == 0 and _missing(held.sales[run.id], parts, zone)]
+async def _load_sales(tx: Tx, organization_id: UUID, cached: CachedColumns, parts: set[str], *, zone: Zone) -> None:
+    for run in cached.runs("sales"):
+        if run.id not in cached.sales:
+            cached.sales[run.id] = SalesRun(run)
+    packed = [run for run in cached.runs("sales") if run.level == 0 and _missing(cached.sales[run.id], parts, zone)]
     for some in _by_bytes(packed):
-        blobs = await find_parts(tx, organization_id, held, some, [WHOLE])
+        blobs = await find_parts(tx, organization_id, cached, some, [WHOLE])
         for run in some:
-            held.reading.done += run.rows * len(_missing(held.sales[run.id], parts, zone))
-            # Its arrays are small, and all of them are here now; of its products, what was ever asked.
-            told = {part for part in (*parts, *held.sales[run.id].parts) if is_told(part)}
-            held.sales[run.id].parts = unpack_grouped(unpack_sales(blobs[run.id, WHOLE]), held.words, told)
+            cached.progress.done += run.rows * len(_missing(cached.sales[run.id], parts, zone))
+            # The arrays of a packed run are small, so all are decoded; of its products only the parts requested so far.
+            product_parts = {part for part in (*parts, *cached.sales[run.id].parts) if is_product_part(part)}
+            cached.sales[run.id].parts = unpack_grouped(
+                unpack_sales(blobs[run.id, WHOLE]), cached.dictionaries, product_parts
+            )
     is_gone = False
     try:
-        await _load_merged(tx, organization_id, held, parts, zone=zone)
+        await _load_merged(tx, organization_id, cached, parts, zone=zone)
     except* RunGoneError:
         is_gone = True
     if is_gone:
         raise RunGoneError
 
 
-async def _load_merged(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: Zone) -> None:
-    merged = [run for run in held.runs("sales") if run.level > 0]
+async def _load_merged(tx: Tx, organization_id: UUID, cached: CachedColumns, parts: set[str], *, zone: Zone) -> None:
+    merged = [run for run in cached.runs("sales") if run.level > 0]
     async with asyncio.TaskGroup() as decoding:
         for part in sorted(parts):
-            lacking = [run for run in merged if part in _missing(held.sales[run.id], {part}, zone)]
+            lacking = [run for run in merged if part in _missing(cached.sales[run.id], {part}, zone)]
             for some in _by_bytes(lacking):
-                blobs = await find_parts(tx, organization_id, held, some, [stored_as(part)])
+                blobs = await find_parts(tx, organization_id, cached, some, [stored_as(part)])
                 for run in some:
                     content = blobs.pop((run.id, stored_as(part)))
-                    decoding.create_task(asyncio.to_thread(_decode, held, run, part, content, zone))
-            held.parts[part] = None
-            held.parts.move_to_end(part)
+                    decoding.create_task(asyncio.to_thread(_decode, cached, run, part, content, zone))
+            cached.parts[part] = None
+            cached.parts.move_to_end(part)
 
 
-def _decode(held: Held, run: Run, part: str, content: bytes, zone: Zone) -> None:
-    """In a thread, beside the reading of the next."""
-    of_run = held.sales[run.id]
-    of_run.parts |= read_part(part, content, held.words)
+def _decode(cached: CachedColumns, run: Run, part: str, content: bytes, zone: Zone) -> None:
+    """Runs in a thread while the next part is being read."""
+    of_run = cached.sales[run.id]
+    of_run.parts |= read_part(part, content, cached.dictionaries)
     if part == "at_s":
         of_run.days(zone)
-    held.reading.done += run.rows
+    cached.progress.done += run.rows
 
 
 def _missing(run: SalesRun, parts: set[str], zone: Zone) -> set[str]:
@@ -230,9 +232,9 @@ def _missing(run: SalesRun, parts: set[str], zone: Zone) -> set[str]:
 
 
 async def find_parts(
-    tx: Tx, organization_id: UUID, held: Held, runs: Sequence[Run], parts: Sequence[str]
+    tx: Tx, organization_id: UUID, cached: CachedColumns, runs: Sequence[Run], parts: Sequence[str]
 ) -> dict[tuple[int, str], bytes]:
-    found = await queries.find_blobs(tx, organization_id, held.snapshot.epoch, [run.id for run in runs], parts)
+    found = await queries.find_blobs(tx, organization_id, cached.snapshot.epoch, [run.id for run in runs], parts)
     if len(found) < len(runs) * len(parts):
         raise RunGoneError
     return found

@@ -1,7 +1,7 @@
 """Exact numbers in columns: sums by customer, and many texts as decimals at once.
 
-What does not fit into 64 bits is a pair of arrays, a multiple of a unit and a rest below the unit, so sums and decimals
-are compared by the same function.
+A number that does not fit into 64 bits is split into a multiple of a unit and a rest below the unit. So one function
+compares both sums and decimals.
 """
 
 import math
@@ -16,24 +16,24 @@ import polars as pl
 from regulars.conditions.tree import Compared
 from regulars.segments.analysis.engine.encoding import Array
 
-# Sums that cannot pass this are made in 64 bits.
+# Sums that cannot exceed this are computed in 64 bits.
 SUM_MAX: Final = 2**63 - 1
-# Before and after the point; so many digits fit into 64 bits.
+# Digits before and after the decimal point that fit into 64 bits.
 DIGITS: Final = 18
 _ONE: Final = 10**DIGITS
 _HALF: Final = 1 << 32
 _USUAL: Final = rf"^(-?)([0-9]{{1,{DIGITS}}})(?:\.([0-9]{{1,{DIGITS}}}))?$"
 
 
-# Numbers, or their multiples of a unit and their rests.
+# Numbers; or multiples of a unit, and their rests.
 Wide = tuple[Array, Array | None]
 
 
-def sum_by_place(values: Collection[tuple[Array, Array]], size: int) -> Wide:
-    """For pairs of arrays (places, values) the sum of the values of each place.
+def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> Wide:
+    """For pairs of arrays (indexes, values) the sum of the values at each index.
 
     Adding into an array takes a fifteenth of the time that grouping takes. The largest value and the number of rows
-    tell beforehand whether a sum can pass 64 bits; then both halves of the values are summed by themselves.
+    bound every sum; if it can exceed 64 bits, the high and low 32 bits are summed separately.
     """
     values = [(places, value) for places, value in values if value.size]
     most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
@@ -45,7 +45,7 @@ def sum_by_place(values: Collection[tuple[Array, Array]], size: int) -> Wide:
 
 
 def are_within(numbers: Wide, low: int | None, high: int | None) -> Array:
-    """Which lie between two bounds, both included; None is open."""
+    """Which numbers are between two bounds, both included; None is no bound."""
     within = _are_below(numbers, None if high is None else high + 1, _HALF)
     return within if low is None else within & ~_are_below(numbers, low, _HALF)
 
@@ -74,17 +74,17 @@ def _are_below(numbers: Wide, bound: int | None, unit: int) -> Array:
 
 
 class Numbers:
-    """Decimals in the order in which they came, which nobody sorts: one more costs what one costs.
+    """Decimals in insertion order, so that appending is cheap.
 
-    Each is a whole number and a rest in parts of 10^18. So all that fit are multiples of one part, and a comparison
-    with any decimal is one with the multiple next to it.
+    Each is a whole number and a fraction in units of 10^-18. A comparison with any decimal is then one with the nearest
+    multiple of that unit.
     """
 
     def __init__(self) -> None:
         self._whole = np.zeros(0, np.int64)
         self._rest = np.zeros(0, np.int64)
         self.is_readable = np.zeros(0, bool)
-        # The places of those that are too long, as text.
+        # Index and text of decimals with more digits than that.
         self._long: dict[int, str] = {}
 
     @property
@@ -92,7 +92,7 @@ class Numbers:
         return self._whole.nbytes + self._rest.nbytes + self.is_readable.nbytes + 200 * len(self._long)
 
     def add(self, values: Sequence[str], is_number: Callable[[str], bool]) -> None:
-        """`is_number` is asked about whatever is not spelled as usual."""
+        """`is_number` decides about values in an unusual spelling."""
         found = pl.DataFrame({"text": pl.Series(values, dtype=pl.String)}).select(
             pl.col("text").str.extract_groups(_USUAL).struct.rename_fields(["minus", "whole", "rest"])
         )
@@ -112,30 +112,30 @@ class Numbers:
         self.is_readable = np.concatenate((self.is_readable, usual))
         self.is_readable[[place for place in self._long if place >= known]] = True
 
-    def hold(self, asked: Compared, test: Callable[[str], bool | None]) -> Array:
-        """Where a comparison holds; `test` is asked about those that are too long."""
-        first, end, is_within = _asked(asked)
+    def hold(self, condition: Compared, test: Callable[[str], bool | None]) -> Array:
+        """Where a comparison holds; `test` decides about decimals with too many digits."""
+        first, end, is_within = _range_of(condition)
         numbers = self._whole, self._rest
-        held: Array = (~_are_below(numbers, first, _ONE) & _are_below(numbers, end, _ONE)) == is_within
+        holds: Array = (~_are_below(numbers, first, _ONE) & _are_below(numbers, end, _ONE)) == is_within
         for place, text in self._long.items():
-            held[place] = bool(test(text))
-        return held
+            holds[place] = bool(test(text))
+        return holds
 
 
-def _asked(asked: Compared) -> tuple[int, int | None, bool]:
-    """The parts that hold, from the first to before the last; or, where the third is false, all others."""
-    low, high = asked.values if asked.comparison == "between" else (asked.value or "0",) * 2
-    # The first multiple of a part that is not below a bound, and the first that is above it: the same, if none is it.
+def _range_of(condition: Compared) -> tuple[int, int | None, bool]:
+    """The matching range of units, from the first to before the last; all others where the third is false."""
+    low, high = condition.values if condition.comparison == "between" else (condition.value or "0",) * 2
+    # The first unit that is not below the bound, and the first above it; they are equal if no unit equals the bound.
     from_low, above_low = math.ceil(_parts(low)), math.floor(_parts(low)) + 1
-    match asked.comparison:
+    match condition.comparison:
         case "between":
             return from_low, math.floor(_parts(high)) + 1, True
         case "is" | "is_not":
-            return from_low, above_low, asked.comparison == "is"
+            return from_low, above_low, condition.comparison == "is"
         case "less" | "at_least":
-            return from_low, None, asked.comparison == "at_least"
+            return from_low, None, condition.comparison == "at_least"
         case _:
-            return above_low, None, asked.comparison == "more"
+            return above_low, None, condition.comparison == "more"
 
 
 def _parts(number: str) -> Fraction:

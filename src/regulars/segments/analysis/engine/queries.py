@@ -60,8 +60,7 @@ _FIND_FORBIDDEN = Prepared(
 
 
 async def find_forbidden(tx: Tx, organization_id: UUID) -> bytes:
-    """Numbers that are known only as ones that nobody may text, since no opt-in of theirs ever took effect: the first
-    eight bytes of each hash, in a row."""
+    """The first eight bytes of the hash of each do-not-contact number, for which no opt-in ever took effect."""
     [together] = await tx.connection.fetch_row(_FIND_FORBIDDEN, [organization_id.bytes])
     return bytes(together)
 
@@ -86,7 +85,7 @@ _FIND_ALL_BLOBS = Prepared(
 async def find_blobs(
     tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int], parts: Sequence[str] | None
 ) -> dict[tuple[int, str], bytes]:
-    """The parts of these runs, or all of them; what a run does not have is absent."""
+    """The named parts of these runs, or all parts; a part that a run lacks is absent."""
     given: list[Any] = [organization_id.bytes, epoch.to_bytes(4, "big"), arrays.Bigints(run_ids).payload]
     if parts is not None:
         given.append(arrays.Texts(parts).payload)
@@ -100,7 +99,7 @@ async def find_blobs(
 
 
 async def find_erased_since(tx: Tx, organization_id: UUID, epoch: int) -> tuple[datetime | None] | None:
-    """Since when people wait to be taken out of the blobs of an epoch; None if there is no such epoch any more."""
+    """Since when erased customers wait to be purged from the blobs of an epoch; None if the epoch is gone."""
     rows = await tx.fetch(
         "SELECT erased_since FROM segment_columns WHERE organization_id = %s AND epoch = %s AND state <> 'ended'",
         (organization_id, epoch),

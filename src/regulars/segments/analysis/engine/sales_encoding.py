@@ -1,41 +1,41 @@
-"""Runs of sales as they are stored: each array a part by itself, so that only those are read that are asked for."""
+"""How runs of sales are stored: each array is a part of its own, so that a query loads only the parts it needs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from regulars.segments.analysis.engine.encoding import Array, decode, decode_coded, encode, encode_kept, narrow
-from regulars.segments.analysis.engine.sales_runs import Words, is_told
+from regulars.segments.analysis.engine.encoding import Array, decode, decode_coded, encode, encode_values, narrow
+from regulars.segments.analysis.engine.sales_runs import Dictionaries, is_product_part
 from regulars.segments.columns.model import SalesPack
 
 PARTS: Final = ("customer", "at_s", "store", "kind", "amount", "product", "sale", "quantity", "total")
 
 
-def unpack(pack: SalesPack, words: Words) -> dict[str, Array]:
+def unpack(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
     """All arrays of a run that was packed row by row, flat: each line with its sale and its product."""
-    # Below the first is no product.
-    products = np.concatenate((np.zeros(1, np.int64), words.map("product", pack.products)))
-    flat = _unpacked(pack, words)
+    # Product 0 means no product.
+    products = np.concatenate((np.zeros(1, np.int64), dictionaries.map("product", pack.products)))
+    flat = _unpacked(pack, dictionaries)
     return arranged(flat | {"product": products[flat["product"]]})
 
 
-def unpack_grouped(pack: SalesPack, words: Words, told: Iterable[str]) -> dict[str, Array]:
-    """The same product by product, with what is asked of the products."""
-    parts = grouped(arranged(_unpacked(pack, words)))
+def unpack_grouped(pack: SalesPack, dictionaries: Dictionaries, product_parts: Iterable[str]) -> dict[str, Array]:
+    """The same grouped by product, with these product parts."""
+    parts = grouped(arranged(_unpacked(pack, dictionaries)))
     products = [pack.products[number - 1] for number in parts.pop("product").tolist()]
-    return parts | {part: words.read(part, products) for part in told}
+    return parts | {part: dictionaries.encode_products(part, products) for part in product_parts}
 
 
-def _unpacked(pack: SalesPack, words: Words) -> dict[str, Array]:
-    """In no order; of the products, which the pack counts from 1, their numbers there."""
+def _unpacked(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
+    """Unsorted; products by their number in the pack, which counts from 1."""
     lines = np.array(pack.lines, np.int64)
     kind = np.array(pack.kind, np.int64)
     return {
         "customer": np.array(pack.customer, np.int64),
         "at_s": np.array(pack.at_s, np.int64),
-        "store": words.map("store", pack.stores)[np.array(pack.store, np.int64)],
-        "kind": 2 * words.map("kind", pack.currencies)[kind >> 1] + (kind & 1),
+        "store": dictionaries.map("store", pack.stores)[np.array(pack.store, np.int64)],
+        "kind": 2 * dictionaries.map("kind", pack.currencies)[kind >> 1] + (kind & 1),
         "amount": np.array(pack.amount, np.int64),
         "sale": np.repeat(np.arange(lines.size), lines),
         "product": np.array(pack.product, np.int64),
@@ -44,33 +44,33 @@ def _unpacked(pack: SalesPack, words: Words) -> dict[str, Array]:
     }
 
 
-def encode_parts(flat: Mapping[str, Array], words: Words) -> dict[str, bytes]:
-    """Of arranged arrays; only words that are used go along."""
+def encode_parts(flat: Mapping[str, Array], dictionaries: Dictionaries) -> dict[str, bytes]:
+    """Encode arranged arrays; only dictionary values in use are written."""
     products, counts = np.unique(flat["product"], return_counts=True)
     unit = max(1, int(np.gcd.reduce(flat["quantity"]))) if flat["quantity"].size else 1
     return {
         **{name: encode(flat[name]) for name in ("customer", "at_s", "amount", "total")},
-        "store": _with_words(flat["store"], words.stores.values),
-        "kind": _kinds(flat["kind"], words),
-        "product": encode_kept([words.products.values[code] for code in products.tolist()], counts),
+        "store": _encode_codes(flat["store"], dictionaries.stores.values),
+        "kind": _kinds(flat["kind"], dictionaries),
+        "product": encode_values([dictionaries.products.values[code] for code in products.tolist()], counts),
         # The sales of a product ascend, so the steps between them are small.
         "sale": encode(np.diff(flat["sale"], prepend=0)),
-        "quantity": encode_kept([unit], flat["quantity"] // unit),
+        "quantity": encode_values([unit], flat["quantity"] // unit),
     }
 
 
-def read_part(name: str, content: bytes, words: Words) -> dict[str, Array]:
-    """What a part becomes in memory, in the codes of the organization."""
+def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str, Array]:
+    """Decode a part into arrays, in the codes of the organization."""
     if name == "sale":
         return {name: np.cumsum(decode(content), dtype=np.int32)}
-    if name not in {"store", "kind", "product", "quantity"} and not is_told(name):
+    if name not in {"store", "kind", "product", "quantity"} and not is_product_part(name):
         return {name: decode(content)}
     values, rows = decode_coded(content)
-    if is_told(name):
-        return {name: words.read(name, values), "starts": _starts(rows)}
+    if is_product_part(name):
+        return {name: dictionaries.encode_products(name, values), "starts": _starts(rows)}
     if name == "quantity":
         return {name: rows, "unit": np.array(values, np.int64)}
-    codes = words.map(name, values)
+    codes = dictionaries.map(name, values)
     if name == "product":
         return {name: codes[:-1], "starts": _starts(rows)}
     if (codes[:-1] == np.arange(len(values))).all():
@@ -79,19 +79,19 @@ def read_part(name: str, content: bytes, words: Words) -> dict[str, Array]:
 
 
 def stored_as(part: str) -> str:
-    """The part of a stored run that it is read from."""
-    return "product" if is_told(part) else part
+    """The stored part that a part is decoded from."""
+    return "product" if is_product_part(part) else part
 
 
 def _starts(counts: Array) -> Array:
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
 
 
-def read_flat(blobs: Mapping[str, bytes], words: Words) -> dict[str, Array]:
+def read_flat(blobs: Mapping[str, bytes], dictionaries: Dictionaries) -> dict[str, Array]:
     """All arrays of a stored run, flat."""
     parts: dict[str, Array] = {}
     for name in PARTS:
-        parts |= read_part(name, blobs[name], words)
+        parts |= read_part(name, blobs[name], dictionaries)
     unit, starts = parts.pop("unit"), parts.pop("starts")
     return parts | {
         "product": np.repeat(parts["product"], np.diff(starts)),
@@ -99,25 +99,25 @@ def read_flat(blobs: Mapping[str, bytes], words: Words) -> dict[str, Array]:
     }
 
 
-def _with_words(codes: Array, values: Sequence[Any]) -> bytes:
+def _encode_codes(codes: Array, values: Sequence[Any]) -> bytes:
     used, places = np.unique(codes, return_inverse=True)
-    return encode_kept([values[code] for code in used.tolist()], places)
+    return encode_values([values[code] for code in used.tolist()], places)
 
 
-def _kinds(kinds: Array, words: Words) -> bytes:
+def _kinds(kinds: Array, dictionaries: Dictionaries) -> bytes:
     used, places = np.unique(kinds >> 1, return_inverse=True)
-    return encode_kept([words.currencies.values[code] for code in used.tolist()], 2 * places + (kinds & 1))
+    return encode_values([dictionaries.currencies.values[code] for code in used.tolist()], 2 * places + (kinds & 1))
 
 
 def grouped(flat: Mapping[str, Array]) -> dict[str, Array]:
-    """From lines that each name their product, in the order of products, to products with their lines."""
+    """From lines sorted by product to products with the slice of their lines."""
     product, counts = np.unique(flat["product"], return_counts=True)
     parts = {name: narrow(part) for name, part in flat.items() if name != "product"}
     return parts | {"product": product, "starts": np.concatenate(([0], np.cumsum(counts))), "unit": np.ones(1, int)}
 
 
 def arranged(flat: Mapping[str, Array]) -> dict[str, Array]:
-    """Sales in the order of their times, so that a window is a stretch, and lines in the order of their products."""
+    """Sort sales by time, so that a window is a slice, and lines by product."""
     order = np.argsort(flat["at_s"], kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
@@ -132,14 +132,14 @@ def arranged(flat: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def merge(runs: Sequence[Mapping[str, Array]], dead: Array | None = None) -> dict[str, Array]:
-    """The arrays of flat runs together, without the sales of customers who are gone."""
+    """Concatenate flat runs, without the sales of erased customers."""
     sizes = np.cumsum([0, *(run["customer"].size for run in runs)])
     moved = [{**run, "sale": run["sale"].astype(np.int64) + first} for run, first in zip(runs, sizes[:-1], strict=True)]
     together = {name: np.concatenate([run[name].astype(np.int64) for run in moved]) for name in moved[0]}
     if dead is not None and dead.size:
-        kept = ~np.isin(together["customer"], dead)
-        lines = kept[together["sale"]]
-        together["sale"] = (np.cumsum(kept) - 1)[together["sale"]]
+        remaining = ~np.isin(together["customer"], dead)
+        lines = remaining[together["sale"]]
+        together["sale"] = (np.cumsum(remaining) - 1)[together["sale"]]
         for name, part in together.items():
-            together[name] = part[lines if name in {"sale", "product", "quantity", "total"} else kept]
+            together[name] = part[lines if name in {"sale", "product", "quantity", "total"} else remaining]
     return arranged(together)

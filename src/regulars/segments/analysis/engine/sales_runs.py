@@ -15,9 +15,9 @@ from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Valu
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
 from regulars.segments.columns.model import Run
 
-# Of more products than this, lines are picked one by one, and not product by product.
+# Above this many products, lines are selected one by one instead of product by product.
 SLICES_MAX: Final = 2_000
-# What may be asked of products: their external ids, and a property, whose key follows.
+# Parts of products: their external ids, and a property, whose key follows the prefix.
 IDS: Final = "ids"
 PROPERTY: Final = "p:"
 
@@ -30,11 +30,11 @@ class _Product(msgspec.Struct):
 _product = msgspec.json.Decoder(_Product)
 
 
-class Words:
-    """What the codes of all runs of an organization mean. Runs are read in threads, which take turns here.
+class Dictionaries:
+    """The dictionaries of all runs of an organization. Threads that decode runs share them under a lock.
 
-    There may be millions of products, one for each serial number that a till sends along. So whoever counts never has
-    them as a whole, only what is asked of them; whoever merges runs has those of some runs.
+    An organization may have millions of products, one per serial number that a till sends. So counting loads only the
+    parts of products that a query needs, and only a merge loads whole products, those of the runs it merges.
     """
 
     def __init__(self) -> None:
@@ -42,41 +42,41 @@ class Words:
         self.currencies = Dictionary()
         # No product is 0, so the codes of products begin at 1.
         self.products = Dictionary([b""])
-        self._told: dict[str, Values] = {}
-        self._turn = Lock()
+        self._product_values: dict[str, Values] = {}
+        self._lock = Lock()
 
     @property
     def nbytes(self) -> int:
-        told = sum(column.nbytes for column in self._told.values())
-        return self.stores.nbytes + self.currencies.nbytes + self.products.nbytes + told
+        product_values = sum(column.nbytes for column in self._product_values.values())
+        return self.stores.nbytes + self.currencies.nbytes + self.products.nbytes + product_values
 
-    def told(self, part: str) -> Values:
-        """What the products have of a part, and how its type reads it; the codes are with the runs."""
-        return self._told.setdefault(part, Values(Dictionary(), np.zeros(0, np.int32)))
+    def product_values(self, part: str) -> Values:
+        """The distinct values of a product part, and how its type parses them; the runs hold the codes."""
+        return self._product_values.setdefault(part, Values(Dictionary(), np.zeros(0, np.int32)))
 
-    def read(self, part: str, products: Sequence[bytes]) -> Array:
-        """Of each product the code of what it has; NONE where it has nothing."""
-        told = [_told(part, _product.decode(product)) for product in products]
-        with self._turn:
-            return np.fromiter(map(self.told(part).dictionary.code, told), np.int32, len(told))
+    def encode_products(self, part: str, products: Sequence[bytes]) -> Array:
+        """The code of each product's value; NONE where it has no value."""
+        values = [_value_of(part, _product.decode(product)) for product in products]
+        with self._lock:
+            return np.fromiter(map(self.product_values(part).dictionary.code, values), np.int32, len(values))
 
     def forget(self, part: str) -> None:
-        """Whoever calls it sees to it that no run has codes of it."""
-        self._told.pop(part, None)
+        """The caller has removed the codes of this part from all runs."""
+        self._product_values.pop(part, None)
 
     def map(self, name: str, values: Sequence[Any]) -> Array:
-        """From the places in a list of a run to codes here."""
+        """From indexes in the list of a run to codes of the organization."""
         dictionary = {"store": self.stores, "kind": self.currencies, "product": self.products}[name]
-        with self._turn:
+        with self._lock:
             return dictionary.map(values)
 
 
-def is_told(part: str) -> bool:
-    """Whether it is something that a product has."""
+def is_product_part(part: str) -> bool:
+    """Whether the part is a value of products."""
     return part == IDS or part.startswith(PROPERTY)
 
 
-def _told(part: str, product: _Product) -> str | None:
+def _value_of(part: str, product: _Product) -> str | None:
     if part == IDS:
         return product.external_id
     value = (product.properties or {}).get(part.removeprefix(PROPERTY))
@@ -85,16 +85,16 @@ def _told(part: str, product: _Product) -> str | None:
 
 @dataclass(slots=True)
 class SalesRun:
-    """Those arrays of a run that were asked for so far, in the codes of the organization.
+    """The arrays of a run that were loaded so far, in the codes of the organization.
 
-    Lines lie product by product: `starts` has where the lines of each begin, what is asked of products has a code for
-    each, and `sale` the place of the sale of each line. Lines without a product are nowhere: no condition asks for
-    them.
+    Lines are grouped by product: `starts` holds where the lines of each product begin, a product part holds one code
+    per product, and `sale` holds the index of the sale of each line. Lines without a product are left out, since no
+    condition needs them.
     """
 
     run: Run
     parts: dict[str, Array] = field(default_factory=dict)
-    # Whether the days ascend, so that a window is a stretch of the run.
+    # Whether the days ascend, so that a window is a slice of the run.
     is_in_order: bool = False
 
     @property
@@ -106,7 +106,7 @@ class SalesRun:
         return sum(part.nbytes for part in self.parts.values())
 
     def days(self, zone: Zone) -> Array:
-        """The local days of the sales; they are all that is asked of the times, which go."""
+        """The local days of the sales. The times are dropped, since conditions only use days."""
         key = f"day:{zone.name}"
         if key not in self.parts:
             days = zone.days(self.parts["at_s"])
@@ -118,7 +118,7 @@ class SalesRun:
         return self.parts[key]
 
     def pick(self, passing: Array | None, *names: str) -> list[Array]:
-        """Of the lines whose product passes, by its place in the run, or of all, these arrays."""
+        """These arrays, of the lines whose product matches; of all lines if `passing` is None."""
         parts = [self.parts[name] for name in names]
         if passing is None:
             return parts
@@ -128,13 +128,11 @@ class SalesRun:
         if groups.size > SLICES_MAX:
             lines = np.repeat(passing, np.diff(starts))
             return [part[lines] for part in parts]
-        stretches = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
-        return [
-            np.concatenate([part[first:last] for first, last in stretches]) if stretches else part[:0] for part in parts
-        ]
+        slices = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
+        return [np.concatenate([part[first:last] for first, last in slices]) if slices else part[:0] for part in parts]
 
     def measures(self, name: str, lines: Array) -> Array:
-        """What these lines measure: totals as they are; quantities, kept by what divides all of them, in millionths."""
+        """Totals as they are; quantities, which are stored divided by their common unit, in millionths."""
         return lines.astype(np.int64) * self.parts["unit"][0] if name == "quantity" else lines
 
 
@@ -142,30 +140,30 @@ class SalesRun:
 EVER: Final = (number_of(date.min), number_of(date.max))
 
 
-class Told(NamedTuple):
-    """For what is told of a product, by its code, whether it is as asked; the place at the end is that of nothing."""
+class ProductTruth(NamedTuple):
+    """Whether each value of a product part matches, by its code; the last element is for products without a value."""
 
     part: str
     truth: Array
 
 
 class Lines(NamedTuple):
-    """Which lines a condition asks for, by their products: one of these ids, such a property, or both."""
+    """Which lines a condition wants, by product: one of these ids, such a property, or both."""
 
-    ids: Told | None
-    property: Told | None
+    ids: ProductTruth | None
+    property: ProductTruth | None
     takes_unreadable: bool = False
 
     def passing(self, run: SalesRun) -> Array:
-        """Of the products of a run, those that pass."""
+        """A mask of the products of a run that match."""
         return self._of(run, YES, UNREADABLE) if self.takes_unreadable else self._of(run, YES)
 
     def unreadable(self, run: SalesRun) -> Array:
-        """Those whose property its type cannot read."""
+        """A mask of the products whose property its type cannot read."""
         return self._of(run, UNREADABLE)
 
     def with_unreadable(self) -> "Lines":
-        """The same, and those whose property its type cannot read pass too."""
+        """The same, but products with an unreadable property match too."""
         return self._replace(takes_unreadable=True)
 
     def _of(self, run: SalesRun, *wanted: np.int8) -> Array:
@@ -177,8 +175,8 @@ class Lines(NamedTuple):
         return products
 
 
-class Chosen(NamedTuple):
-    """Sales of a run, from the first to before the last; or of these only some."""
+class SalesSelection(NamedTuple):
+    """A slice of the sales of a run, from `first` to before `last`, with an optional mask."""
 
     run: SalesRun
     first: int
@@ -191,11 +189,11 @@ class Chosen(NamedTuple):
     def of(self, part: str) -> Array:
         return self.all_of(part) if self.some is None else self.all_of(part)[self.some]
 
-    def where(self, some: Array) -> "Chosen":
+    def where(self, some: Array) -> "SalesSelection":
         return self._replace(some=some if self.some is None else self.some & some)
 
     def has(self, sales: Array) -> Array:
-        """Of sales by their places, which are among these."""
+        """Which of these sale indexes are in the selection."""
         among: Array = (sales >= self.first) & (sales < self.last)
         if self.some is not None:
             among[among] = self.some[sales[among] - self.first]
@@ -206,20 +204,20 @@ class Chosen(NamedTuple):
         return self.some is None and self.last - self.first == self.run.size
 
 
-def in_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> Chosen:
+def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSelection:
     if window == EVER:
-        return Chosen(run, 0, run.size)
+        return SalesSelection(run, 0, run.size)
     days = run.days(zone)
     if run.is_in_order:
         first, last = np.int32(window[0]), np.int32(window[1])
-        return Chosen(run, int(np.searchsorted(days, first)), int(np.searchsorted(days, last, "right")))
-    return Chosen(run, 0, run.size, (days >= window[0]) & (days <= window[1]))
+        return SalesSelection(run, int(np.searchsorted(days, first)), int(np.searchsorted(days, last, "right")))
+    return SalesSelection(run, 0, run.size, (days >= window[0]) & (days <= window[1]))
 
 
-def of_lines(chosen: Chosen, lines: Lines | None, part: str) -> tuple[Array, Array]:
-    run = chosen.run
+def select_lines(selection: SalesSelection, lines: Lines | None, part: str) -> tuple[Array, Array]:
+    run = selection.run
     sale, measured = run.pick(None if lines is None else lines.passing(run), "sale", part)
-    if not chosen.is_whole:
-        among = chosen.has(sale)
+    if not selection.is_whole:
+        among = selection.has(sale)
         sale, measured = sale[among], measured[among]
     return run.parts["customer"][sale], run.measures(part, measured)

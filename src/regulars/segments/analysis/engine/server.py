@@ -1,4 +1,4 @@
-"""The analysis process: it answers questions on a socket of this machine, and tidies up columns beside it."""
+"""The analysis process: it answers requests on a local socket, and compacts columns in the background."""
 
 import asyncio
 import contextlib
@@ -15,27 +15,33 @@ from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.engine.compaction import tidy
-from regulars.segments.analysis.engine.engine import ANSWERS_AT_ONCE, Engine
-from regulars.segments.analysis.protocol import Answer, Question, make_folder, read_message, write_message
+from regulars.segments.analysis.engine.compaction import compact
+from regulars.segments.analysis.engine.engine import REQUESTS_AT_ONCE, Engine
+from regulars.segments.analysis.protocol import (
+    AnalysisRequest,
+    AnalysisResponse,
+    make_folder,
+    read_message,
+    write_message,
+)
 from regulars.segments.columns.model import Progress
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
 
-# One for each answer, one to tidy up and one to look what is to be forgotten.
-POOL_MAX: Final = ANSWERS_AT_ONCE + 2
+# One per open request, one for compaction and one for the check of purged columns.
+POOL_MAX: Final = REQUESTS_AT_ONCE + 2
 STATEMENT_TIMEOUT_MS: Final = 60_000
-TIDY_EVERY_S: Final = 2.0
+COMPACT_EVERY_S: Final = 2.0
 FORGET_EVERY_S: Final = 60.0
-# Who sends no question, or reads no answer, is not waited for.
+# A client that sends no request or reads no response is disconnected.
 READ_S_MAX: Final = 10.0
 DEADLINE_S_MAX: Final = 60.0
-# What came too late for whoever asked waits so long for them to ask again.
-ANSWER_KEPT_S: Final = 5.0
-TO_TIDY: Final = Due(table="segment_columns", column="tidy_at")
+# A response that missed its deadline is retained this long for a repeated request.
+RESPONSE_RETAINED_S: Final = 5.0
+COMPACTION_DUE: Final = Due(table="segment_columns", column="tidy_at")
 
 _log = log.get(__name__)
-_question = msgspec.msgpack.Decoder(Question)
+_question = msgspec.msgpack.Decoder(AnalysisRequest)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -47,7 +53,7 @@ def run(settings: Settings, url: str, *, path: Path, lifeline: int | None = None
 
 @contextlib.contextmanager
 def listening(path: Path) -> Iterator[socket.socket]:
-    """A socket that only this user can dial, in a folder of this user; a stale socket is removed."""
+    """A socket in a private folder that only this user can connect to; a stale socket is removed."""
     make_folder(path.parent)
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as bound:
@@ -70,9 +76,9 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
     database = Database(url, pool_max=POOL_MAX, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     await database.open()
     engine = Engine(database, bytes_max=settings.analysis_memory_mb << 20)
-    server = await asyncio.start_unix_server(Desk(engine).serve, sock=bound)
+    server = await asyncio.start_unix_server(RequestHandler(engine).serve, sock=bound)
     _log.info("analysis.started")
-    tasks = [asyncio.create_task(_tidy_forever(database)), asyncio.create_task(_forget_forever(engine))]
+    tasks = [asyncio.create_task(_compact_forever(database)), asyncio.create_task(_forget_forever(engine))]
     try:
         await stop.wait()
     finally:
@@ -84,67 +90,71 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
     _log.info("analysis.stopped")
 
 
-class Desk:
-    """Takes questions. One that takes longer than its deadline goes on, and is answered when it is asked again."""
+class RequestHandler:
+    """Handles connections. A request that misses its deadline keeps running; a repeated request gets its response."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._open: dict[bytes, asyncio.Task[Answer]] = {}
+        self._open: dict[bytes, asyncio.Task[AnalysisResponse]] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(READ_S_MAX):
                 message = await read_message(reader)
-            answer = await self._answer(message)
+            response = await self._respond(message)
             async with asyncio.timeout(READ_S_MAX):
-                await write_message(writer, _encode(answer))
+                await write_message(writer, _encode(response))
         except (OSError, EOFError, TimeoutError):
-            # Whoever asked is gone.
+            # The client disconnected.
             pass
         finally:
             writer.close()
 
-    async def _answer(self, message: bytes) -> Answer:
+    async def _respond(self, message: bytes) -> AnalysisResponse:
         try:
-            question = _question.decode(message)
+            request = _question.decode(message)
         except msgspec.MsgspecError:
-            return Answer(fault="The question cannot be read; is the analysis process of another release?")
-        # How long somebody waits is no part of what is asked: whoever asks again waits for the same answer.
-        asked = _encode(msgspec.structs.replace(question, deadline_s=0.0))
-        task = self._open.get(asked)
+            return AnalysisResponse(fault="The question cannot be read; is the analysis process of another release?")
+        # The deadline is no part of the key: a repeated request waits for the same response.
+        key = _encode(msgspec.structs.replace(request, deadline_s=0.0))
+        task = self._open.get(key)
         if task is None:
-            task = self._open[asked] = asyncio.create_task(self._engine.answer(question))
+            task = self._open[key] = asyncio.create_task(self._engine.respond(request))
         try:
-            answer = await asyncio.wait_for(asyncio.shield(task), min(question.deadline_s, DEADLINE_S_MAX))
-            self._drop(asked, task)
-            return answer
+            response = await asyncio.wait_for(asyncio.shield(task), min(request.deadline_s, DEADLINE_S_MAX))
+            self._drop(key, task)
+            return response
         except TimeoutError:
-            task.add_done_callback(lambda _: self._drop_later(asked, task))
-            reading = self._engine.cache.reading_of(question.organization_id)
-            return Answer(is_ready=False, progress=Progress("building", "reading", reading.done, reading.total))
-        except Exception as error:  # noqa: BLE001  # whoever asked hears that it failed, and the log has why
-            self._drop(asked, task)
-            _log.error("analysis.failed", organization_id=str(question.organization_id), exc_info=error)
-            return Answer(fault="The question could not be answered; the log of the analysis process says why.")
+            task.add_done_callback(lambda _: self._drop_later(key, task))
+            progress = self._engine.cache.progress_of(request.organization_id)
+            return AnalysisResponse(
+                is_ready=False, progress=Progress("building", "reading", progress.done, progress.total)
+            )
+        except Exception as error:  # noqa: BLE001  # the client gets a fault, and the log has the reason
+            self._drop(key, task)
+            _log.error("analysis.failed", organization_id=str(request.organization_id), exc_info=error)
+            return AnalysisResponse(
+                fault="The question could not be answered; the log of the analysis process says why."
+            )
 
-    def _drop(self, asked: bytes, task: asyncio.Task[Answer]) -> None:
-        if self._open.get(asked) is task:
-            del self._open[asked]
+    def _drop(self, key: bytes, task: asyncio.Task[AnalysisResponse]) -> None:
+        if self._open.get(key) is task:
+            del self._open[key]
 
-    def _drop_later(self, asked: bytes, task: asyncio.Task[Answer]) -> None:
-        asyncio.get_running_loop().call_later(ANSWER_KEPT_S, self._drop, asked, task)
+    def _drop_later(self, key: bytes, task: asyncio.Task[AnalysisResponse]) -> None:
+        asyncio.get_running_loop().call_later(RESPONSE_RETAINED_S, self._drop, key, task)
 
 
-async def _tidy_forever(database: Database) -> None:
+async def _compact_forever(database: Database) -> None:
     while True:
         try:
             async with database.transaction() as tx:
-                due = await find_due_organizations(tx, TO_TIDY, after=None)
+                due = await find_due_organizations(tx, COMPACTION_DUE, after=None)
             for organization_id in due:
-                await tidy(database, organization_id)
-        except Exception as error:  # noqa: BLE001  # whatever is wrong now, the next look must come
+                await compact(database, organization_id)
+        except Exception as error:  # noqa: BLE001  # the loop must go on after any failure
             _log.warning("analysis.tidy_failed", exc_info=error)
-        await asyncio.sleep(TIDY_EVERY_S)
+        await asyncio.sleep(COMPACT_EVERY_S)
 
 
 async def _forget_forever(engine: Engine) -> None:
@@ -152,5 +162,5 @@ async def _forget_forever(engine: Engine) -> None:
         await asyncio.sleep(FORGET_EVERY_S)
         try:
             await engine.forget_purged()
-        except Exception as error:  # noqa: BLE001  # the next look must come
+        except Exception as error:  # noqa: BLE001  # the loop must go on
             _log.warning("analysis.forget_failed", error=type(error).__name__)

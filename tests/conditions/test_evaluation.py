@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from regulars.catalog.model import AttributeType
-from regulars.conditions.check import Known
+from regulars.conditions.check import ConditionContext
 from regulars.conditions.customers import Customer, Line, Sale, Standing, Ticket
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.labels import Labels
@@ -30,7 +30,7 @@ from regulars.kit.ids import new_uuid
 
 TODAY = date(2026, 11, 15)
 LYON, PARIS = new_uuid(), new_uuid()
-KNOWN = Known(
+KNOWN = ConditionContext(
     attributes={"points": (AttributeType.NUMBER, ())},
     properties={"size": (AttributeType.NUMBER, ())},
     stores={"LYO": LYON},

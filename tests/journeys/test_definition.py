@@ -9,13 +9,13 @@ from jsonschema import Draft202012Validator
 from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
-from regulars.conditions.check import Known
+from regulars.conditions.check import ConditionContext
 from regulars.journeys.check import find_faults
 from regulars.journeys.definition import Definition, read_definition, schema, write_definition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.journeys.program import program_of, walk
 
-KNOWN = Known(
+KNOWN = ConditionContext(
     attributes={
         "points": (AttributeType.NUMBER, ()),
         "tier": (AttributeType.ENUM, ("gold", "blue")),

@@ -11,11 +11,11 @@ from regulars.catalog.model import AttributeType
 from regulars.conditions.check import (
     TEXTS_DAYS_MAX,
     TEXTS_OF_JOURNEY_DAYS_MAX,
+    ConditionContext,
     Fault,
-    Known,
-    KnownSegment,
+    ReferencedSegment,
+    blocking_faults,
     find_faults,
-    refusing,
 )
 from regulars.conditions.tree import (
     All,
@@ -33,7 +33,7 @@ from regulars.messaging.retention import RETENTION as TEXT_RETENTION
 from regulars.segments.definition import Definition, DefinitionRefused, read_definition, schema, write_definition
 from regulars.segments.saved.manage import faults_of_name
 
-KNOWN = Known(
+KNOWN = ConditionContext(
     attributes={
         "points": (AttributeType.NUMBER, ()),
         "tier": (AttributeType.ENUM, ("Gold", "Platinum")),
@@ -44,8 +44,8 @@ KNOWN = Known(
     properties={"collection": (AttributeType.TEXT, ())},
     stores={"LYO": new_uuid()},
     segments={
-        "seg_good": KnownSegment("Good", 1, All()),
-        "seg_bad": KnownSegment("Bad", 1, All(), (Fault("match", "the attribute x is gone."),)),
+        "seg_good": ReferencedSegment("Good", 1, All()),
+        "seg_bad": ReferencedSegment("Bad", 1, All(), (Fault("match", "the attribute x is gone."),)),
     },
 )
 JOURNEY_ID = JOURNEY.encode(new_uuid())
@@ -217,7 +217,7 @@ def test_an_unknown_key_is_a_warning():
     given = definition(attribute("shoe", "is_set"))
     [fault] = find_faults(given.match, KNOWN)
     assert (fault.place, fault.is_warning) == ("match.of[0].key", True)
-    assert refusing([fault]) == []
+    assert blocking_faults([fault]) == []
 
 
 def test_a_name_is_words():

@@ -62,7 +62,7 @@ def test_what_came_too_late_is_there_when_it_is_asked_for_again():
 
 
 def test_an_answer_that_nobody_asks_for_again_is_let_go(monkeypatch):
-    monkeypatch.setattr(server, "ANSWER_KEPT_S", 0.0)
+    monkeypatch.setattr(server, "RESPONSE_RETAINED_S", 0.0)
 
     async def ask() -> None:
         engine = Slow()

@@ -7,7 +7,7 @@ import pytest
 from regulars.conditions.comparisons import OFFERED
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node, apply, read_tree, walk
-from regulars.conditions.forms.fields import Incomplete, condition_of, node_of, settle
+from regulars.conditions.forms.fields import Incomplete, condition_of, fit_fields, node_of
 from regulars.conditions.forms.view import build
 from regulars.conditions.labels import COMPARISONS, HIDDEN, Labels, Names
 from regulars.conditions.tree import CONDITIONS_MAX
@@ -187,10 +187,10 @@ def test_what_cannot_be_read_is_said_and_breaks_nothing(kind, fields):
 def test_another_key_begins_with_its_own_comparison():
     from_text = Node("attribute", {"key": ["city"], "was": ["points"], "cmp": ["between"], "value": ["1"]})
     types = {"city": next((kind, ()) for kind in OFFERED if kind.value == "text")}
-    settle(from_text, types, {})
+    fit_fields(from_text, types, {})
     assert from_text.one("cmp") == "is"
     kept = Node("attribute", {"key": ["city"], "was": ["city"], "cmp": ["between"]})
-    settle(kept, types, {})
+    fit_fields(kept, types, {})
     assert kept.one("cmp") == "between"
 
 

@@ -25,7 +25,7 @@ def test_what_cannot_be_read_is_not_known_and_makes_no_group_hold(desk):
     assert desk.why(other, more_than_ten, kind="none").tree.holds is None
     assert desk.holds(other, more_than_ten, {"type": "named"}, kind="any")
     assert desk.holds(customer, {"type": "named"}, more_than_ten, kind="any")
-    seen = desk.why(other, more_than_ten).tree.inner[0].saw
+    seen = desk.why(other, more_than_ten).tree.inner[0].observation
     assert (seen.value, seen.is_readable) == ("n/a", False)
 
 

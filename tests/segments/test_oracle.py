@@ -19,7 +19,7 @@ from tests.segments.trees import DAYS, ENUMS, LARGE, VALUES, Trees
 
 from regulars.catalog.entries import find_types, retype
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.conditions.customers import Explained, SawValue
+from regulars.conditions.customers import Explained, ObservedValue
 from regulars.conditions.tree import OfAttribute, Path, walk
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
@@ -342,7 +342,9 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
 
 def note(explained: Explained, counts: Counter[Path], unreadable: Counter[Path]) -> None:
     counts[explained.path] += explained.holds is True
-    unreadable[explained.path] += isinstance(explained.saw, SawValue) and not explained.saw.is_readable
+    unreadable[explained.path] += (
+        isinstance(explained.observation, ObservedValue) and not explained.observation.is_readable
+    )
     for inner in explained.inner:
         note(inner, counts, unreadable)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.segments.desk import definition
 from tests.segments.fed_shop import ZONE, FedShop
 
-from regulars.conditions.check import Known, KnownSegment
+from regulars.conditions.check import ConditionContext, ReferencedSegment
 from regulars.conditions.customers import Customer, Standing
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, innermost_first
@@ -53,7 +53,7 @@ def test_columns_and_rows_agree_about_many_mentions_and_long_chains(shop: FedSho
     last = asks([*segments][-1])
     query = SegmentQuery(match=last, segments=segments, zone=ZONE, today=date(2026, 11, 11))
     assert shop.figures(query).total == is_in
-    known = Known(segments={name: KnownSegment(name, 1, match) for name, match in segments.items()})
+    known = ConditionContext(segments={name: ReferencedSegment(name, 1, match) for name, match in segments.items()})
     evaluator = Evaluator(known)
     for person in (customer(is_named=True), customer(is_named=False)):
         inside = evaluator.find_segments(person, date(2026, 11, 11))

@@ -60,8 +60,8 @@ def filled(runner: asyncio.Runner, database: Database) -> FedShop:
 
 @pytest.mark.parametrize("is_second", [False, True])
 def test_no_statement_reads_the_others_to_find_one(fresh, monkeypatch, is_second):
-    monkeypatch.setattr(build, "BITE_CUSTOMERS", 500)
-    monkeypatch.setattr(build, "BITE_SALES", 500)
+    monkeypatch.setattr(build, "BATCH_CUSTOMERS", 500)
+    monkeypatch.setattr(build, "BATCH_SALES", 500)
     if is_second:
         # What the planner knows is that all rows are another organization's.
         first = filled(*fresh)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from regulars.conditions.customers import Explained, SawConsent
+from regulars.conditions.customers import Explained, ObservedConsent
 from regulars.kit import ids
 from regulars.segments.analysis.protocol import SegmentCounts
 from regulars.segments.saved.model import SegmentRow, SizeRow
@@ -54,16 +54,16 @@ def tree_as_data(explained: Explained) -> dict[str, Any]:
 
 def _saw(explained: Explained) -> str | None:
     """What was seen, in short."""
-    saw = explained.saw
-    if saw is None:
+    observation = explained.observation
+    if observation is None:
         return None
-    shown = {name: value for name, value in saw._asdict().items() if name not in {"sale", "last", "standing"}}
+    shown = {name: value for name, value in observation._asdict().items() if name not in {"sale", "last", "standing"}}
     for name in ("sale", "last"):
-        value = getattr(saw, name, None)
+        value = getattr(observation, name, None)
         if value is not None:
             shown[name] = getattr(value, "external_id", value)
-    if isinstance(saw, SawConsent):
-        shown = {name: value for name, value in saw.standing._asdict().items() if value is not None}
+    if isinstance(observation, ObservedConsent):
+        shown = {name: value for name, value in observation.standing._asdict().items() if value is not None}
     return ", ".join(f"{name}: {value}" for name, value in shown.items())
 
 
@@ -71,8 +71,8 @@ def lines_of(explained: Explained, depth: int) -> list[str]:
     mark = {True: "+", False: "-", None: "?"}[explained.holds]
     name = str(type(explained.condition).__struct_config__.tag)
     key = getattr(explained.condition, "key", "")
-    saw = _saw(explained)
-    words = " ".join(part for part in (name, key) if part) + (f" ({saw})" if saw else "")
+    observation = _saw(explained)
+    words = " ".join(part for part in (name, key) if part) + (f" ({observation})" if observation else "")
     return [
         f"{'  ' * depth}{mark} {words}",
         *(line for inner in explained.inner for line in lines_of(inner, depth + 1)),

@@ -13,40 +13,8 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.catalog.model import AttributeType, interpret
+from regulars.conditions import tree
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
-from regulars.conditions.tree import (
-    CONDITIONS_MAX,
-    DEPTH_MAX,
-    All,
-    Any,
-    Bought,
-    Compared,
-    Condition,
-    Consent,
-    Country,
-    Created,
-    FirstPurchase,
-    Group,
-    InSegment,
-    LastPurchase,
-    Nothing,
-    OfAmount,
-    OfAttribute,
-    OfProduct,
-    OfSales,
-    OfStore,
-    OfTicket,
-    OfTimes,
-    Path,
-    Spend,
-    Texts,
-    TicketValue,
-    When,
-    Window,
-    depth_of,
-    is_net_articles,
-    walk,
-)
 from regulars.kit.ids import JOURNEY
 
 FAULTS_MAX: Final = 50
@@ -72,113 +40,113 @@ class Fault:
     is_warning: bool = False
 
 
-class KnownSegment(NamedTuple):
+class ReferencedSegment(NamedTuple):
     """A segment that is asked for, as it is now; with any fault nobody is in it."""
 
     name: str
     version: int
-    match: Group
+    match: tree.Group
     faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ConditionContext:
     """What conditions stand on: the catalogs, the stores and the segments that they name, and the zone of days."""
 
     attributes: Types = field(default_factory=dict)
     properties: Types = field(default_factory=dict)
     stores: Mapping[str, UUID] = field(default_factory=dict)
     # By the id that stands in the conditions; those that they ask for in turn are here too.
-    segments: Mapping[str, KnownSegment] = field(default_factory=dict)
+    segments: Mapping[str, ReferencedSegment] = field(default_factory=dict)
     zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
 
 
 def find_faults(
-    condition: Condition, known: Known, *, root: str = "match", no_ticket: str | None = None
+    condition: tree.Condition, context: ConditionContext, *, root: str = "match", no_ticket: str | None = None
 ) -> list[Fault]:
     """`no_ticket` says why there is no ticket to ask about; None: there is one."""
-    return list(_faults(condition, known, root, no_ticket))[:FAULTS_MAX]
+    return list(_faults(condition, context, root, no_ticket))[:FAULTS_MAX]
 
 
-def place_of(root: str, path: Path) -> str:
+def place_of(root: str, path: tree.Path) -> str:
     """Where a condition stands in the definition."""
     return root + "".join(f".of[{number}]" for number in path)
 
 
-def find_excess(condition: Condition, root: str) -> Iterator[Fault]:
+def find_size_faults(condition: tree.Condition, root: str) -> Iterator[Fault]:
     """The limits of size that it breaks."""
-    leaves = sum(not isinstance(part, Group) for _, part in walk(condition))
-    if leaves > CONDITIONS_MAX:
-        yield Fault(root, f"At most {CONDITIONS_MAX} conditions stand together, and here are {leaves}.")
-    if depth_of(condition) > DEPTH_MAX:
-        yield Fault(root, f"Groups are nested at most {DEPTH_MAX} deep.")
+    leaves = sum(not isinstance(part, tree.Group) for _, part in tree.walk(condition))
+    if leaves > tree.CONDITIONS_MAX:
+        yield Fault(root, f"At most {tree.CONDITIONS_MAX} conditions stand together, and here are {leaves}.")
+    if tree.depth_of(condition) > tree.DEPTH_MAX:
+        yield Fault(root, f"Groups are nested at most {tree.DEPTH_MAX} deep.")
 
 
-def _faults(condition: Condition, known: Known, root: str, no_ticket: str | None) -> Iterator[Fault]:
-    yield from find_excess(condition, root)
-    for path, part in walk(condition):
+def _faults(condition: tree.Condition, context: ConditionContext, root: str, no_ticket: str | None) -> Iterator[Fault]:
+    yield from find_size_faults(condition, root)
+    for path, part in tree.walk(condition):
         place = place_of(root, path)
-        if no_ticket is not None and isinstance(part, OfTicket):
+        if no_ticket is not None and isinstance(part, tree.OfTicket):
             yield Fault(place, f"A condition asks about the ticket, and {no_ticket}.")
-        yield from _faults_of(part, place, known)
+        yield from _faults_of(part, place, context)
 
 
-def _faults_of(condition: Condition, place: str, known: Known) -> Iterator[Fault]:
+def _faults_of(condition: tree.Condition, place: str, context: ConditionContext) -> Iterator[Fault]:
     match condition:
-        case All(of=()) | Any(of=()) | Nothing(of=()):
+        case tree.All(of=()) | tree.Any(of=()) | tree.Nothing(of=()):
             yield Fault(place, EMPTY_GROUP)
-        case OfAttribute():
-            yield from _of_comparison(condition, place, known.attributes, noun="attribute")
-        case Consent():
-            yield from _of_consent(condition, place, known)
-        case Texts():
+        case tree.OfAttribute():
+            yield from _of_comparison(condition, place, context.attributes, noun="attribute")
+        case tree.Consent():
+            yield from _of_consent(condition, place, context)
+        case tree.Texts():
             yield from _of_texts(condition, place)
-        case Created(when=when):
+        case tree.Created(when=when):
             yield from _of_when(when, f"{place}.when", may_be_missing=False)
-        case Country(any_of=()):
+        case tree.Country(any_of=()):
             yield Fault(f"{place}.any_of", "Name at least one country.")
-        case InSegment(id=wanted):
-            yield from _of_segment(wanted, f"{place}.id", known)
-        case _ if isinstance(condition, OfSales):
-            yield from _of_sales(condition, place, known)
-        case _ if isinstance(condition, OfTicket):
-            yield from _of_ticket(condition, place, known)
+        case tree.InSegment(id=wanted):
+            yield from _of_segment(wanted, f"{place}.id", context)
+        case _ if isinstance(condition, tree.OfSales):
+            yield from _of_sales(condition, place, context)
+        case _ if isinstance(condition, tree.OfTicket):
+            yield from _of_ticket(condition, place, context)
         case _:
             pass
 
 
-def _of_ticket(condition: OfTicket, place: str, known: Known) -> Iterator[Fault]:
+def _of_ticket(condition: tree.OfTicket, place: str, context: ConditionContext) -> Iterator[Fault]:
     match condition:
-        case OfStore(any_of=stores):
-            yield from _of_stores(stores, f"{place}.any_of", known)
-        case OfAmount(at_least_cents=low, at_most_cents=high):
+        case tree.OfStore(any_of=stores):
+            yield from _of_stores(stores, f"{place}.any_of", context)
+        case tree.OfAmount(at_least_cents=low, at_most_cents=high):
             yield from _of_bounds(low, high, place)
-        case OfProduct(any_of=(), property=None):
+        case tree.OfProduct(any_of=(), property=None):
             yield Fault(place, "The product has no condition; name products or a property.")
-        case OfProduct(property=asked) if asked is not None:
-            yield from _of_comparison(asked, f"{place}.property", known.properties, noun="product property")
+        case tree.OfProduct(property=compared) if compared is not None:
+            yield from _of_comparison(compared, f"{place}.property", context.properties, noun="product property")
         case _:
             pass
 
 
-def _of_segment(wanted: str, place: str, known: Known) -> Iterator[Fault]:
-    if wanted not in known.segments:
+def _of_segment(wanted: str, place: str, context: ConditionContext) -> Iterator[Fault]:
+    if wanted not in context.segments:
         yield Fault(place, f"There is no segment {wanted}.")
-    elif faults := known.segments[wanted].faults:
+    elif faults := context.segments[wanted].faults:
         yield Fault(place, f"The segment {wanted} matches nobody: {faults[0].message}", is_warning=True)
 
 
-def _of_consent(condition: Consent, place: str, known: Known) -> Iterator[Fault]:
+def _of_consent(condition: tree.Consent, place: str, context: ConditionContext) -> Iterator[Fault]:
     if condition.state in {"never_asked", "do_not_contact"} and (
         condition.sources or condition.stores or condition.since is not None
     ):
         yield Fault(place, "Source, store and since go with may_be_texted and withdrawn.")
-    yield from _of_stores(condition.stores, f"{place}.stores", known)
+    yield from _of_stores(condition.stores, f"{place}.stores", context)
     if condition.since is not None:
         yield from _of_when(condition.since, f"{place}.since", may_be_missing=False)
 
 
-def _of_texts(condition: Texts, place: str) -> Iterator[Fault]:
+def _of_texts(condition: tree.Texts, place: str) -> Iterator[Fault]:
     if condition.journey is not None and JOURNEY.decode(condition.journey) is None:
         yield Fault(f"{place}.journey", f"'{condition.journey}' is no id of a journey.")
     elif condition.journey is not None and condition.days > TEXTS_OF_JOURNEY_DAYS_MAX:
@@ -190,11 +158,11 @@ def _of_texts(condition: Texts, place: str) -> Iterator[Fault]:
         yield Fault(f"{place}.days", f"Texts are known for {TEXTS_DAYS_MAX} days; ask for at most as many.")
 
 
-def _of_sales(condition: OfSales, place: str, known: Known) -> Iterator[Fault]:
-    yield from _of_stores(condition.stores, f"{place}.stores", known)
+def _of_sales(condition: tree.OfSales, place: str, context: ConditionContext) -> Iterator[Fault]:
+    yield from _of_stores(condition.stores, f"{place}.stores", context)
     if condition.property is not None:
-        yield from _of_comparison(condition.property, f"{place}.property", known.properties, noun="product property")
-    if isinstance(condition, FirstPurchase | LastPurchase):
+        yield from _of_comparison(condition.property, f"{place}.property", context.properties, noun="product property")
+    if isinstance(condition, tree.FirstPurchase | tree.LastPurchase):
         yield from _of_when(condition.when, f"{place}.when", may_be_missing=True)
         return
     if condition.window is not None:
@@ -202,12 +170,12 @@ def _of_sales(condition: OfSales, place: str, known: Known) -> Iterator[Fault]:
     low, high, none = _bounds(condition)
     if none and (low is not None or high is not None):
         yield Fault(place, "None and a limit exclude each other.")
-    is_bare_enough = none or (isinstance(condition, OfTimes) and not is_net_articles(condition))
+    is_bare_enough = none or (isinstance(condition, tree.OfTimes) and not tree.is_net_articles(condition))
     yield from _of_bounds(low, high, place, may_be_open=is_bare_enough)
     limits = [it for it in (low, high) if it is not None]
-    if is_net_articles(condition) and any(_decimals(it) > DECIMALS_MAX for it in limits):
+    if tree.is_net_articles(condition) and any(_decimals(it) > DECIMALS_MAX for it in limits):
         yield Fault(place, f"A quantity has at most {DECIMALS_MAX} decimals.")
-    elif isinstance(condition, Bought) and condition.count == "tickets" and any(it < 0 or it % 1 for it in limits):
+    elif isinstance(condition, tree.Bought) and condition.count == "tickets" and any(it < 0 or it % 1 for it in limits):
         yield Fault(place, "A number of purchases is a whole number, 0 or more.")
 
 
@@ -218,11 +186,11 @@ def _of_bounds(low: float | None, high: float | None, place: str, *, may_be_open
         yield Fault(place, "Say at least, at most, or both.")
 
 
-def _bounds(condition: OfTimes | Spend | TicketValue) -> tuple[float | None, float | None, bool]:
+def _bounds(condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
     match condition:
-        case Spend():
+        case tree.Spend():
             return condition.at_least_cents, condition.at_most_cents, condition.none
-        case TicketValue():
+        case tree.TicketValue():
             return condition.at_least_cents, condition.at_most_cents, False
         case _:
             return condition.at_least, condition.at_most, condition.none
@@ -233,13 +201,13 @@ def _decimals(value: float) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _of_stores(stores: tuple[str, ...], place: str, known: Known) -> Iterator[Fault]:
+def _of_stores(stores: tuple[str, ...], place: str, context: ConditionContext) -> Iterator[Fault]:
     for store in stores:
-        if store not in known.stores:
+        if store not in context.stores:
             yield Fault(place, f"There is no store {store}.")
 
 
-def _of_window(window: Window, place: str) -> Iterator[Fault]:
+def _of_window(window: tree.Window, place: str) -> Iterator[Fault]:
     if (window.last_days is None) is (window.from_ is None and window.to is None):
         yield Fault(place, "Say last_days, or from and to.")
     elif window.last_days is None:
@@ -249,7 +217,7 @@ def _of_window(window: Window, place: str) -> Iterator[Fault]:
             yield Fault(place, "The first day is after the last one.")
 
 
-def _of_when(when: When, place: str, *, may_be_missing: bool) -> Iterator[Fault]:
+def _of_when(when: tree.When, place: str, *, may_be_missing: bool) -> Iterator[Fault]:
     match when.comparison:
         case "before" | "after":
             if when.date is None:
@@ -266,49 +234,51 @@ def _of_when(when: When, place: str, *, may_be_missing: bool) -> Iterator[Fault]
         yield Fault(f"{place}.without_value", "Say whether customers who never bought count: true or false.")
 
 
-def _of_comparison(asked: Compared, place: str, types: Types, *, noun: str) -> Iterator[Fault]:
-    if asked.key not in types:
-        yield Fault(f"{place}.key", f"No {noun} is called {asked.key}.", is_warning=True)
+def _of_comparison(compared: tree.ValueComparison, place: str, types: Types, *, noun: str) -> Iterator[Fault]:
+    if compared.key not in types:
+        yield Fault(f"{place}.key", f"No {noun} is called {compared.key}.", is_warning=True)
         return
-    declared, allowed_values = types[asked.key]
-    comparison = asked.comparison
+    declared, allowed_values = types[compared.key]
+    comparison = compared.comparison
     if comparison not in OFFERED[declared]:
         offered = ", ".join(sorted(OFFERED[declared]))
-        refused = f"The {noun} {asked.key} is of type {declared.value} and does not offer {comparison}, only {offered}."
+        refused = (
+            f"The {noun} {compared.key} is of type {declared.value} and does not offer {comparison}, only {offered}."
+        )
         yield Fault(f"{place}.comparison", refused)
         return
-    if comparison in NEGATIVE and asked.without_value is None:
+    if comparison in NEGATIVE and compared.without_value is None:
         holders = "customers" if noun == "attribute" else "products"
         yield Fault(f"{place}.without_value", f"Say whether {holders} without a value count: true or false.")
-    if comparison in OF_DAYS and asked.days is None:
+    if comparison in OF_DAYS and compared.days is None:
         yield Fault(f"{place}.days", "The comparison needs a number of days.")
     if comparison in ONE_VALUE:
-        one = () if asked.value is None else (asked.value,)
-        yield from _of_values(asked, one, f"{place}.value", declared, allowed_values)
+        one = () if compared.value is None else (compared.value,)
+        yield from _of_values(compared, one, f"{place}.value", declared, allowed_values)
     elif comparison in SEVERAL_VALUES:
-        yield from _of_values(asked, asked.values, f"{place}.values", declared, allowed_values)
+        yield from _of_values(compared, compared.values, f"{place}.values", declared, allowed_values)
 
 
 def _of_values(
-    asked: Compared,
+    compared: tree.ValueComparison,
     values: tuple[str, ...],
     place: str,
     declared: AttributeType,
     allowed_values: Collection[str],
 ) -> Iterator[Fault]:
-    if asked.comparison == "between" and len(values) != BOTH_ENDS:
+    if compared.comparison == "between" and len(values) != BOTH_ENDS:
         yield Fault(place, "Between needs two values.")
         return
     if not values:
         yield Fault(place, "The comparison needs a value.")
         return
     for value in values:
-        if asked.comparison in {"contains", "starts_with"} and not value.strip():
+        if compared.comparison in {"contains", "starts_with"} and not value.strip():
             yield Fault(place, "The comparison needs a text that is not empty.")
         elif interpret(declared, value, allowed_values=allowed_values) is None:
-            yield Fault(place, _unreadable(value, asked.key, declared, allowed_values))
+            yield Fault(place, _unreadable(value, compared.key, declared, allowed_values))
             return
-    if asked.comparison == "between" and not _is_in_order(values, declared):
+    if compared.comparison == "between" and not _is_in_order(values, declared):
         yield Fault(place, "The first value is above the second.")
 
 
@@ -328,11 +298,11 @@ def _unreadable(value: str, key: str, declared: AttributeType, allowed: Collecti
     return f"'{value}' cannot be read as the type of {key}, which is {declared.value}."
 
 
-def is_askable(asked: Compared, types: Types) -> bool:
+def is_valid_comparison(compared: tree.ValueComparison, types: Types) -> bool:
     """Whether the key is known, and its type offers the comparison with these values."""
-    return next(_of_comparison(asked, "", types, noun=""), None) is None
+    return next(_of_comparison(compared, "", types, noun=""), None) is None
 
 
-def refusing(faults: Collection[Fault]) -> list[Fault]:
+def blocking_faults(faults: Collection[Fault]) -> list[Fault]:
     """Those that keep a definition from being saved."""
     return [fault for fault in faults if not fault.is_warning]

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text, interpret
-from regulars.conditions.tree import Compared, Comparison, When, Window
+from regulars.conditions.tree import Comparison, ValueComparison, When, Window
 from regulars.kit.clock import first_of_last
 
 _SET: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
@@ -55,7 +55,7 @@ class ValueTest:
 
     def __init__(
         self,
-        asked: Compared,
+        compared: ValueComparison,
         *,
         declared: AttributeType,
         allowed_values: Collection[str],
@@ -64,8 +64,8 @@ class ValueTest:
     ) -> None:
         self._declared = declared
         self._allowed_values = frozenset(allowed_values)
-        self._holds = _predicate(asked, declared, today, zone)
-        self.of_no_value = holds_of_no_value(asked)
+        self._holds = _predicate(compared, declared, today, zone)
+        self.of_no_value = holds_of_no_value(compared)
 
     def __call__(self, value: str | None) -> bool | None:
         if value is None:
@@ -74,8 +74,8 @@ class ValueTest:
         return None if read is None else self._holds(read)
 
 
-def holds_of_no_value(asked: Compared) -> bool:
-    return asked.comparison == "is_not_set" or (asked.comparison in NEGATIVE and bool(asked.without_value))
+def holds_of_no_value(compared: ValueComparison) -> bool:
+    return compared.comparison == "is_not_set" or (compared.comparison in NEGATIVE and bool(compared.without_value))
 
 
 def holds_on(when: When, day: date | None, today: date) -> bool:
@@ -118,29 +118,29 @@ def last_of_next(days: int | None, today: date) -> date:
     return today + timedelta(days=(days or 1) - 1)
 
 
-def _predicate(asked: Compared, declared: AttributeType, today: date, zone: tzinfo) -> Predicate:
-    if asked.comparison in _SET:
-        is_set = asked.comparison == "is_set"
+def _predicate(compared: ValueComparison, declared: AttributeType, today: date, zone: tzinfo) -> Predicate:
+    if compared.comparison in _SET:
+        is_set = compared.comparison == "is_set"
         return lambda _: is_set
     match declared:
         case AttributeType.TEXT | AttributeType.ENUM:
-            holds_of_text = text_predicate(asked)
+            holds_of_text = text_predicate(compared)
             return lambda read: holds_of_text(fold_text(str(read)))
         case AttributeType.NUMBER | AttributeType.CURRENCY:
-            return _of_number(asked)
+            return _of_number(compared)
         case AttributeType.BOOLEAN:
-            wanted = interpret(AttributeType.BOOLEAN, asked.value or "")
+            wanted = interpret(AttributeType.BOOLEAN, compared.value or "")
             return lambda read: read is wanted
         case AttributeType.DATE:
-            holds = _of_day(asked, today, zone)
+            holds = _of_day(compared, today, zone)
             return lambda read: isinstance(read, date) and holds(day_of(read, zone))
 
 
-def text_predicate(asked: Compared) -> Callable[[str], bool]:
+def text_predicate(compared: ValueComparison) -> Callable[[str], bool]:
     """Of folded texts; enums and texts alike."""
-    one = fold_text(asked.value or "")
-    among = frozenset(fold_text(value) for value in asked.values)
-    match asked.comparison:
+    one = fold_text(compared.value or "")
+    among = frozenset(fold_text(value) for value in compared.values)
+    match compared.comparison:
         case "is":
             return one.__eq__
         case "is_not":
@@ -155,12 +155,12 @@ def text_predicate(asked: Compared) -> Callable[[str], bool]:
             return among.__contains__
 
 
-def _of_number(asked: Compared) -> Predicate:
-    if asked.comparison == "between":
-        low, high = (Decimal(value.strip()) for value in asked.values)
+def _of_number(compared: ValueComparison) -> Predicate:
+    if compared.comparison == "between":
+        low, high = (Decimal(value.strip()) for value in compared.values)
         return lambda read: isinstance(read, Decimal) and low <= read <= high
-    one = Decimal((asked.value or "0").strip())
-    match asked.comparison:
+    one = Decimal((compared.value or "0").strip())
+    match compared.comparison:
         case "is":
             return lambda read: read == one
         case "is_not":
@@ -175,28 +175,28 @@ def _of_number(asked: Compared) -> Predicate:
             return lambda read: isinstance(read, Decimal) and read >= one
 
 
-def _of_day(asked: Compared, today: date, zone: tzinfo) -> Callable[[date], bool]:
-    if asked.comparison == "anniversary_in_next_days":
-        last = last_of_next(asked.days, today)
+def _of_day(compared: ValueComparison, today: date, zone: tzinfo) -> Callable[[date], bool]:
+    if compared.comparison == "anniversary_in_next_days":
+        last = last_of_next(compared.days, today)
         years = range(today.year, last.year + 1)
         return lambda day: any(today <= anniversary_in(day, year) <= last for year in years)
-    low, high, is_within = span_of(asked, today, zone)
+    low, high, is_within = span_of(compared, today, zone)
     return lambda day: (low <= day <= high) is is_within
 
 
-def span_of(asked: Compared, today: date, zone: tzinfo) -> Span:
-    match asked.comparison:
+def span_of(compared: ValueComparison, today: date, zone: tzinfo) -> Span:
+    match compared.comparison:
         case "before":
-            return _before(_constant(asked.value, zone))
+            return _before(_constant(compared.value, zone))
         case "after":
-            return _after(_constant(asked.value, zone))
+            return _after(_constant(compared.value, zone))
         case "between":
-            low, high = (_constant(value, zone) for value in asked.values)
+            low, high = (_constant(value, zone) for value in compared.values)
             return low, high, True
         case "in_next_days":
-            return today, last_of_next(asked.days, today), True
+            return today, last_of_next(compared.days, today), True
         case _:
-            return first_of_last(asked.days or 1, today), today, asked.comparison == "in_last_days"
+            return first_of_last(compared.days or 1, today), today, compared.comparison == "in_last_days"
 
 
 def _before(day: date) -> Span:

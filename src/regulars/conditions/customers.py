@@ -71,61 +71,70 @@ class Customer:
     texts: tuple[Text, ...] = ()
 
 
-class SawValue(NamedTuple):
+class ObservedValue(NamedTuple):
     value: str | None
     is_readable: bool = True
 
 
-class SawTimes(NamedTuple):
+class ObservedTimes(NamedTuple):
     times: int
     last: Sale | None
 
 
-class SawMoney(NamedTuple):
+class ObservedMoney(NamedTuple):
     """The net spend, or the largest value of a ticket that was looked at."""
 
     cents: int | None
     currency: str
 
 
-class SawArticles(NamedTuple):
+class ObservedArticles(NamedTuple):
     quantity: Decimal
 
 
-class SawDay(NamedTuple):
+class ObservedDay(NamedTuple):
     day: date | None
     sale: Sale | None = None
 
 
-class SawTicket(NamedTuple):
+class ObservedTicket(NamedTuple):
     ticket: Ticket | None
 
 
-class SawConsent(NamedTuple):
+class ObservedConsent(NamedTuple):
     standing: Standing
 
 
-class SawTexts(NamedTuple):
+class ObservedTexts(NamedTuple):
     times: int
     last: date | None
 
 
-class SawName(NamedTuple):
+class ObservedName(NamedTuple):
     is_known: bool
 
 
-class SawCountry(NamedTuple):
+class ObservedCountry(NamedTuple):
     country: str | None
 
 
-class SawSegment(NamedTuple):
+class ObservedSegment(NamedTuple):
     name: str
     version: int
     is_faulty: bool
 
 
-SawOfSales = SawTimes | SawMoney | SawArticles | SawDay
-Saw = SawValue | SawOfSales | SawTicket | SawConsent | SawTexts | SawName | SawCountry | SawSegment
+ObservedSales = ObservedTimes | ObservedMoney | ObservedArticles | ObservedDay
+Observation = (
+    ObservedValue
+    | ObservedSales
+    | ObservedTicket
+    | ObservedConsent
+    | ObservedTexts
+    | ObservedName
+    | ObservedCountry
+    | ObservedSegment
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +144,7 @@ class Explained:
     path: Path
     condition: Condition
     holds: bool | None
-    saw: Saw | None = None
+    observation: Observation | None = None
     inner: tuple["Explained", ...] = ()
 
 

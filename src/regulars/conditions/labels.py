@@ -6,37 +6,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Final, Protocol
 
+from regulars.conditions import tree
 from regulars.conditions.comparisons import NEGATIVE
-from regulars.conditions.tree import (
-    All,
-    Any,
-    Bought,
-    Compared,
-    Condition,
-    Consent,
-    Country,
-    Created,
-    FirstPurchase,
-    Group,
-    InSegment,
-    LastPurchase,
-    Named,
-    Nothing,
-    OfAmount,
-    OfAttribute,
-    OfCurrency,
-    OfProduct,
-    OfSales,
-    OfStore,
-    OfTicket,
-    Returned,
-    Spend,
-    Texts,
-    TicketValue,
-    When,
-    Window,
-    kind_of,
-)
 
 HIDDEN: Final = "…"
 GROUPS: Final = {"all": "All of these", "any": "Any of these", "none": "None of these"}
@@ -132,67 +103,67 @@ class Labels:
     names: Names = field(default_factory=Names)
     constants: bool = True
 
-    def line(self, condition: Condition) -> str:
+    def line(self, condition: tree.Condition) -> str:
         """A whole tree in one line; groups in brackets."""
         match condition:
-            case All(of=several):
+            case tree.All(of=several):
                 return self._joined(several, " and ")
-            case Any(of=several):
+            case tree.Any(of=several):
                 return self._joined(several, " or ")
-            case Nothing(of=several):
+            case tree.Nothing(of=several):
                 return f"none of: {self._joined(several, ' or ')}"
-            case OfAttribute():
+            case tree.OfAttribute():
                 return self.sentence(condition)
             case _:
                 words = self.sentence(condition)
                 return words[:1].lower() + words[1:]
 
-    def _joined(self, conditions: tuple[Condition, ...], word: str) -> str:
-        told = [f"({self.line(it)})" if isinstance(it, All | Any) else self.line(it) for it in conditions]
-        return word.join(told) or "nothing"
+    def _joined(self, conditions: tuple[tree.Condition, ...], word: str) -> str:
+        labels = [f"({self.line(it)})" if isinstance(it, tree.All | tree.Any) else self.line(it) for it in conditions]
+        return word.join(labels) or "nothing"
 
-    def sentence(self, condition: Condition) -> str:
+    def sentence(self, condition: tree.Condition) -> str:
         match condition:
-            case OfAttribute():
+            case tree.OfAttribute():
                 return self._comparison(condition)
-            case Consent():
+            case tree.Consent():
                 return self._consent(condition)
-            case Texts():
-                asked = condition.journey
-                journey = "" if asked is None else f" from {self.names.journeys.get(asked, asked)}"
+            case tree.Texts():
+                compared = condition.journey
+                journey = "" if compared is None else f" from {self.names.journeys.get(compared, compared)}"
                 verb = "Got a text" if condition.got else "Got no text"
                 return f"{verb}{journey} in the last {self._number(condition.days)} days"
-            case Created(when=when):
+            case tree.Created(when=when):
                 return f"Became a customer{self._when(when)}"
-            case Named(is_=wanted):
+            case tree.Named(is_=wanted):
                 return "Known by name" if wanted else "Not known by name"
-            case Country(any_of=several):
+            case tree.Country(any_of=several):
                 return f"Number of {self._some(several)}"
-            case InSegment(id=segment_id, is_=wanted):
+            case tree.InSegment(id=segment_id, is_=wanted):
                 verb = "In" if wanted else "Not in"
                 return f"{verb} the segment {self.names.segments.get(segment_id, segment_id)}"
-            case _ if isinstance(condition, Group):
-                return GROUPS[kind_of(condition)]
-            case _ if isinstance(condition, OfTicket):
+            case _ if isinstance(condition, tree.Group):
+                return GROUPS[tree.kind_of(condition)]
+            case _ if isinstance(condition, tree.OfTicket):
                 return self._ticket(condition)
             case _:
                 return self._sales(condition)
 
-    def _ticket(self, condition: OfTicket) -> str:
+    def _ticket(self, condition: tree.OfTicket) -> str:
         match condition:
-            case OfStore(any_of=stores):
+            case tree.OfStore(any_of=stores):
                 return f"The ticket is of {self._some([self.names.stores.get(it, it) for it in stores])}"
-            case OfAmount(at_least_cents=low, at_most_cents=high):
+            case tree.OfAmount(at_least_cents=low, at_most_cents=high):
                 spelled = [None if it is None else self._text(spell_cents(it)) for it in (low, high)]
                 return f"The ticket is {self._bound(*spelled) if any(spelled) else 'of any amount'}"
-            case OfCurrency(any_of=currencies):
+            case tree.OfCurrency(any_of=currencies):
                 return f"Paid in {' or '.join(currencies)}"
-            case OfProduct(any_of=products, property=asked):
+            case tree.OfProduct(any_of=products, property=compared):
                 of = f" of {self._some(products)}" if products else ""
-                where = "" if asked is None else f" where {self._comparison(asked)}"
+                where = "" if compared is None else f" where {self._comparison(compared)}"
                 return f"The ticket has a product{of}{where}"
 
-    def window(self, window: Window | None) -> str:
+    def window(self, window: tree.Window | None) -> str:
         if window is None:
             return ", ever"
         if window.last_days is not None:
@@ -201,7 +172,7 @@ class Labels:
             return ""
         return f" from {self._day(window.from_)} to {self._day(window.to)}"
 
-    def among(self, condition: OfSales) -> str:
+    def among(self, condition: tree.OfSales) -> str:
         """The stores and the products that sales are narrowed to."""
         parts = []
         if condition.products:
@@ -213,48 +184,48 @@ class Labels:
             parts.append(f" in {', '.join(stores)}")
         return "".join(parts)
 
-    def _sales(self, condition: OfSales) -> str:
+    def _sales(self, condition: tree.OfSales) -> str:
         among = self.among(condition)
         match condition:
-            case FirstPurchase(when=when) | LastPurchase(when=when):
-                which = "First" if isinstance(condition, FirstPurchase) else "Last"
+            case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
+                which = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 also = ", or never bought" if when.without_value else ""
                 return f"{which} purchase{among}{self._when(when)}{also}"
-            case Spend():
+            case tree.Spend():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._bound(self._money(low, condition.currency), self._money(high, condition.currency))
                 amount = f"nothing in {condition.currency}" if condition.none else amount
                 return f"Spent net {amount}{among}{self.window(condition.window)}"
-            case TicketValue():
+            case tree.TicketValue():
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._bound(self._money(low, condition.currency), self._money(high, condition.currency))
                 return f"A ticket of {amount}{among}{self.window(condition.window)}"
-            case Bought(count="articles"):
+            case tree.Bought(count="articles"):
                 count = "no" if condition.none else self._numbers(condition.at_least, condition.at_most)
                 return f"Bought {count} articles net{among}{self.window(condition.window)}"
             case _:
-                verb = "Returned" if isinstance(condition, Returned) else "Bought"
+                verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if condition.none:
                     return f"{verb} nothing{among}{self.window(condition.window)}"
                 is_bare = condition.at_least is None and condition.at_most is None
                 times = self._numbers(1 if is_bare else condition.at_least, condition.at_most)
                 return f"{verb} {times} times{among}{self.window(condition.window)}"
 
-    def _comparison(self, asked: Compared) -> str:
-        words = f"{asked.key} {COMPARISONS[asked.comparison]}"
-        if asked.comparison == "between":
-            words += " " + " and ".join(self._text(value) for value in asked.values)
-        elif asked.values:
-            words += f" {self._some(asked.values)}"
-        elif asked.value is not None:
-            words += f" {self._text(asked.value)}"
-        elif asked.days is not None:
-            words += f" {self._number(asked.days)} days"
-        if asked.comparison in NEGATIVE:
-            words += ", or has no value" if asked.without_value else ""
+    def _comparison(self, compared: tree.ValueComparison) -> str:
+        words = f"{compared.key} {COMPARISONS[compared.comparison]}"
+        if compared.comparison == "between":
+            words += " " + " and ".join(self._text(value) for value in compared.values)
+        elif compared.values:
+            words += f" {self._some(compared.values)}"
+        elif compared.value is not None:
+            words += f" {self._text(compared.value)}"
+        elif compared.days is not None:
+            words += f" {self._number(compared.days)} days"
+        if compared.comparison in NEGATIVE:
+            words += ", or has no value" if compared.without_value else ""
         return words
 
-    def _consent(self, condition: Consent) -> str:
+    def _consent(self, condition: tree.Consent) -> str:
         words = (STATES if condition.is_ else NOT_STATES)[condition.state]
         if condition.sources:
             words += f" by {self._some(condition.sources)}"
@@ -262,7 +233,7 @@ class Labels:
             words += " in " + ", ".join(self.names.stores.get(store, store) for store in condition.stores)
         return words if condition.since is None else words + self._when(condition.since)
 
-    def _when(self, when: When) -> str:
+    def _when(self, when: tree.When) -> str:
         match when.comparison:
             case "before" | "after":
                 return "" if when.date is None else f" {when.comparison} {self._day(when.date)}"

@@ -8,20 +8,9 @@ from uuid import UUID
 import phonenumbers
 
 from regulars.catalog.model import day_of
-from regulars.conditions import queries
+from regulars.conditions import queries, tree
 from regulars.conditions.comparisons import days_of
 from regulars.conditions.customers import Customer, Line, Sale, Standing, Text, millionths
-from regulars.conditions.tree import (
-    Condition,
-    Consent,
-    ConsentState,
-    FirstPurchase,
-    LastPurchase,
-    OfSales,
-    Texts,
-    is_net_articles,
-    walk,
-)
 from regulars.consent.check import CheckItem, Verdict, check
 from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last
@@ -32,7 +21,7 @@ from regulars.organizations.manage import find_particulars
 
 # No zone is further from UTC than this.
 ZONE_SLACK: Final = timedelta(days=2)
-_STATES: Final[dict[Reason, ConsentState]] = {
+_STATES: Final[dict[Reason, tree.ConsentState]] = {
     Reason.SUBSCRIBED: "may_be_texted",
     Reason.UNSUBSCRIBED: "withdrawn",
     Reason.DO_NOT_CONTACT: "do_not_contact",
@@ -43,7 +32,7 @@ _STATES: Final[dict[Reason, ConsentState]] = {
 async def load_customers(
     tx: Tx,
     organization_id: UUID,
-    conditions: Iterable[Condition],
+    conditions: Iterable[tree.Condition],
     ids: Collection[UUID],
     *,
     zone: tzinfo,
@@ -53,10 +42,10 @@ async def load_customers(
 ) -> dict[UUID, Customer]:
     """The customers that exist, each with what the conditions ask about on this day and later; of their sales at most
     so many, those that were recorded last."""
-    parts = [part for condition in conditions for _, part in walk(condition)]
+    parts = [part for condition in conditions for _, part in tree.walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     existing = [row.id for row in rows]
-    asks_consent = with_consent or any(isinstance(part, Consent) for part in parts)
+    asks_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
     standings = await _standings(tx, organization_id, rows, zone) if asks_consent else {}
     sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today, sales_max=sales_max)
     texts = await _find_texts(tx, organization_id, parts, existing, zone=zone, today=today)
@@ -75,7 +64,7 @@ async def load_customers(
     }
 
 
-async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, ConsentState]:
+async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, tree.ConsentState]:
     """How each of the customers stands now; whoever is gone is left out."""
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     standings = await _standings(tx, organization_id, rows, UTC)
@@ -87,9 +76,9 @@ async def _standings(
 ) -> dict[UUID, Standing]:
     """Each by their subscriptions, as `/v1/subscriptions/check` judges; and whoever has none, by their own number."""
     secret = (await find_particulars(tx.connection, organization_id)).secret
-    asked = [CheckItem(profile=ById(row.id)) for row in rows]
-    asked += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
-    verdicts = await check(tx, organization_id, asked, secret=secret, suppressed=find_suppressed)
+    compared = [CheckItem(profile=ById(row.id)) for row in rows]
+    compared += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
+    verdicts = await check(tx, organization_id, compared, secret=secret, suppressed=find_suppressed)
     by_profile, by_number = verdicts[: len(rows)], verdicts[len(rows) :]
     return {
         row.id: _standing(verdict, own, zone) for row, verdict, own in zip(rows, by_profile, by_number, strict=True)
@@ -122,18 +111,18 @@ def _is_only_an_entry(own: Verdict) -> bool:
 async def _find_sales(
     tx: Tx,
     organization_id: UUID,
-    parts: Collection[Condition],
+    parts: Collection[tree.Condition],
     ids: Collection[UUID],
     *,
     zone: tzinfo,
     today: date,
     sales_max: int | None,
 ) -> dict[UUID, list[Sale]]:
-    asking = [part for part in parts if isinstance(part, OfSales)]
+    asking = [part for part in parts if isinstance(part, tree.OfSales)]
     if not asking or not ids:
         return {}
     first = min(_first_day(part, today) for part in asking)
-    with_lines = any(is_net_articles(part) or part.products or part.property is not None for part in asking)
+    with_lines = any(tree.is_net_articles(part) or part.products or part.property is not None for part in asking)
     rows = await queries.find_sales(
         tx, organization_id, ids, since=_start_of(first), with_lines=with_lines, limit=sales_max
     )
@@ -143,8 +132,8 @@ async def _find_sales(
     return found
 
 
-def _first_day(part: OfSales, today: date) -> date:
-    return date.min if isinstance(part, FirstPurchase | LastPurchase) else days_of(part.window, today)[0]
+def _first_day(part: tree.OfSales, today: date) -> date:
+    return date.min if isinstance(part, tree.FirstPurchase | tree.LastPurchase) else days_of(part.window, today)[0]
 
 
 def _start_of(day: date) -> datetime | None:
@@ -182,9 +171,15 @@ def _line(item: Mapping[str, Any]) -> Line:
 
 
 async def _find_texts(
-    tx: Tx, organization_id: UUID, parts: Collection[Condition], ids: Collection[UUID], *, zone: tzinfo, today: date
+    tx: Tx,
+    organization_id: UUID,
+    parts: Collection[tree.Condition],
+    ids: Collection[UUID],
+    *,
+    zone: tzinfo,
+    today: date,
 ) -> dict[UUID, list[Text]]:
-    days = [part.days for part in parts if isinstance(part, Texts)]
+    days = [part.days for part in parts if isinstance(part, tree.Texts)]
     since = _start_of(first_of_last(max(days), today)) if days and ids else None
     if since is None:
         return {}

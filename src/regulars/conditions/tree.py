@@ -243,7 +243,7 @@ OfSales = Bought | Returned | Spend | TicketValue | FirstPurchase | LastPurchase
 OfTicket = OfStore | OfAmount | OfCurrency | OfProduct
 Leaf = OfAttribute | Consent | OfSales | Texts | Created | Named | Country | InSegment | OfTicket
 Condition = Group | Leaf
-Compared = OfAttribute | OfProperty
+ValueComparison = OfAttribute | OfProperty
 Path = tuple[int, ...]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from regulars.conditions import check as conditions
-from regulars.conditions.check import Fault, Known
+from regulars.conditions.check import ConditionContext, Fault
 from regulars.conditions.tree import Condition
 from regulars.journeys.definition import (
     Branch,
@@ -24,7 +24,7 @@ FAULTS_MAX: Final = 50
 _SALE_FIELDS: Final = frozenset({"ticket.total", "store.name"})
 
 
-def find_faults(definition: Definition, known: Known) -> list[Fault]:
+def find_faults(definition: Definition, known: ConditionContext) -> list[Fault]:
     """A definition without faults can go live."""
     return list(_faults(definition, known))[:FAULTS_MAX]
 
@@ -43,10 +43,10 @@ def _excess_of_steps(definition: Definition) -> Iterator[Fault]:
 def _excess(definition: Definition) -> Iterator[Fault]:
     yield from _excess_of_steps(definition)
     for place, condition in references_of(definition).conditions:
-        yield from conditions.find_excess(condition, place)
+        yield from conditions.find_size_faults(condition, place)
 
 
-def _faults(definition: Definition, known: Known) -> Iterator[Fault]:
+def _faults(definition: Definition, known: ConditionContext) -> Iterator[Fault]:
     yield from _excess_of_steps(definition)
     yield from _faults_of_reentry(definition)
     if definition.filter is not None:
@@ -69,7 +69,7 @@ def _faults_of_reentry(definition: Definition) -> Iterator[Fault]:
         yield Fault("reentry", "The policy after_days needs days, and no other policy has them.")
 
 
-def _faults_of_step(place: str, step: Step, definition: Definition, known: Known) -> Iterator[Fault]:
+def _faults_of_step(place: str, step: Step, definition: Definition, known: ConditionContext) -> Iterator[Fault]:
     match step:
         case Wait() if not (step.minutes or step.hours or step.days):
             yield Fault(place, "The wait has no length; set minutes, hours or days.")
@@ -87,7 +87,7 @@ def _faults_of_step(place: str, step: Step, definition: Definition, known: Known
         yield Fault(place, "Both paths are empty, so the step has no effect.")
 
 
-def _faults_of_text(place: str, text: str, definition: Definition, known: Known) -> Iterator[Fault]:
+def _faults_of_text(place: str, text: str, definition: Definition, known: ConditionContext) -> Iterator[Fault]:
     try:
         template = parse_template(text)
         check_fields(template, attribute_keys=known.attributes.keys())
@@ -111,7 +111,7 @@ def _unreachable(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
             yield from _unreachable(step.otherwise, f"{prefix}{number}.else.")
 
 
-def find_unjudgeable(definition: Definition, known: Known) -> dict[str, str]:
+def find_unjudgeable(definition: Definition, known: ConditionContext) -> dict[str, str]:
     """Why the filter or a branch cannot be judged now, by place."""
     faults = (
         next(_faults_of_condition(place, condition, definition, known), None)
@@ -120,7 +120,9 @@ def find_unjudgeable(definition: Definition, known: Known) -> dict[str, str]:
     return {fault.place: fault.message for fault in faults if fault is not None}
 
 
-def _faults_of_condition(place: str, condition: Condition, definition: Definition, known: Known) -> Iterator[Fault]:
+def _faults_of_condition(
+    place: str, condition: Condition, definition: Definition, known: ConditionContext
+) -> Iterator[Fault]:
     """Faults of a condition, with the place of its step."""
     no_ticket = None if _has_sale(definition) else "a journey triggered by an opt-in has none"
     for fault in conditions.find_faults(condition, known, root=place, no_ticket=no_ticket):

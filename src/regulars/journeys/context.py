@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from regulars.catalog.model import day_of
-from regulars.conditions.customers import Customer, Explained, SawTimes, Ticket
+from regulars.conditions.customers import Customer, Explained, ObservedTimes, Ticket
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.tree import Bought, Condition
 from regulars.journeys.model import PersonRow, SaleRow
@@ -34,7 +34,7 @@ class EvaluationContext:
 
     @property
     def zone(self) -> str:
-        return self.evaluator.known.zone.key
+        return self.evaluator.context.zone.key
 
     def with_attributes(self, attributes: Mapping[str, str]) -> "EvaluationContext":
         """The same context with other attributes of the customer."""
@@ -46,7 +46,7 @@ class EvaluationContext:
         return self.evaluator.find_segments(self.current, self.today)
 
     def explain(self, condition: Condition) -> Explained:
-        day = day_of(self.now, self.evaluator.known.zone)
+        day = day_of(self.now, self.evaluator.context.zone)
         return self.evaluator.explain(condition, Subject(self.customer, day, self.segments, self.ticket))
 
 
@@ -67,7 +67,7 @@ def judge(place: str, condition: Condition | None, context: EvaluationContext) -
 
 def describe_segments(context: EvaluationContext, ids: frozenset[str]) -> dict[str, Any]:
     """For a trace: the segments, each with its version and whether the customer is in it."""
-    inside, known = context.segments if ids else {}, context.evaluator.known.segments
+    inside, known = context.segments if ids else {}, context.evaluator.context.segments
     found = {it: {"version": known[it].version, "in": inside.get(it)} for it in sorted(ids) if it in known}
     return {"segments": found} if found else {}
 
@@ -79,8 +79,10 @@ def describe_context(context: EvaluationContext, condition: Condition, ids: froz
     while found:
         one = found.pop()
         found += one.inner
-        match one.condition, one.saw:
-            case Bought(window=window), SawTimes(times=times) if window is not None and window.last_days is not None:
+        match one.condition, one.observation:
+            case Bought(window=window), ObservedTimes(times=times) if (
+                window is not None and window.last_days is not None
+            ):
                 purchases[str(window.last_days)] = times
             case _:
                 pass

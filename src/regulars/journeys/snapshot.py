@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.catalog.model import day_of
-from regulars.conditions.check import Known
+from regulars.conditions.check import ConditionContext
 from regulars.conditions.customers import Customer, Standing, Ticket
 from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.loading import lines_of, load_customers
@@ -22,7 +22,7 @@ from regulars.journeys.model import PersonRow, RecordedRow, SaleRow
 from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
-from regulars.segments.saved.resolve import load_known as load_known_conditions
+from regulars.segments.saved.resolve import load_context as load_known_conditions
 
 # A till may use one card for all anonymous customers, so only the latest sales of a customer are loaded.
 SALES_MAX: Final = 2_000
@@ -59,7 +59,7 @@ class Snapshot:
             evaluator=self.evaluator,
             customer=customer,
             current=customer,
-            today=day_of(now, self.evaluator.known.zone),
+            today=day_of(now, self.evaluator.context.zone),
             ticket=None if subject.sale_id is None else ticket_of(self.sales.get(subject.sale_id)),
             is_subscribed=person.is_subscribed,
             unjudgeable=self.unjudgeable(subject.definition),
@@ -69,7 +69,7 @@ class Snapshot:
         """Why the filter or a branch cannot be judged now, by place."""
         found = self._unjudgeable.get(definition)
         if found is None:
-            found = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.known)
+            found = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.context)
         return found
 
 
@@ -91,7 +91,7 @@ async def load_snapshot(tx: Tx, organization_id: UUID, subjects: Sequence[Decisi
     )
 
 
-async def load_known(tx: Tx, organization_id: UUID, definitions: Collection[Definition]) -> Known:
+async def load_known(tx: Tx, organization_id: UUID, definitions: Collection[Definition]) -> ConditionContext:
     """The attributes, segments and other catalogs that the definitions refer to, as they are now."""
     attributes = {key for definition in definitions for key in references_of(definition).attributes}
     return await load_known_conditions(tx, organization_id, list(_conditions(definitions)), attributes=attributes)
@@ -103,7 +103,7 @@ async def load_condition_customers(
     definitions: Collection[Definition],
     profile_ids: Collection[UUID],
     *,
-    known: Known,
+    known: ConditionContext,
     today: date,
 ) -> dict[UUID, Customer]:
     """The customers with the values that the conditions need; none where there is no condition."""

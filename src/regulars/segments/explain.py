@@ -48,13 +48,13 @@ async def find_segments_of(tx: Tx, organization_id: UUID, segment_ids: Iterable[
     customers = await load_members(tx, organization_id, resolved, [profile_id])
     if profile_id not in customers:
         return set()
-    inside = Evaluator(resolved.known).find_segments(customers[profile_id], resolved.today)
+    inside = Evaluator(resolved.context).find_segments(customers[profile_id], resolved.today)
     return {segment_id for segment_id in segment_ids if inside.get(segment_id) is True}
 
 
 def judge(resolved: Resolved, customers: Iterable[Customer]) -> Iterable[tuple[Customer, Explained]]:
     """Evaluate the conditions for each customer, ignoring faults of the definition."""
-    evaluator = Evaluator(resolved.known)
+    evaluator = Evaluator(resolved.context)
     for customer in customers:
         inside = evaluator.find_segments(customer, resolved.today)
         yield customer, evaluator.explain(resolved.match, Subject(customer, resolved.today, inside))
@@ -64,6 +64,6 @@ async def load_members(
     tx: Tx, organization_id: UUID, resolved: Resolved, ids: Collection[UUID], *, with_consent: bool = False
 ) -> dict[UUID, Customer]:
     """Load the customers with all data that the segment and the segments it refers to need."""
-    conditions = [resolved.match, *(segment.match for segment in resolved.known.segments.values())]
-    zone, today = resolved.known.zone, resolved.today
+    conditions = [resolved.match, *(segment.match for segment in resolved.context.segments.values())]
+    zone, today = resolved.context.zone, resolved.today
     return await load_customers(tx, organization_id, conditions, ids, zone=zone, today=today, with_consent=with_consent)

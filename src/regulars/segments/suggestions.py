@@ -6,19 +6,7 @@ from uuid import UUID
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.conditions.tree import (
-    All,
-    Bought,
-    Condition,
-    Consent,
-    Created,
-    LastPurchase,
-    OfAttribute,
-    Returned,
-    Spend,
-    When,
-    Window,
-)
+from regulars.conditions import tree
 from regulars.kit.db import Tx
 from regulars.segments.definition import Definition
 from regulars.stores.find import list_stores
@@ -49,29 +37,31 @@ def suggest_segments(
     stores = (store,) if store else ()
     return (
         _suggest("lapsed", "Lapsed 60 to 365 days", "Bought within a year, but not in the last 60 days.",
-            LastPurchase(when=When(comparison="in_last_days", days=365)),
-            LastPurchase(when=When(comparison="not_in_last_days", days=60, without_value=False)),
+            tree.LastPurchase(when=tree.When(comparison="in_last_days", days=365)),
+            tree.LastPurchase(when=tree.When(comparison="not_in_last_days", days=60, without_value=False)),
         ),
         _suggest("best", "Best customers of a store", "Spent 500 or more there in a year, net of returns.",
-            Spend(currency=currency, at_least_cents=50_000, window=Window(last_days=365), stores=stores),  # type: ignore[arg-type]  # one of the four
+            tree.Spend(currency=currency, at_least_cents=50_000, window=tree.Window(last_days=365), stores=stores),  # type: ignore[arg-type]  # one of the four
         ),
         _suggest("unasked", "New customers never asked for consent", "Known for at most 30 days, and not asked yet.",
-            Created(when=When(comparison="in_last_days", days=30)),
-            Consent(state="never_asked"),
+            tree.Created(when=tree.When(comparison="in_last_days", days=30)),
+            tree.Consent(state="never_asked"),
         ),
         _suggest("returned", "Returned in the last 30 days", "Brought something back lately.",
-            Returned(at_least=1, window=Window(last_days=30)),
+            tree.Returned(at_least=1, window=tree.Window(last_days=30)),
         ),
         _suggest("birthday", "Birthday in the next 7 days", "By a date among their attributes.",
-            OfAttribute(key=birthday, comparison="anniversary_in_next_days", days=7),
+            tree.OfAttribute(key=birthday, comparison="anniversary_in_next_days", days=7),
         ),
     )  # fmt: skip
 
 
 def new_definition() -> Definition:
     """A new segment begins with one condition to change: customers who bought in the last 30 days."""
-    return Definition(name="New segment", match=All(of=(Bought(at_least=1, window=Window(last_days=30)),)))
+    return Definition(
+        name="New segment", match=tree.All(of=(tree.Bought(at_least=1, window=tree.Window(last_days=30)),))
+    )
 
 
-def _suggest(key: str, title: str, text: str, *conditions: Condition) -> SuggestedSegment:
-    return SuggestedSegment(key, title, text, Definition(name=title, match=All(of=conditions)))
+def _suggest(key: str, title: str, text: str, *conditions: tree.Condition) -> SuggestedSegment:
+    return SuggestedSegment(key, title, text, Definition(name=title, match=tree.All(of=conditions)))

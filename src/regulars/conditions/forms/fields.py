@@ -8,38 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions import tree
 from regulars.conditions.check import BOTH_ENDS, Types
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE
 from regulars.conditions.documents import describe_decode_error
 from regulars.conditions.forms.draft import SAVED, Node
 from regulars.conditions.labels import TICKET_KINDS
-from regulars.conditions.tree import (
-    Bought,
-    Compared,
-    Condition,
-    Consent,
-    Country,
-    Created,
-    FirstPurchase,
-    Group,
-    InSegment,
-    LastPurchase,
-    Named,
-    OfAmount,
-    OfAttribute,
-    OfCurrency,
-    OfProduct,
-    OfSales,
-    OfStore,
-    OfTicket,
-    Spend,
-    Texts,
-    TicketValue,
-    When,
-    Window,
-    is_net_articles,
-    kind_of,
-)
 
 CENTS: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
@@ -57,7 +31,7 @@ class Incomplete(Exception):
     """A condition that says too little yet, or something that cannot be read; the message says what to do."""
 
 
-def settle(node: Node, attributes: Types, properties: Types) -> None:
+def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
     """A comparison belongs to the key it was chosen for: another key starts with the first one that its type offers."""
     for prefix, types in (("", attributes), ("p", properties)):
         key = node.one(f"{prefix}key")
@@ -76,11 +50,11 @@ def settle(node: Node, attributes: Types, properties: Types) -> None:
             node.set(f"{prefix}value", "true" if declared is AttributeType.BOOLEAN else next(iter(values), ""))
 
 
-def condition_of(node: Node) -> Condition:
+def condition_of(node: Node) -> tree.Condition:
     """The condition that a node's fields say."""
     data = _data(node)
     try:
-        return msgspec.convert(data, Condition)  # type: ignore[no-any-return]  # a union is no class
+        return msgspec.convert(data, tree.Condition)  # type: ignore[no-any-return]  # a union is no class
     except msgspec.ValidationError as error:
         place, words = describe_decode_error(str(error))
         raise Incomplete(f"{place}: {words}" if place else words) from None
@@ -262,80 +236,80 @@ def _without_none(**data: Any) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value is not None}
 
 
-def node_of(condition: Condition) -> Node:
+def node_of(condition: tree.Condition) -> Node:
     """The node whose fields say the condition."""
-    if isinstance(condition, Group):
-        return Node(kind_of(condition), inner=[node_of(inner) for inner in condition.of])
-    node = Node(ARTICLES if is_net_articles(condition) else kind_of(condition))
-    if isinstance(condition, OfSales):
+    if isinstance(condition, tree.Group):
+        return Node(tree.kind_of(condition), inner=[node_of(inner) for inner in condition.of])
+    node = Node(ARTICLES if tree.is_net_articles(condition) else tree.kind_of(condition))
+    if isinstance(condition, tree.OfSales):
         _fill_sales(node, condition)
-    elif isinstance(condition, OfTicket):
+    elif isinstance(condition, tree.OfTicket):
         _fill_ticket(node, condition)
     else:
         _fill(node, condition)
     return node
 
 
-def _fill(node: Node, condition: Condition) -> None:
+def _fill(node: Node, condition: tree.Condition) -> None:
     match condition:
-        case OfAttribute():
+        case tree.OfAttribute():
             _fill_comparison(node, "", condition)
-        case Consent():
+        case tree.Consent():
             node.set("state", condition.state)
             node.set("is", "yes" if condition.is_ else "no")
             node.set("sources", *condition.sources)
             node.set("stores", *condition.stores)
             if condition.since is not None:
                 _fill_when(node, condition.since)
-        case Texts():
+        case tree.Texts():
             node.set("got", "yes" if condition.got else "no")
             node.set("days", str(condition.days))
             node.set("journey", condition.journey or "")
-        case Created():
+        case tree.Created():
             _fill_when(node, condition.when)
-        case Named():
+        case tree.Named():
             node.set("named", "yes" if condition.is_ else "no")
-        case Country():
+        case tree.Country():
             node.set("countries", *condition.any_of)
-        case InSegment():
+        case tree.InSegment():
             node.set("segment", condition.id)
             node.set("is", "yes" if condition.is_ else "no")
         case _:
             pass
 
 
-def _fill_ticket(node: Node, condition: OfTicket) -> None:
+def _fill_ticket(node: Node, condition: tree.OfTicket) -> None:
     match condition:
-        case OfStore(any_of=stores):
+        case tree.OfStore(any_of=stores):
             node.set("stores", *stores)
-        case OfCurrency(any_of=currencies):
+        case tree.OfCurrency(any_of=currencies):
             node.set("currencies", *currencies)
-        case OfAmount(at_least_cents=low, at_most_cents=high):
+        case tree.OfAmount(at_least_cents=low, at_most_cents=high):
             _fill_bounds(node, _money_text(low), _money_text(high))
-        case OfProduct(any_of=products, property=asked):
+        case tree.OfProduct(any_of=products, property=compared):
             node.set("products", *products)
-            if asked is not None:
-                _fill_comparison(node, "p", asked)
+            if compared is not None:
+                _fill_comparison(node, "p", compared)
 
 
-def _fill_sales(node: Node, condition: OfSales) -> None:
+def _fill_sales(node: Node, condition: tree.OfSales) -> None:
     node.set("stores", *condition.stores)
     node.set("products", *condition.products)
     if condition.property is not None:
         _fill_comparison(node, "p", condition.property)
-    if isinstance(condition, FirstPurchase | LastPurchase):
+    if isinstance(condition, tree.FirstPurchase | tree.LastPurchase):
         _fill_when(node, condition.when)
         return
     _fill_window(node, condition.window)
-    if isinstance(condition, Spend | TicketValue):
+    if isinstance(condition, tree.Spend | tree.TicketValue):
         node.set("currency", condition.currency)
         low, high = (_money_text(it) for it in (condition.at_least_cents, condition.at_most_cents))
-    elif isinstance(condition, Bought):
+    elif isinstance(condition, tree.Bought):
         low, high = (_quantity_text(it) for it in (condition.at_least, condition.at_most))
     else:
         low, high = (None if it is None else str(it) for it in (condition.at_least, condition.at_most))
     _fill_bounds(node, low, high)
-    if not isinstance(condition, TicketValue) and condition.none:
+    if not isinstance(condition, tree.TicketValue) and condition.none:
         node.set("bound", "none")
 
 
@@ -355,7 +329,7 @@ def _quantity_text(quantity: float | None) -> str | None:
     return None if quantity is None else f"{Decimal(repr(quantity)):f}".removesuffix(".0")
 
 
-def _fill_window(node: Node, window: Window | None) -> None:
+def _fill_window(node: Node, window: tree.Window | None) -> None:
     if window is None:
         node.set("window", "ever")
     elif window.last_days is not None:
@@ -367,20 +341,20 @@ def _fill_window(node: Node, window: Window | None) -> None:
         node.set("to", "" if window.to is None else window.to.isoformat())
 
 
-def _fill_comparison(node: Node, prefix: str, asked: Compared) -> None:
-    node.set(f"{prefix}key", asked.key)
-    node.set(f"{prefix}was", asked.key)
-    node.set(f"{prefix}cmp", asked.comparison)
-    if asked.value is not None:
-        _fill_exactly(node, f"{prefix}value", asked.value)
-    if asked.comparison == "between" and len(asked.values) == BOTH_ENDS:
-        _fill_exactly(node, f"{prefix}low", asked.values[0])
-        _fill_exactly(node, f"{prefix}high", asked.values[1])
+def _fill_comparison(node: Node, prefix: str, compared: tree.ValueComparison) -> None:
+    node.set(f"{prefix}key", compared.key)
+    node.set(f"{prefix}was", compared.key)
+    node.set(f"{prefix}cmp", compared.comparison)
+    if compared.value is not None:
+        _fill_exactly(node, f"{prefix}value", compared.value)
+    if compared.comparison == "between" and len(compared.values) == BOTH_ENDS:
+        _fill_exactly(node, f"{prefix}low", compared.values[0])
+        _fill_exactly(node, f"{prefix}high", compared.values[1])
     else:
-        node.set(f"{prefix}values", *asked.values)
-    if asked.days is not None:
-        node.set(f"{prefix}days", str(asked.days))
-    node.set(f"{prefix}without", "yes" if asked.without_value else "no")
+        node.set(f"{prefix}values", *compared.values)
+    if compared.days is not None:
+        node.set(f"{prefix}days", str(compared.days))
+    node.set(f"{prefix}without", "yes" if compared.without_value else "no")
 
 
 def _fill_exactly(node: Node, name: str, value: str) -> None:
@@ -389,7 +363,7 @@ def _fill_exactly(node: Node, name: str, value: str) -> None:
         node.set(f"{SAVED}{name}", value)
 
 
-def _fill_when(node: Node, when: When) -> None:
+def _fill_when(node: Node, when: tree.When) -> None:
     node.set("when_cmp", when.comparison)
     for name, day in (("when_date", when.date), ("when_from", when.from_), ("when_to", when.to)):
         node.set(name, "" if day is None else day.isoformat())

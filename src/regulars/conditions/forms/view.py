@@ -12,7 +12,7 @@ from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import OFFERED
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
-from regulars.conditions.forms.fields import CHOSEN, Incomplete, condition_of, settle
+from regulars.conditions.forms.fields import CHOSEN, Incomplete, condition_of, fit_fields
 from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS, Names
 from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path
 from regulars.kit.db import Tx
@@ -32,13 +32,13 @@ ICONS: Final = {
 }
 
 
-async def settle_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
+async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
     """Make the fields of each condition fit the declared type of its key; those types, of attributes and properties."""
     nodes = [node for _, node in draft.walk(root)]
     attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {it.one("key") for it in nodes} - {""})
     properties = await find_types(tx, organization_id, Catalog.PRODUCTS, {it.one("pkey") for it in nodes} - {""})
     for node in nodes:
-        settle(node, attributes, properties)
+        fit_fields(node, attributes, properties)
     draft.number(root)
     return attributes, properties
 
@@ -200,7 +200,7 @@ Choices = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class FormChoices:
     attributes: list[str]
     properties: list[str]
     stores: list[tuple[str, str]]
@@ -213,16 +213,16 @@ class Offered:
         return Names(stores=dict(self.stores), segments=dict(self.segments), journeys=dict(self.journeys))
 
 
-async def find_offered(
+async def find_choices(
     tx: Tx, organization_id: UUID, territories: Mapping[str, str], *, segments: Choices = (), journeys: Choices = ()
-) -> Offered:
+) -> FormChoices:
     """`territories` are the names of countries for the reader; segments and journeys are ids with names."""
     attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(OFFERED_MAX))
     properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(OFFERED_MAX))
     stores = await list_stores(tx, organization_id, after=None, limit=OFFERED_MAX)
     named = territories.items()
     countries = [(code, str(name)) for code, name in named if len(code) == COUNTRY_CHARACTERS and code.isalpha()]
-    return Offered(
+    return FormChoices(
         attributes=[entry.key for entry in attributes],
         properties=[entry.key for entry in properties],
         stores=[(store.external_id, store.name or store.external_id) for store in stores],

@@ -112,7 +112,7 @@ class _Backtest:
         hashes = {number.number_hash for history in histories for number in history.numbers}
         if hashes:
             self.context.suppressed = await find_suppressed(self.tx, self.organization_id, hashes)
-        known = self.context.evaluator.known
+        known = self.context.evaluator.context
         self.context.customers = await load_condition_customers(
             self.tx,
             self.organization_id,

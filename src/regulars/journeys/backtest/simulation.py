@@ -47,10 +47,10 @@ class BacktestContext:
     unjudgeable: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.unjudgeable = find_unjudgeable(self.definition, self.evaluator.known)
+        self.unjudgeable = find_unjudgeable(self.definition, self.evaluator.context)
 
     def evaluation_at(self, history: CustomerHistory, sale: SaleRow | None, moment: datetime) -> EvaluationContext:
-        person, zone = history.person, self.evaluator.known.zone
+        person, zone = history.person, self.evaluator.context.zone
         current = replace(
             self.customers.get(person.id) or customer_without_conditions(person), attributes=person.attributes
         )

@@ -16,12 +16,12 @@ from regulars.conditions.forms.fields import node_of
 from regulars.conditions.forms.view import (
     Built,
     Choices,
-    Offered,
+    FormChoices,
     Scene,
     build,
     faults_by_path,
-    find_offered,
-    settle_tree,
+    find_choices,
+    fit_tree,
     view,
 )
 from regulars.conditions.labels import GROUPS, KINDS, STATES, Labels
@@ -85,7 +85,7 @@ class _Known:
     built: Built
     resolved: Resolved
     faults: list[Fault]
-    offered: Offered
+    offered: FormChoices
     is_changed: bool
     uses: Sequence[Use]
     why: dict[str, Any] | None
@@ -277,12 +277,12 @@ class Builder:
         return render(visit, "segments/builder.html", status=status, **values)
 
     async def _look(self, tx: Tx, visit: Visit, work: Work) -> "_Known":
-        attributes, properties = await settle_tree(tx, visit.organization_id, work.root)
+        attributes, properties = await fit_tree(tx, visit.organization_id, work.root)
         built = build(work.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
         others = await manage.list_segments(tx, visit.organization_id)
         own = None if work.segment is None else work.segment.row.id
-        offered = await find_offered(
+        offered = await find_choices(
             tx,
             visit.organization_id,
             visit.format.locale.territories,

@@ -5,32 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from regulars.conditions.customers import (
-    Explained,
-    Sale,
-    SawArticles,
-    SawConsent,
-    SawCountry,
-    SawDay,
-    SawMoney,
-    SawName,
-    SawSegment,
-    SawTexts,
-    SawTimes,
-    SawValue,
-    Standing,
-)
+from regulars.conditions import customers, tree
 from regulars.conditions.labels import STATES, Labels
-from regulars.conditions.tree import (
-    FirstPurchase,
-    LastPurchase,
-    Nothing,
-    OfAttribute,
-    OfSales,
-    Returned,
-    Spend,
-    TicketValue,
-)
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.profiles.search import find_candidates
@@ -59,74 +35,78 @@ class Answers:
     words: Labels
     stores: Mapping[UUID, str]
 
-    def line(self, explained: Explained, *, under_none: bool = False) -> Line:
+    def line(self, explained: customers.Explained, *, under_none: bool = False) -> Line:
         is_good = explained.holds is (not under_none)
-        if explained.saw is None and explained.inner:
+        if explained.observation is None and explained.inner:
             inner = tuple(
-                self.line(one, under_none=isinstance(explained.condition, Nothing)) for one in explained.inner
+                self.line(one, under_none=isinstance(explained.condition, tree.Nothing)) for one in explained.inner
             )
             return Line(self.words.sentence(explained.condition), is_good, None, inner, is_group=True)
         words, sale = self._seen(explained)
         return Line(words, is_good, None if sale is None else sale.external_id)
 
-    def _seen(self, explained: Explained) -> tuple[str, Sale | None]:
-        if isinstance(explained.condition, OfSales):
+    def _seen(self, explained: customers.Explained) -> tuple[str, customers.Sale | None]:
+        if isinstance(explained.condition, tree.OfSales):
             return self._of_sales(explained, explained.condition)
         return self._of_customer(explained), None
 
-    def _of_customer(self, explained: Explained) -> str:
-        condition, fmt, saw = explained.condition, self.words.format, explained.saw
-        match saw:
-            case SawValue(value=value) if isinstance(condition, OfAttribute):
+    def _of_customer(self, explained: customers.Explained) -> str:
+        condition, fmt, observation = explained.condition, self.words.format, explained.observation
+        match observation:
+            case customers.ObservedValue(value=value) if isinstance(condition, tree.OfAttribute):
                 if value is None:
                     return f"{condition.key} has no value"
-                return f"{condition.key} is “{value}”" + ("" if saw.is_readable else ", which its type cannot read")
-            case SawConsent(standing=standing):
+                return f"{condition.key} is “{value}”" + (
+                    "" if observation.is_readable else ", which its type cannot read"
+                )
+            case customers.ObservedConsent(standing=standing):
                 return self._standing(standing)
-            case SawTexts(times=times, last=last):
+            case customers.ObservedTexts(times=times, last=last):
                 return "Got no such text" if last is None else f"Got {fmt.number(times)}, last on {fmt.full_day(last)}"
-            case SawName(is_known=is_known):
+            case customers.ObservedName(is_known=is_known):
                 return "Known by name" if is_known else "Not known by name"
-            case SawCountry(country=country):
+            case customers.ObservedCountry(country=country):
                 return "No number with a country" if country is None else f"Number of {country}"
-            case SawSegment():
+            case customers.ObservedSegment():
                 is_in = explained.holds is getattr(condition, "is_", True)
                 verb = "In" if is_in else "Not known whether in" if explained.holds is None else "Not in"
-                mended = ", which matches nobody until it is mended" if saw.is_faulty else ""
-                return f"{verb} {saw.name}, version {saw.version}{mended}"
-            case SawDay(day=day) if day is not None:
+                mended = ", which matches nobody until it is mended" if observation.is_faulty else ""
+                return f"{verb} {observation.name}, version {observation.version}{mended}"
+            case customers.ObservedDay(day=day) if day is not None:
                 return f"Customer since {fmt.full_day(day)}"
             case _:
                 return self.words.sentence(condition)
 
-    def _standing(self, standing: Standing) -> str:
+    def _standing(self, standing: customers.Standing) -> str:
         since = "" if standing.since is None else f" since {self.words.format.full_day(standing.since)}"
         source = "" if standing.source is None else f", by {standing.source}"
         store = "" if standing.store_id is None else f", in {self.stores.get(standing.store_id, 'a store')}"
         return f"{STATES[standing.state]}{since}{source}{store}"
 
-    def _of_sales(self, explained: Explained, condition: OfSales) -> tuple[str, Sale | None]:
+    def _of_sales(self, explained: customers.Explained, condition: tree.OfSales) -> tuple[str, customers.Sale | None]:
         fmt, among = self.words.format, self.words.among(condition)
-        window = "" if isinstance(condition, FirstPurchase | LastPurchase) else self.words.window(condition.window)
-        match explained.saw:
-            case SawTimes(times=times, last=last):
-                verb = "Returned" if isinstance(condition, Returned) else "Bought"
+        window = (
+            "" if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) else self.words.window(condition.window)
+        )
+        match explained.observation:
+            case customers.ObservedTimes(times=times, last=last):
+                verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if last is None:
                     return f"{verb} {NO_SALE}{among}{window}", None
                 times_words = "once" if times == 1 else f"{fmt.number(times)} times"
                 where = self.stores.get(last.store_id, "")
                 in_store = f" in {where}" if where else ""
                 return f"{verb} {times_words}{among}{window}, last on {fmt.full_day(last.day)}{in_store}", last
-            case SawMoney(cents=cents, currency=currency):
+            case customers.ObservedMoney(cents=cents, currency=currency):
                 if cents is None:
                     return f"No ticket in {currency}{among}{window}", None
-                verb = "Spent" if isinstance(condition, Spend) else "Largest ticket:"
-                net = " net" if not isinstance(condition, TicketValue) else ""
+                verb = "Spent" if isinstance(condition, tree.Spend) else "Largest ticket:"
+                net = " net" if not isinstance(condition, tree.TicketValue) else ""
                 return f"{verb} {fmt.money(cents, currency)}{net}{among}{window}", None
-            case SawArticles(quantity=quantity):
+            case customers.ObservedArticles(quantity=quantity):
                 return f"{fmt.number(quantity.normalize())} articles net{among}{window}", None
-            case SawDay(day=day, sale=sale):
-                which = "First" if isinstance(condition, FirstPurchase) else "Last"
+            case customers.ObservedDay(day=day, sale=sale):
+                which = "First" if isinstance(condition, tree.FirstPurchase) else "Last"
                 if day is None:
                     return f"Never bought{among}", None
                 return f"{which} purchase{among} on {fmt.full_day(day)}", sale

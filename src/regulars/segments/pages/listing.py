@@ -13,7 +13,7 @@ from regulars.segments.columns import lifecycle
 from regulars.segments.pages.figures import count
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import SegmentRow, SizeRow
-from regulars.segments.saved.resolve import load_known, query_of, resolve
+from regulars.segments.saved.resolve import load_context, query_of, resolve
 from regulars.segments.saved.sizes import find_last_sizes, store_size
 from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
 from regulars.segments.suggestions import find_suggestions
@@ -48,7 +48,7 @@ class Listing:
             sizes = await find_last_sizes(tx, visit.organization_id, ids)
             uses = await list_uses(tx, visit.organization_id, ids, self._describe)
             every = All(of=tuple(InSegment(id=SEGMENT.encode(it)) for it in ids))
-            known = (await load_known(tx, visit.organization_id, [every])).segments
+            known = (await load_context(tx, visit.organization_id, [every])).segments
             progress = await lifecycle.find_progress(tx, visit.organization_id)
             given = await find_suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
         rows = []

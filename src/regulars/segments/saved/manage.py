@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX
 from regulars.catalog.model import Catalog
-from regulars.conditions.check import Fault, refusing
+from regulars.conditions.check import Fault, blocking_faults
 from regulars.conditions.tree import attributes_of, properties_of, segments_of
 from regulars.kit.db import Database, Tx
 from regulars.kit.etag import require_etag
@@ -118,7 +118,7 @@ async def _save_version(
     tx: Tx, organization_id: UUID, row: SegmentRow, definition: Definition, *, created_by: str | None
 ) -> Segment:
     faults = await find_faults_of_draft(tx, organization_id, definition, segment_id=row.id)
-    if refused := refusing(faults):
+    if refused := blocking_faults(faults):
         raise DefinitionRefused(refused)
     saved = row._replace(name=definition.name, version=row.version + 1, updated_at=tx.now)
     text = write_definition(definition).decode()

@@ -8,18 +8,8 @@ from zoneinfo import ZoneInfo
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog, day_of
-from regulars.conditions.check import Fault, Known, KnownSegment, Types, find_faults
-from regulars.conditions.tree import (
-    All,
-    Condition,
-    Group,
-    InSegment,
-    attributes_of,
-    innermost_first,
-    properties_of,
-    segments_of,
-    stores_of,
-)
+from regulars.conditions import tree
+from regulars.conditions.check import ConditionContext, Fault, ReferencedSegment, Types, find_faults
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
 from regulars.segments.analysis.protocol import SegmentQuery
@@ -30,59 +20,61 @@ from regulars.stores.find import find_stores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    match: Group
-    known: Known
+    match: tree.Group
+    context: ConditionContext
     now: datetime
     # With any fault the segment has no members.
     faults: tuple[Fault, ...]
 
     @property
     def today(self) -> date:
-        return day_of(self.now, self.known.zone)
+        return day_of(self.now, self.context.zone)
 
 
-async def resolve(tx: Tx, organization_id: UUID, match: Group) -> Resolved:
-    known = await load_known(tx, organization_id, [match])
-    return Resolved(match=match, known=known, now=tx.now, faults=tuple(find_faults(match, known, no_ticket=NO_TICKET)))
+async def resolve(tx: Tx, organization_id: UUID, match: tree.Group) -> Resolved:
+    context = await load_context(tx, organization_id, [match])
+    return Resolved(
+        match=match, context=context, now=tx.now, faults=tuple(find_faults(match, context, no_ticket=NO_TICKET))
+    )
 
 
-async def load_known(
-    tx: Tx, organization_id: UUID, conditions: Collection[Condition], *, attributes: Collection[str] = ()
-) -> Known:
+async def load_context(
+    tx: Tx, organization_id: UUID, conditions: Collection[tree.Condition], *, attributes: Collection[str] = ()
+) -> ConditionContext:
     """Everything that these conditions refer to, as it is now; also the types of these attributes."""
-    found = await _find_segments(tx, organization_id, {it for one in conditions for it in segments_of(one)})
+    found = await _find_segments(tx, organization_id, {it for one in conditions for it in tree.segments_of(one)})
     every = [*conditions, *(segment.match for segment in found.values())]
-    keys = {*attributes, *(key for one in every for key in attributes_of(one))}
-    properties = {key for one in every for key in properties_of(one)}
-    known = Known(
+    keys = {*attributes, *(key for one in every for key in tree.attributes_of(one))}
+    properties = {key for one in every for key in tree.properties_of(one)}
+    context = ConditionContext(
         attributes=await find_types(tx, organization_id, Catalog.ATTRIBUTES, keys),
         properties=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
-        stores=await _find_stores(tx, organization_id, {store for one in every for store in stores_of(one)}),
+        stores=await _find_stores(tx, organization_id, {store for one in every for store in tree.stores_of(one)}),
         zone=ZoneInfo(await queries.find_zone(tx, organization_id)),
     )
-    return replace(known, segments=_with_faults(found, known))
+    return replace(context, segments=_with_faults(found, context))
 
 
-async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, KnownSegment]:
+async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, ReferencedSegment]:
     """Load the segments level by level, each once, so that even a circle would end."""
-    found: dict[str, KnownSegment] = {}
+    found: dict[str, ReferencedSegment] = {}
     missing = {segment_id for segment_id in wanted if SEGMENT.decode(segment_id) is not None}
     while missing:
         ids = [identifier for segment_id in missing if (identifier := SEGMENT.decode(segment_id)) is not None]
         for identifier, name, version, text in await queries.find_current(tx, organization_id, ids):
-            found[SEGMENT.encode(identifier)] = KnownSegment(name, version, read_definition(text.encode()).match)
-        inner = {it for segment_id in missing & found.keys() for it in segments_of(found[segment_id].match)}
+            found[SEGMENT.encode(identifier)] = ReferencedSegment(name, version, read_definition(text.encode()).match)
+        inner = {it for segment_id in missing & found.keys() for it in tree.segments_of(found[segment_id].match)}
         missing = {it for it in inner - found.keys() - missing if SEGMENT.decode(it) is not None}
     return found
 
 
-def _with_faults(found: Mapping[str, KnownSegment], known: Known) -> dict[str, KnownSegment]:
+def _with_faults(found: Mapping[str, ReferencedSegment], context: ConditionContext) -> dict[str, ReferencedSegment]:
     """Check the innermost first: a segment that refers to one with a fault has a fault."""
-    query = All(of=tuple(InSegment(id=segment_id) for segment_id in found))
-    checked: dict[str, KnownSegment] = {}
-    for segment_id in innermost_first(query, {it: segment.match for it, segment in found.items()}):
+    query = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in found))
+    checked: dict[str, ReferencedSegment] = {}
+    for segment_id in tree.innermost_first(query, {it: segment.match for it, segment in found.items()}):
         match = found[segment_id].match
-        faults = find_faults(match, replace(known, segments=checked), no_ticket=NO_TICKET)
+        faults = find_faults(match, replace(context, segments=checked), no_ticket=NO_TICKET)
         checked[segment_id] = found[segment_id]._replace(faults=tuple(faults))
     return checked
 
@@ -96,14 +88,14 @@ async def _find_stores(tx: Tx, organization_id: UUID, wanted: Collection[str]) -
 def query_of(resolved: Resolved, *, is_faulty: bool | None = None) -> SegmentQuery:
     return SegmentQuery(
         match=resolved.match,
-        attributes=_types(resolved.known.attributes),
-        properties=_types(resolved.known.properties),
-        stores=dict(resolved.known.stores),
+        attributes=_types(resolved.context.attributes),
+        properties=_types(resolved.context.properties),
+        stores=dict(resolved.context.stores),
         segments={
             segment_id: None if segment.faults else segment.match
-            for segment_id, segment in resolved.known.segments.items()
+            for segment_id, segment in resolved.context.segments.items()
         },
-        zone=resolved.known.zone.key,
+        zone=resolved.context.zone.key,
         today=resolved.today,
         is_faulty=bool(resolved.faults) if is_faulty is None else is_faulty,
     )

@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.conditions.forms.draft import TooManyNodes, apply, read_tree
-from regulars.conditions.forms.view import build, settle_tree
+from regulars.conditions.forms.view import build, fit_tree
 from regulars.conditions.tree import Condition, Group, Nothing
 from regulars.journeys import step_tree as tree
 from regulars.journeys.definition import Reentry, Step
@@ -183,7 +183,7 @@ async def change_rules(visit: Visit) -> Response:
 
     async def plan(tx: Tx, draft: Draft) -> DraftChange:
         there = tree.condition_of(draft.definition, owner)
-        await settle_tree(tx, visit.organization_id, root)
+        await fit_tree(tx, visit.organization_id, root)
         built = build(root)
         for message in built.incomplete.values():
             form.refuse("rules", message)

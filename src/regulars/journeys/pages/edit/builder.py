@@ -10,7 +10,7 @@ from starlette.responses import Response
 from regulars.conditions.check import Fault
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
-from regulars.conditions.forms.view import OFFERED_MAX, Scene, build, faults_by_path, find_offered, settle_tree, view
+from regulars.conditions.forms.view import OFFERED_MAX, Scene, build, faults_by_path, find_choices, fit_tree, view
 from regulars.conditions.labels import GROUPS, KINDS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys.definition import Branch, Definition, SendText
@@ -67,7 +67,7 @@ async def rules_panel(
         root = _tree_of(condition)
         place = FILTER if owner == FILTER else step_at(draft.definition, owner).id or owner
         faults = [fault for fault in draft.faults if fault.place == place or fault.place.startswith(f"{place}.")]
-    attributes, properties = await settle_tree(tx, visit.organization_id, root)
+    attributes, properties = await fit_tree(tx, visit.organization_id, root)
     built = build(root)
     scene = Scene(
         attributes=attributes, properties=properties, counts={}, faults=faults_by_path(built, faults), new=new
@@ -75,7 +75,7 @@ async def rules_panel(
     # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
     kinds = KINDS if draft.definition.trigger == "opt_in" else {**KINDS, **TICKET_KINDS}
     more: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
-    more["offered"] = await find_offered(
+    more["offered"] = await find_choices(
         tx,
         visit.organization_id,
         visit.format.locale.territories,

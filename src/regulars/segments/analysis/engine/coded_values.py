@@ -12,7 +12,7 @@ import numpy as np
 
 from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
 from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, span_of, text_predicate
-from regulars.conditions.tree import Compared
+from regulars.conditions.tree import ValueComparison
 from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, NO_DAY, Zone, number_of, read_days
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
 from regulars.segments.analysis.engine.numbers import Numbers
@@ -49,7 +49,7 @@ class ParsedValues:
         return self._days.nbytes + self._numbers.nbytes + self._bytes_of_texts
 
     def truth(
-        self, condition: Compared, values: Sequence[str], today: date, progress: LoadProgress | None = None
+        self, condition: ValueComparison, values: Sequence[str], today: date, progress: LoadProgress | None = None
     ) -> Array:
         """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
         progress = progress or LoadProgress()
@@ -85,7 +85,7 @@ class ParsedValues:
         for some in _unparsed(values, self._numbers.is_readable.size, progress):
             self._numbers.add(some, lambda value: interpret(AttributeType.NUMBER, value) is not None)
 
-    def _holds_of_texts(self, condition: Compared, values: Sequence[str]) -> Array:
+    def _holds_of_texts(self, condition: ValueComparison, values: Sequence[str]) -> Array:
         more = [fold_text(value) for value in values[len(self._texts) :]]
         self._texts += more
         self._bytes_of_texts += sum(map(getsizeof, more)) + 8 * len(more)
@@ -127,14 +127,14 @@ def _mark(holds: bool | None) -> np.int8:
     return YES if holds else NO
 
 
-def _set_or_compare(condition: Compared, count: int, holds: Callable[[], Array]) -> Array:
+def _set_or_compare(condition: ValueComparison, count: int, holds: Callable[[], Array]) -> Array:
     """All readable values are set; any other comparison needs the values."""
     if condition.comparison in {"is_set", "is_not_set"}:
         return np.full(count, condition.comparison == "is_set", np.int8)
     return holds().astype(np.int8)
 
 
-def _holds_on_days(condition: Compared, days: Array, today: date, zone: ZoneInfo) -> Array:
+def _holds_on_days(condition: ValueComparison, days: Array, today: date, zone: ZoneInfo) -> Array:
     if condition.comparison == "anniversary_in_next_days":
         return _has_anniversary(days, today, condition.days or 1)
     low, high, is_within = span_of(condition, today, zone)

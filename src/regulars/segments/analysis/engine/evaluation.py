@@ -6,26 +6,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from regulars.conditions.check import is_askable
+from regulars.conditions import tree
+from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import holds_of_no_value, holds_on, span_of_when
-from regulars.conditions.tree import (
-    All,
-    Any,
-    Condition,
-    Consent,
-    Country,
-    Created,
-    Group,
-    InSegment,
-    Named,
-    OfAttribute,
-    OfSales,
-    Path,
-    Texts,
-    When,
-    innermost_first,
-    walk,
-)
 from regulars.kit.ids import JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
@@ -57,7 +40,7 @@ class Evaluation:
         self.alive = self._plain("alive")
         # Members of the referenced segments as bitmaps, since there may be hundreds of segments.
         self._others: dict[str, tuple[Array, Array | None]] = {}
-        for segment_id in innermost_first(query.match, query.segments):
+        for segment_id in tree.innermost_first(query.match, query.segments):
             other = query.segments[segment_id]
             if other is not None:
                 found = self._result_of(other)
@@ -70,9 +53,9 @@ class Evaluation:
             return np.zeros(self._cached.size, bool)
         return self._result_of(self._query.match).holds & self.alive
 
-    def unreadable(self, path: Path) -> Array:
+    def unreadable(self, path: tree.Path) -> Array:
         """A mask of customers with a value that the condition at this path cannot read."""
-        found = dict(walk(self._query.match)).get(path)
+        found = dict(tree.walk(self._query.match)).get(path)
         unreadable = None if found is None else self._result_of(found).unreadable
         return np.zeros(self._cached.size, bool) if unreadable is None else unreadable & self.alive
 
@@ -101,41 +84,41 @@ class Evaluation:
             do_not_contact=of_each[DO_NOT_CONTACT],
         )
 
-    def _count(self, condition: Condition, path: Path, counts: list[ConditionCount]) -> None:
+    def _count(self, condition: tree.Condition, path: tree.Path, counts: list[ConditionCount]) -> None:
         holds, _, unreadable = self._result_of(condition)
         counts.append(ConditionCount(path, self._count_alive(holds), self._count_alive(unreadable)))
-        if isinstance(condition, Group):
+        if isinstance(condition, tree.Group):
             for number, inner in enumerate(condition.of):
                 self._count(inner, (*path, number), counts)
 
     def _count_alive(self, some: Array | None) -> int:
         return 0 if some is None else int(np.count_nonzero(some & self.alive))
 
-    def _result_of(self, condition: Condition) -> Result:
-        if isinstance(condition, Group):
+    def _result_of(self, condition: tree.Condition) -> Result:
+        if isinstance(condition, tree.Group):
             return self._of_group(condition)
-        if isinstance(condition, InSegment):
+        if isinstance(condition, tree.InSegment):
             return self._of_segment(condition)
         key = self._key(condition)
         found = self._cached.results.find(key)
         return found or self._cached.results.add(key, self._evaluate(condition))
 
-    def _of_group(self, group: Group) -> Result:
+    def _of_group(self, group: tree.Group) -> Result:
         """An unknown member makes no group hold. So each group is computed twice: holds for certain, and may hold."""
         inner = [self._result_of(condition) for condition in group.of]
         sure = [one.holds for one in inner]
         is_unsure = any(one.unknown is not None for one in inner)
         may = [one.holds if one.unknown is None else one.holds | one.unknown for one in inner] if is_unsure else sure
-        if isinstance(group, All):
+        if isinstance(group, tree.All):
             every = np.logical_and.reduce
             holds = every(sure) if inner else np.ones(self._cached.size, bool)
             return Result(holds, every(may) & ~holds if is_unsure else None)
         some = np.logical_or.reduce
         holds = some(sure) if inner else np.zeros(self._cached.size, bool)
         possible = some(may) if is_unsure else holds
-        return Result(holds if isinstance(group, Any) else ~possible, possible & ~holds if is_unsure else None)
+        return Result(holds if isinstance(group, tree.Any) else ~possible, possible & ~holds if is_unsure else None)
 
-    def _of_segment(self, condition: InSegment) -> Result:
+    def _of_segment(self, condition: tree.InSegment) -> Result:
         """The result of a segment with a fault is unknown. So is that of a circle, which saved segments cannot have."""
         other = self._others.get(condition.id)
         if other is None:
@@ -145,43 +128,43 @@ class Evaluation:
             return Result(np.zeros(self._cached.size, bool) if holds is None else holds, unknown)
         return Result(~holds if unknown is None else ~(holds | unknown), unknown)
 
-    def _key(self, condition: Condition) -> tuple[object, ...]:
+    def _key(self, condition: tree.Condition) -> tuple[object, ...]:
         """The cache key holds all that the result depends on, so an edit of one condition keeps the other results."""
         query = self._query
         common = (msgspec.json.encode(condition), self._cached.size, query.today, query.zone)
-        if isinstance(condition, OfAttribute):
+        if isinstance(condition, tree.OfAttribute):
             declared = query.attributes.get(condition.key)
             return (*common, self._cached.customers_as_of, declared)
-        if isinstance(condition, OfSales):
+        if isinstance(condition, tree.OfSales):
             declared = None if condition.property is None else query.properties.get(condition.property.key)
             stores = tuple(query.stores.get(reference) for reference in condition.stores)
             return (*common, self._cached.sales_as_of, declared, stores)
-        stores = tuple(query.stores.get(one) for one in condition.stores) if isinstance(condition, Consent) else ()
+        stores = tuple(query.stores.get(one) for one in condition.stores) if isinstance(condition, tree.Consent) else ()
         return (*common, self._cached.customers_as_of, stores, self._cached.forbidden_as_of)
 
-    def _evaluate(self, condition: Condition) -> Result:
+    def _evaluate(self, condition: tree.Condition) -> Result:
         match condition:
-            case OfAttribute():
+            case tree.OfAttribute():
                 return self._of_attribute(condition)
-            case Consent():
+            case tree.Consent():
                 return Result(self._of_consent(condition) == condition.is_)
-            case Texts():
+            case tree.Texts():
                 return Result(self._of_texts(condition))
-            case Created(when=when):
+            case tree.Created(when=when):
                 return Result(self._on_day(self._plain("created"), when))
-            case Named(is_=wanted):
+            case tree.Named(is_=wanted):
                 return Result(self._plain("named") == wanted)
-            case Country(any_of=wanted_codes):
+            case tree.Country(any_of=wanted_codes):
                 return Result(self._coded("country", wanted_codes.__contains__))
-            case _ if isinstance(condition, OfSales):
+            case _ if isinstance(condition, tree.OfSales):
                 return self._sales.evaluate(condition)
             case _:
                 # A condition about a ticket is a fault in a segment, so the result is unknown.
                 return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
 
-    def _of_attribute(self, condition: OfAttribute) -> Result:
+    def _of_attribute(self, condition: tree.OfAttribute) -> Result:
         declared = self._query.attributes.get(condition.key)
-        if declared is None or not is_askable(condition, self._query.attributes):
+        if declared is None or not is_valid_comparison(condition, self._query.attributes):
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
         column = self._values(ATTRIBUTE + condition.key)
         read = column.parse_as(declared[0], declared[1], self._query.zone)
@@ -192,7 +175,7 @@ class Evaluation:
         unreadable = is_unreadable[column.codes] if is_unreadable.any() else None
         return Result(holds, unreadable, unreadable)
 
-    def _of_consent(self, condition: Consent) -> Array:
+    def _of_consent(self, condition: tree.Consent) -> Array:
         holds: Array = self._standings() == STANDINGS[condition.state]
         if condition.sources:
             holds &= self._coded("source", condition.sources.__contains__)
@@ -203,7 +186,7 @@ class Evaluation:
             holds &= self._on_day(self._plain("since"), condition.since)
         return holds
 
-    def _of_texts(self, condition: Texts) -> Array:
+    def _of_texts(self, condition: tree.Texts) -> Array:
         texts = self._cached.columns[TEXTS]
         if not isinstance(texts, LastTexts):
             raise TypeError("texts are stored as LastTexts")
@@ -219,7 +202,7 @@ class Evaluation:
         wanted: Array = holds == condition.got
         return wanted
 
-    def _on_day(self, seconds: Array, when: When) -> Array:
+    def _on_day(self, seconds: Array, when: tree.When) -> Array:
         """Whether moments are on days that the condition wants; the smallest int64 stands for no moment."""
         known = seconds > np.iinfo(np.int64).min
         days = np.full(seconds.size, _LONG_AGO, np.int64)

@@ -8,24 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from regulars.conditions.tree import (
-    Condition,
-    Consent,
-    Country,
-    Created,
-    FirstPurchase,
-    Group,
-    LastPurchase,
-    Named,
-    OfAttribute,
-    OfSales,
-    Spend,
-    Texts,
-    TicketValue,
-    innermost_first,
-    is_net_articles,
-    walk,
-)
+from regulars.conditions import tree
 from regulars.kit.db import Tx
 from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.cache import CachedColumns
@@ -50,13 +33,13 @@ class RequiredParts(NamedTuple):
     sales: set[str]
 
 
-def required_parts_of(match: Group, segments: Mapping[str, Group | None]) -> RequiredParts:
+def required_parts_of(match: tree.Group, segments: Mapping[str, tree.Group | None]) -> RequiredParts:
     """For the split by consent, `alive`, `consent` and `own` are always needed."""
     required = RequiredParts({"alive", "consent", "own"}, set())
-    others = [segments[segment_id] for segment_id in innermost_first(match, segments)]
-    for _, condition in chain.from_iterable(walk(one) for one in (match, *others) if one is not None):
+    others = [segments[segment_id] for segment_id in tree.innermost_first(match, segments)]
+    for _, condition in chain.from_iterable(tree.walk(one) for one in (match, *others) if one is not None):
         required.customers.update(_of_customers(condition))
-        if isinstance(condition, OfSales):
+        if isinstance(condition, tree.OfSales):
             required.sales.update(_of_sales(condition))
     return required
 
@@ -72,42 +55,42 @@ def add_order(required: RequiredParts, order: Order | None) -> None:
             required.sales.update({"customer", "kind", "amount"})
 
 
-def _of_customers(condition: Condition) -> set[str]:
+def _of_customers(condition: tree.Condition) -> set[str]:
     match condition:
-        case OfAttribute():
+        case tree.OfAttribute():
             return {ATTRIBUTE + condition.key}
-        case Consent():
+        case tree.Consent():
             wanted = {"source"} if condition.sources else set()
             wanted |= {"store"} if condition.stores else set()
             return wanted | ({"since"} if condition.since is not None else set())
-        case Texts():
+        case tree.Texts():
             return {TEXTS}
-        case Created():
+        case tree.Created():
             return {"created"}
-        case Named():
+        case tree.Named():
             return {"named"}
-        case Country():
+        case tree.Country():
             return {"country"}
         case _:
             return set()
 
 
-def _of_sales(condition: OfSales) -> set[str]:
+def _of_sales(condition: tree.OfSales) -> set[str]:
     parts = {"customer", "kind"}
     has_lines = bool(condition.products) or condition.property is not None
-    if isinstance(condition, FirstPurchase | LastPurchase) or condition.window is not None:
+    if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) or condition.window is not None:
         parts.add("at_s")
     if condition.stores:
         parts.add("store")
-    if has_lines or is_net_articles(condition):
+    if has_lines or tree.is_net_articles(condition):
         parts.add("sale")
     if condition.products:
         parts.add(IDS)
     if condition.property is not None:
         parts.add(PROPERTY + condition.property.key)
-    if is_net_articles(condition):
+    if tree.is_net_articles(condition):
         parts.add("quantity")
-    elif isinstance(condition, Spend | TicketValue):
+    elif isinstance(condition, tree.Spend | tree.TicketValue):
         parts.add("total" if has_lines else "amount")
     return parts
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from regulars.conditions.tree import Compared
+from regulars.conditions.tree import ValueComparison
 from regulars.segments.analysis.engine.encoding import Array
 
 # Sums that cannot exceed this are computed in 64 bits.
@@ -112,7 +112,7 @@ class Numbers:
         self.is_readable = np.concatenate((self.is_readable, usual))
         self.is_readable[[place for place in self._long if place >= known]] = True
 
-    def hold(self, condition: Compared, test: Callable[[str], bool | None]) -> Array:
+    def hold(self, condition: ValueComparison, test: Callable[[str], bool | None]) -> Array:
         """Where a comparison holds; `test` decides about decimals with too many digits."""
         first, end, is_within = _range_of(condition)
         numbers = self._whole, self._rest
@@ -122,7 +122,7 @@ class Numbers:
         return holds
 
 
-def _range_of(condition: Compared) -> tuple[int, int | None, bool]:
+def _range_of(condition: ValueComparison) -> tuple[int, int | None, bool]:
     """The matching range of units, from the first to before the last; all others where the third is false."""
     low, high = condition.values if condition.comparison == "between" else (condition.value or "0",) * 2
     # The first unit that is not below the bound, and the first above it; they are equal if no unit equals the bound.

@@ -6,21 +6,10 @@ from typing import Final
 import numpy as np
 
 from regulars.catalog.model import AttributeType
-from regulars.conditions.check import is_askable
+from regulars.conditions import tree
+from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import days_of, holds_of_no_value, holds_on, span_of_when
 from regulars.conditions.customers import millionths
-from regulars.conditions.tree import (
-    Bought,
-    FirstPurchase,
-    LastPurchase,
-    OfProperty,
-    OfSales,
-    OfTimes,
-    Returned,
-    Spend,
-    TicketValue,
-    is_net_articles,
-)
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import DAY_S, Zone, number_of
@@ -54,9 +43,9 @@ class SalesConditions:
         self._query = query
         self._zone = zone
 
-    def evaluate(self, condition: OfSales) -> Result:
+    def evaluate(self, condition: tree.OfSales) -> Result:
         """A line whose property is unreadable is counted both ways. The result is unknown where the two differ."""
-        if condition.property is not None and not is_askable(condition.property, self._query.properties):
+        if condition.property is not None and not is_valid_comparison(condition.property, self._query.properties):
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
         lines = self._lines(condition)
         holds = self._holds(condition, lines)
@@ -66,21 +55,21 @@ class SalesConditions:
         otherwise = self._holds(condition, lines.with_unreadable())
         return Result(holds & otherwise, holds ^ otherwise, unreadable)
 
-    def _holds(self, condition: OfSales, lines: Lines | None) -> Array:
+    def _holds(self, condition: tree.OfSales, lines: Lines | None) -> Array:
         match condition:
-            case FirstPurchase() | LastPurchase():
+            case tree.FirstPurchase() | tree.LastPurchase():
                 return self._holds_on_day(condition, lines)
-            case TicketValue():
+            case tree.TicketValue():
                 return self._has_ticket(condition, lines)
-            case Spend():
+            case tree.Spend():
                 return self._sums_within(condition, lines, condition.at_least_cents, condition.at_most_cents)
-            case Bought(count="articles"):
+            case tree.Bought(count="articles"):
                 bounds = (condition.at_least, condition.at_most)
                 return self._sums_within(condition, lines, *(None if it is None else millionths(it) for it in bounds))
-            case Bought() | Returned():
+            case tree.Bought() | tree.Returned():
                 return self._holds_by_count(condition, lines)
 
-    def _holds_by_count(self, condition: OfTimes, lines: Lines | None) -> Array:
+    def _holds_by_count(self, condition: tree.OfTimes, lines: Lines | None) -> Array:
         low, high = (None if it is None else int(it) for it in (condition.at_least, condition.at_most))
         if condition.none:
             low, high = None, 0
@@ -96,20 +85,20 @@ class SalesConditions:
         key = ("times", kinds, window, *self._cache_key(condition, lines))
         return are_within((self._cache(key, lambda: self._times(condition, lines)), None), low, high)
 
-    def _times(self, condition: OfTimes, lines: Lines | None) -> Array:
+    def _times(self, condition: tree.OfTimes, lines: Lines | None) -> Array:
         times = np.zeros(self._cached.size, np.int64)
         for selection in self._select(condition, lines, self._window(condition)):
             times += np.bincount(selection.of("customer"), minlength=self._cached.size)
         return times
 
-    def _holds_on_day(self, condition: FirstPurchase | LastPurchase, lines: Lines | None) -> Array:
+    def _holds_on_day(self, condition: tree.FirstPurchase | tree.LastPurchase, lines: Lines | None) -> Array:
         """The last purchase is in a range of days if the customer bought in it and not after it."""
         when = condition.when
         bought = self._has(condition, lines, EVER)
         first, last, is_within = span_of_when(when, self._query.today)
         low, high = number_of(first), number_of(last)
         inside = self._has(condition, lines, (low, high))
-        if isinstance(condition, LastPurchase):
+        if isinstance(condition, tree.LastPurchase):
             inside &= ~self._has(condition, lines, (high + 1, _LAST_DAY))
         else:
             inside &= ~self._has(condition, lines, (_FIRST_DAY, low - 1))
@@ -118,7 +107,7 @@ class SalesConditions:
 
     def last_purchases(self) -> Array:
         """The day of each customer's last purchase; a day before all others for customers without one."""
-        condition = Bought()
+        condition = tree.Bought()
 
         def compute() -> Array:
             last = np.full(self._cached.size, _FIRST_DAY - 1, np.int64)
@@ -131,41 +120,49 @@ class SalesConditions:
 
     def spends(self, currency: Currency) -> Wide:
         """The net spend of each customer, over all time."""
-        sums = self._sums(Spend(currency=currency), None)
+        sums = self._sums(tree.Spend(currency=currency), None)
         return sums[0], sums[1]
 
-    def _sums_within(self, condition: Spend | Bought, lines: Lines | None, low: int | None, high: int | None) -> Array:
+    def _sums_within(
+        self, condition: tree.Spend | tree.Bought, lines: Lines | None, low: int | None, high: int | None
+    ) -> Array:
         """Which customers' sums are within the bounds; a customer without sales has 0. The sums are cached, since
         a user who edits a bound requests the same sums again."""
         sums = self._sums(condition, lines)
         return are_within(sums[:2], None, 0) if condition.none else are_within(sums[:2], low, high)
 
-    def _sums(self, condition: Spend | Bought, lines: Lines | None) -> Result:
+    def _sums(self, condition: tree.Spend | tree.Bought, lines: Lines | None) -> Result:
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
-        key = ("sums", isinstance(condition, Spend), kinds, self._window(condition), *self._cache_key(condition, lines))
+        key = (
+            "sums",
+            isinstance(condition, tree.Spend),
+            kinds,
+            self._window(condition),
+            *self._cache_key(condition, lines),
+        )
         return self._cached.results.find(key) or self._cached.results.add(
             key, Result(*sum_by_index(list(self._values(condition, lines)), self._cached.size))
         )
 
-    def _values(self, condition: Spend | Bought, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
+    def _values(self, condition: tree.Spend | tree.Bought, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
         """Per run: customer numbers, and one value to sum for each."""
         for selection in self._select(condition, lines, self._window(condition)):
-            if isinstance(condition, Spend) and lines is None:
+            if isinstance(condition, tree.Spend) and lines is None:
                 yield selection.of("customer"), selection.of("amount")
             else:
-                yield select_lines(selection, lines, "total" if isinstance(condition, Spend) else "quantity")
+                yield select_lines(selection, lines, "total" if isinstance(condition, tree.Spend) else "quantity")
 
-    def _has(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
+    def _has(self, condition: tree.OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
         """Which customers have a matching sale in the window.
 
         Day conditions also need "has ever bought", so that result is cached by itself.
         """
         if window != EVER:
             return self._find_any(condition, lines, window)
-        key = ("ever", isinstance(condition, Returned), *self._cache_key(condition, lines))
+        key = ("ever", isinstance(condition, tree.Returned), *self._cache_key(condition, lines))
         return self._cache(key, lambda: self._find_any(condition, lines, window)).copy()
 
-    def _cache_key(self, condition: OfSales, lines: Lines | None) -> tuple[object, ...]:
+    def _cache_key(self, condition: tree.OfSales, lines: Lines | None) -> tuple[object, ...]:
         """The part of the cache key that does not depend on days and kinds of sales."""
         declared = None if condition.property is None else self._query.properties.get(condition.property.key)
         stores = tuple(self._query.stores.get(reference) for reference in condition.stores)
@@ -176,13 +173,13 @@ class SalesConditions:
         known = self._cached.results.find(key)
         return (known or self._cached.results.add(key, Result(compute()))).holds
 
-    def _find_any(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
+    def _find_any(self, condition: tree.OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
         holds = np.zeros(self._cached.size, bool)
         for selection in self._select(condition, lines, window):
             holds[selection.of("customer")] = True
         return holds
 
-    def _has_ticket(self, condition: TicketValue, lines: Lines | None) -> Array:
+    def _has_ticket(self, condition: tree.TicketValue, lines: Lines | None) -> Array:
         """Which customers have a purchase of such a value; with a product filter, the total of its matching lines."""
         holds = np.zeros(self._cached.size, bool)
         low, high = condition.at_least_cents, condition.at_most_cents
@@ -198,7 +195,9 @@ class SalesConditions:
             holds[run.parts["customer"][sales[selection.has(sales)]]] = True
         return holds
 
-    def _select(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Iterator[SalesSelection]:
+    def _select(
+        self, condition: tree.OfSales, lines: Lines | None, window: tuple[int, int]
+    ) -> Iterator[SalesSelection]:
         """The runs that overlap the window, each with its matching sales."""
         kinds = self._kinds(condition)
         stores = self._stores(condition)
@@ -214,25 +213,27 @@ class SalesConditions:
                 selection = selection.where(_is_one_of(kind, kinds))
             if stores is not None:
                 selection = selection.where(stores[selection.all_of("store")])
-            if lines is not None and not (is_net_articles(condition) or isinstance(condition, Spend | TicketValue)):
+            if lines is not None and not (
+                tree.is_net_articles(condition) or isinstance(condition, tree.Spend | tree.TicketValue)
+            ):
                 with_line = np.zeros(run.size, bool)
                 with_line[run.pick(lines.passing(run), "sale")[0]] = True
                 selection = selection.where(with_line[selection.first : selection.last])
             yield selection
 
-    def _kinds(self, condition: OfSales) -> Array:
+    def _kinds(self, condition: tree.OfSales) -> Array:
         """Which codes of `kind` match: purchases, returns or both, in one currency or in any."""
         currencies = self._cached.dictionaries.currencies
         kinds = np.zeros(2 * len(currencies) + 2, bool)
-        is_purchase = not isinstance(condition, Returned)
-        is_return = isinstance(condition, Returned | Spend) or is_net_articles(condition)
+        is_purchase = not isinstance(condition, tree.Returned)
+        is_return = isinstance(condition, tree.Returned | tree.Spend) or tree.is_net_articles(condition)
         for code, currency in enumerate(currencies.values):
-            if isinstance(condition, Spend | TicketValue) and currency != condition.currency:
+            if isinstance(condition, tree.Spend | tree.TicketValue) and currency != condition.currency:
                 continue
             kinds[2 * code], kinds[2 * code + 1] = is_purchase, is_return
         return kinds
 
-    def _stores(self, condition: OfSales) -> Array | None:
+    def _stores(self, condition: tree.OfSales) -> Array | None:
         if not condition.stores:
             return None
         stores = np.zeros(len(self._cached.dictionaries.stores) + 1, bool)
@@ -243,7 +244,7 @@ class SalesConditions:
                 stores[code] = True
         return stores
 
-    def _lines(self, condition: OfSales) -> Lines | None:
+    def _lines(self, condition: tree.OfSales) -> Lines | None:
         """Which products match; None if every line does."""
         if not condition.products and condition.property is None:
             return None
@@ -257,7 +258,7 @@ class SalesConditions:
         among[[code for product in products if (code := dictionary.find(product)) >= 0]] = YES
         return among
 
-    def _truth(self, wanted: OfProperty) -> Array:
+    def _truth(self, wanted: tree.OfProperty) -> Array:
         declared = self._query.properties.get(wanted.key)
         values = self._cached.dictionaries.product_values(PROPERTY + wanted.key)
         if declared is None:
@@ -275,7 +276,7 @@ class SalesConditions:
             holds[run.parts["customer"][run.pick(lines.unreadable(run), "sale")[0]]] = True
         return holds
 
-    def _window(self, condition: OfTimes | Spend | TicketValue) -> tuple[int, int]:
+    def _window(self, condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[int, int]:
         first, last = days_of(condition.window, self._query.today)
         return number_of(first), number_of(last)
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType, spell
 from regulars.conditions.comparisons import NEGATIVE, OFFERED, ValueTest, anniversary_in, days_of, holds_on
@@ -175,3 +176,29 @@ def test_a_window_has_two_ends():
     assert days_of(None, TODAY) == (date.min, date.max)
     assert days_of(Window(last_days=60), TODAY) == (date(2026, 9, 17), TODAY)
     assert days_of(Window(from_=date(2026, 1, 1), to=date(2026, 1, 31)), TODAY) == (date(2026, 1, 1), date(2026, 1, 31))
+
+
+def read_operator_table() -> dict[str, tuple[set[str], str]]:
+    """Each operator in the docs, with the types that offer it and the answer for a customer without a value."""
+    section = (ROOT / "docs" / "conditions.md").read_text().partition("## Operators")[2].partition("\n\n| rule")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "| `" in line[:3]]
+    every = {declared.value.lower() for declared in AttributeType}
+    return {
+        operator.strip("`"): (every if types == "all" else set(types.split(", ")), without_value)
+        for operators, types, _, without_value in rows
+        for operator in operators.split(", ")
+    }
+
+
+def test_the_docs_state_the_types_and_the_missing_value_of_every_operator():
+    offered = {
+        comparison: {declared.value.lower() for declared, offers in OFFERED.items() if comparison in offers}
+        for offers in OFFERED.values()
+        for comparison in offers
+    }
+    table = read_operator_table()
+    assert {operator: types for operator, (types, _) in table.items()} == offered
+    for operator, (_, without_value) in table.items():
+        is_stated = operator in NEGATIVE
+        expected = "as `without_value` says" if is_stated else "yes" if operator == "is_not_set" else "no"
+        assert (operator, without_value) == (operator, expected)

@@ -115,7 +115,7 @@ def test_members_are_listed_exported_and_the_export_is_in_the_audit_log(marketer
 def test_a_page_of_members_of_customers_who_were_prepared_anew_leads_to_the_first(marketer, crowd):
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
     page = marketer.get(f"{url}/members", after="999-1").text
-    assert "begin with the first page" in page
+    assert "start from the first page" in page
     assert "Rémi" not in page
     assert "Rémi" in marketer.get(f"{url}/members", after="nonsense").text
 

@@ -95,7 +95,7 @@ def test_the_next_page_of_columns_that_were_built_anew_is_refused(crowd, tmp_pat
     with pytest.raises(NotReady):
         crowd.runner.run(ask(before.next))
     crowd.build()
-    with pytest.raises(CursorExpired, match="begin with the first page"):
+    with pytest.raises(CursorExpired, match="start from the first page"):
         crowd.runner.run(ask(before.next))
     assert crowd.runner.run(ask(None)) == len(PEOPLE)
 

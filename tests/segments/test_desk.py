@@ -1,4 +1,4 @@
-"""The desk of the analysis process: whoever did not wait long enough finds the answer when they ask again."""
+"""The request handler of the analysis process: whoever did not wait long enough finds the answer when they ask again."""
 
 import asyncio
 import datetime as dt
@@ -44,18 +44,18 @@ ORGANIZATION = uuid4()
 def test_what_came_too_late_is_there_when_it_is_asked_for_again():
     async def ask() -> None:
         engine = Slow()
-        desk = RequestHandler(engine)
-        early = await desk._answer(request(0.01))
+        handler = RequestHandler(engine)
+        early = await handler._respond(request(0.01))
         assert not early.is_ready
         # Another patience is the same question.
-        assert not (await desk._answer(request(0.02))).is_ready
+        assert not (await handler._respond(request(0.02))).is_ready
         engine.may_answer.set()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert await desk._answer(request(0.0)) == NOBODY
+        assert await handler._respond(request(0.0)) == NOBODY
         assert engine.times == 1
         # It was given out: the next question is a new one.
-        assert await desk._answer(request(60)) == NOBODY
+        assert await handler._respond(request(60)) == NOBODY
         assert engine.times == 2
 
     asyncio.run(ask())
@@ -66,11 +66,11 @@ def test_an_answer_that_nobody_asks_for_again_is_let_go(monkeypatch):
 
     async def ask() -> None:
         engine = Slow()
-        desk = RequestHandler(engine)
-        await desk._answer(request(0.01))
+        handler = RequestHandler(engine)
+        await handler._respond(request(0.01))
         engine.may_answer.set()
         for _ in range(TURNS_MAX):
             await asyncio.sleep(0)
-        assert not desk._open
+        assert not handler._open
 
     asyncio.run(ask())

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 
 from database import AUTOVACUUM_OFF, Cluster, Organization
-from regulars.demo.load import Story, load_demo
+from regulars.demo.load import DemoPlan, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import find_particulars
 
@@ -39,7 +39,7 @@ async def _fill(url: str, organization_id: UUID, sales: int) -> None:
     try:
         async with database.connection() as connection:
             particulars = await find_particulars(connection, organization_id)
-        story = Story(seed=1, sales=sales, customers=CUSTOMERS, last_day=datetime.now(UTC).date())
+        story = DemoPlan(seed=1, sales=sales, customers=CUSTOMERS, last_day=datetime.now(UTC).date())
         await load_demo(database, organization_id, story, secret=particulars.secret, progress=lambda *_: None)
     finally:
         await database.close()

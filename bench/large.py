@@ -12,7 +12,7 @@ from automation import JOURNEYS, fill_runs, make_journeys
 from bulk import Connection, prepare, without_indexes
 from messages import MESSAGES, fill_messages
 from paperwork import fill_paperwork
-from regulars.demo.load import Story, load_demo
+from regulars.demo.load import DemoPlan, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import create_organization, find_particulars
 from regulars.sales.totals.fill import add_range, last_id_at
@@ -116,7 +116,7 @@ async def _load(database: Database, size: Size) -> UUID:
     async with database.connection() as connection:
         organization = await create_organization(connection, "Large")
         particulars = await find_particulars(connection, organization.id)
-    story = Story(seed=1, sales=size.sales, customers=size.customers, last_day=datetime.now(UTC).date())
+    story = DemoPlan(seed=1, sales=size.sales, customers=size.customers, last_day=datetime.now(UTC).date())
     await load_demo(database, organization.id, story, secret=particulars.secret, progress=lambda *_: None)
     return organization.id
 

@@ -14,7 +14,7 @@ from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.figures import ConsentFiguresQueue
-from regulars.demo.runs.queue import DemoQueue
+from regulars.demo.requests import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.journeys.backtest.requests import BacktestQueue

@@ -10,7 +10,7 @@ from tests.support.room import SECRET
 
 from regulars.demo import load
 from regulars.demo.load import (
-    Story,
+    DemoPlan,
     create_light,
     load_demo,
     load_shops,
@@ -18,9 +18,8 @@ from regulars.demo.load import (
     organization_has_data,
     record_tickets,
 )
-from regulars.demo.people import count_customers, describe, make_customers, opinions
-from regulars.demo.season import days_until, tickets_per_day
-from regulars.demo.tickets import make_tickets
+from regulars.demo.people import count_customers, make_consents, make_customers, make_profiles
+from regulars.demo.tickets import days_until, make_tickets, tickets_per_day
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.write import upsert_profiles
@@ -70,7 +69,7 @@ async def rows_of(database, organization_id):
 async def prepare(database, organization_id):
     await load_shops(database, organization_id, lambda *_: None)
     async with database.transaction() as tx:
-        await upsert_profiles(tx, organization_id, list(describe(1, people())))
+        await upsert_profiles(tx, organization_id, list(make_profiles(1, people())))
 
 
 async def test_bulk_loading_leaves_the_rows_that_the_use_case_leaves(database):
@@ -118,7 +117,7 @@ async def test_bulk_loading_keeps_hostile_text_and_empty_fields(database, organi
 
 async def test_the_whole_demo_loads_and_loading_it_again_adds_nothing(database, organization_id, monkeypatch):
     monkeypatch.setattr(load, "COPY_ROWS", 250)
-    story = Story(seed=7, sales=SALES, customers=60, last_day=LAST_DAY)
+    story = DemoPlan(seed=7, sales=SALES, customers=60, last_day=LAST_DAY)
     assert not await organization_has_data(database, organization_id)
     told: Counter[str] = Counter()
     for _ in range(2):
@@ -134,11 +133,11 @@ async def test_the_whole_demo_loads_and_loading_it_again_adds_nothing(database, 
         assert await tx.fetch(status, (organization_id,)) == [("SUBSCRIBED",), ("UNSUBSCRIBED",)]
 
 
-def test_the_same_seed_tells_the_same_story_and_another_seed_another():
+def test_the_same_seed_gives_the_same_data_and_another_seed_other_data():
     assert list(tickets()) == list(tickets())
     assert list(tickets(seed=2)) != list(tickets())
-    assert list(describe(1, people())) == list(describe(1, people()))
-    assert opinions(1, people(), LAST_DAY) == opinions(1, people(), LAST_DAY)
+    assert list(make_profiles(1, people())) == list(make_profiles(1, people()))
+    assert make_consents(1, people(), LAST_DAY) == make_consents(1, people(), LAST_DAY)
 
 
 @pytest.mark.parametrize("count", [1, 7, 5000])
@@ -150,7 +149,7 @@ def test_exactly_the_wanted_number_of_tickets_is_made_and_none_in_the_future(cou
     assert [sale.occurred_at.date() for sale in made] == sorted(sale.occurred_at.date() for sale in made)
 
 
-def test_the_story_has_seasons_weekends_opening_hours_returns_and_anonymous_tickets():
+def test_the_demo_has_seasons_weekends_opening_hours_returns_and_anonymous_tickets():
     made = list(tickets(sales=20_000))
     months = Counter(sale.occurred_at.month for sale in made)
     weekdays = Counter(sale.occurred_at.weekday() for sale in made)

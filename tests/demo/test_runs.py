@@ -4,10 +4,9 @@ import anyio
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from regulars.demo import automation
+from regulars.demo import fill as demo_fill
 from regulars.demo.chain import COUNTRIES
-from regulars.demo.runs.queue import SILENT_MAX, DemoQueue
-from regulars.demo.runs.request import ask_for_demo, find_run
+from regulars.demo.requests import SILENT_MAX, DemoQueue, find_run, request_demo
 from regulars.demo.texts import NOTICES
 from regulars.journeys.runs.queue import RunQueue
 from regulars.messaging.providers.simulator import Simulator
@@ -36,11 +35,11 @@ async def work_beside(database, organization_id) -> None:
 
 async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_every_page(database, shop, monkeypatch):
     # The worker beside it takes all runs and texts before the demo does.
-    monkeypatch.setattr(automation, "TURNS_MAX", 0)
+    monkeypatch.setattr(demo_fill, "PASSES_MAX", 0)
     tickets = 12_000
     async with database.transaction() as tx:
-        assert await ask_for_demo(tx, shop.id, tickets=tickets)
-        assert not await ask_for_demo(tx, shop.id, tickets=tickets)
+        assert await request_demo(tx, shop.id, tickets=tickets)
+        assert not await request_demo(tx, shop.id, tickets=tickets)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(work_beside, database, shop.id)
         await DemoQueue().run_pass(database, shop.id)
@@ -78,7 +77,7 @@ async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_ev
 
 async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_twice(database, shop):
     async with database.transaction() as tx:
-        await ask_for_demo(tx, shop.id, tickets=TICKETS)
+        await request_demo(tx, shop.id, tickets=TICKETS)
     await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         # As after a death just before the end: all is in, and nobody said so.
@@ -93,7 +92,7 @@ async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_tw
 
 async def test_one_that_is_running_elsewhere_is_left_alone(database, shop):
     async with database.transaction() as tx:
-        await ask_for_demo(tx, shop.id, tickets=TICKETS)
+        await request_demo(tx, shop.id, tickets=TICKETS)
         await tx.execute("UPDATE demo_runs SET due_at = %s", (tx.now + timedelta(minutes=1),))
     await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
@@ -102,7 +101,7 @@ async def test_one_that_is_running_elsewhere_is_left_alone(database, shop):
 
 async def test_what_keeps_failing_is_given_up_and_says_so(database, shop):
     async with database.transaction() as tx:
-        await ask_for_demo(tx, shop.id, tickets=TICKETS)
+        await request_demo(tx, shop.id, tickets=TICKETS)
         await tx.execute("ALTER TABLE stores RENAME TO elsewhere")
     for _ in range(3):
         async with database.transaction() as tx:

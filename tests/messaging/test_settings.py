@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.messaging.desk import OPEN
 
-from regulars.demo.mark import TextsForReal, mark
+from regulars.demo.load import RealProviderError, mark_organization
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.holds import hold
 from regulars.messaging.settings.change import change_settings, with_notice
@@ -26,7 +26,7 @@ def set_twilio(desk):
 
 
 def test_an_organization_with_made_up_customers_refuses_a_real_provider(desk):
-    desk.runner.run(mark(desk.database, desk.organization_id))
+    desk.runner.run(mark_organization(desk.database, desk.organization_id))
     with pytest.raises(SettingRefused, match="only simulates"):
         set_twilio(desk)
     # Whatever a table says, for example after a restore.
@@ -36,8 +36,8 @@ def test_an_organization_with_made_up_customers_refuses_a_real_provider(desk):
 
 def test_the_demo_does_not_fill_an_organization_that_texts_people(desk):
     assert set_twilio(desk).is_held
-    with pytest.raises(TextsForReal):
-        desk.runner.run(mark(desk.database, desk.organization_id))
+    with pytest.raises(RealProviderError):
+        desk.runner.run(mark_organization(desk.database, desk.organization_id))
     assert not desk.texting.is_demo
 
 

@@ -30,7 +30,7 @@ from tests.support.visitor import Visitor
 
 from regulars.accounts.factor import code
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
-from regulars.demo.runs.queries import finish_run, insert_run_if_new
+from regulars.demo.requests import finish_run, insert_run_if_new
 from regulars.journeys.backtest.requests import request_backtest
 from regulars.journeys.manage import load_journey
 from regulars.kit import vault

@@ -28,7 +28,7 @@ from tests.support.visitor import SignedIn, Visitor
 
 from regulars.accounts import people, sessions
 from regulars.demo.fill import fill
-from regulars.demo.load import Story
+from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
 from regulars.kit import vault
 from regulars.kit.db import Database
@@ -99,7 +99,7 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
                 (await manage.create_key(connection, organization.id, name, permission=Permission.INGEST))[1]
                 for name in TILLS
             ]
-        story = Story(seed=1, sales=sales, customers=count_customers(sales), last_day=date.today())  # noqa: DTZ011  # the demo ends on the day of the machine
+        story = DemoPlan(seed=1, sales=sales, customers=count_customers(sales), last_day=date.today())  # noqa: DTZ011  # the demo ends on the day of the machine
         await fill(
             opened,
             organization.id,

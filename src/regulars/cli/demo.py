@@ -12,7 +12,7 @@ from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli.frame import run_on_pool
 from regulars.cli.output import CommandError, Exit, counted, err, out
 from regulars.demo.fill import fill
-from regulars.demo.load import SALES_MAX, Story, organization_has_data
+from regulars.demo.load import SALES_MAX, DemoPlan, organization_has_data
 from regulars.demo.people import count_customers
 from regulars.kit import vault
 from regulars.kit.db import Database
@@ -40,9 +40,9 @@ def demo(
     today = datetime.now(UTC)
     if until is not None and until.date() > today.date():
         raise CommandError("--until must not lie in the future.", code=Exit.USAGE)
-    story = Story(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
+    plan = DemoPlan(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
     run_on_pool(
-        lambda pool, settings: _fill(pool, organization, story, force=force, sealing=vault.of(settings)),
+        lambda pool, settings: _fill(pool, organization, plan, force=force, sealing=vault.of(settings)),
         seals=True,
         may_create=True,
         statement_timeout_ms=STATEMENT_TIMEOUT_MS,
@@ -56,7 +56,7 @@ def demo(
     out.print("  curl -H 'x-api-key: …' 'http://127.0.0.1:8080/v1/sales-events?limit=5'", markup=False)
 
 
-async def _fill(pool: Database, name: str, story: Story, *, force: bool, sealing: vault.AnyVault) -> None:
+async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, sealing: vault.AnyVault) -> None:
     async with pool.connection() as connection:
         organization = await _find_or_create(connection, name)
         particulars = await manage.find_particulars(connection, organization.id)
@@ -64,10 +64,10 @@ async def _fill(pool: Database, name: str, story: Story, *, force: bool, sealing
         raise CommandError(
             f"The organization {name} has data already; choose another with --organization, or add to it with --force."
         )
-    with _shown(story) as progress:
-        await fill(pool, organization.id, story, secret=particulars.secret, vault=sealing, progress=progress.add)
+    with _progress_bars(plan) as progress:
+        await fill(pool, organization.id, plan, secret=particulars.secret, vault=sealing, progress=progress.add)
     async with pool.transaction() as tx:
-        await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": story.sales})
+        await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
 
 
 async def _find_or_create(connection: manage.Connection, name: str) -> Organization:
@@ -94,10 +94,10 @@ class _Bars:
 
 
 @contextmanager
-def _shown(story: Story) -> Iterator[_Bars]:
+def _progress_bars(plan: DemoPlan) -> Iterator[_Bars]:
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err) as progress:
-        yield _Bars(progress, {"tickets": story.sales})
+        yield _Bars(progress, {"tickets": plan.sales})
 
 
 def _quoted(name: str) -> str:

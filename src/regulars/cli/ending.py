@@ -34,7 +34,7 @@ REPAIRABLE: Final = {
     "regulars.segments.analysis.protocol.CursorExpired": Exit.FAILED,
     "regulars.journeys.errors.JourneyError": Exit.FAILED,
     "regulars.webhooks.errors.WebhookError": Exit.FAILED,
-    "regulars.demo.mark.TextsForReal": Exit.FAILED,
+    "regulars.demo.load.RealProviderError": Exit.FAILED,
 }
 
 

@@ -1,7 +1,7 @@
-"""What is sold: the articles of the chain, and each as a finished line of a ticket.
+"""The articles of the chain, each as encoded lines of a ticket.
 
-A line is encoded once for each price it can have and each place on a ticket, because encoding it again for every
-ticket would take longer than everything else about the ticket.
+A line is encoded once for each price and each position on a ticket, because encoding it for every ticket would take
+longer than everything else about the ticket.
 """
 
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ ARTICLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line at each of its places on a ticket, with the amounts that make up the totals."""
+class ArticleLine:
+    """A line encoded for each position on a ticket, with its amounts."""
 
     encoded: tuple[bytes, ...]
     price_cents: int
@@ -48,7 +48,7 @@ class Line:
     tax_cents: int
 
 
-def lines_of(country: Country, discount_percent: int) -> list[Line]:
+def lines_of(country: Country, discount_percent: int) -> list[ArticleLine]:
     """Every article in every colour and size, at the prices of the country."""
     return [
         _line(country, discount_percent, article, color=color, size=size)
@@ -58,7 +58,7 @@ def lines_of(country: Country, discount_percent: int) -> list[Line]:
     ]
 
 
-def _line(country: Country, discount_percent: int, article: int, *, color: str, size: str) -> Line:
+def _line(country: Country, discount_percent: int, article: int, *, color: str, size: str) -> ArticleLine:
     name, category, euro_cents, _ = ARTICLES[article]
     unit_price = euro_cents * country.price_percent // 100
     discount = unit_price * discount_percent // 100
@@ -75,9 +75,9 @@ def _line(country: Country, discount_percent: int, article: int, *, color: str, 
             "organic": article % 4 == 0,
         },
     )
-    places = [
+    items = [
         LineItem(
-            external_id=str(place),
+            external_id=str(position),
             product=product,
             quantity=1,
             unit="piece",
@@ -86,6 +86,6 @@ def _line(country: Country, discount_percent: int, article: int, *, color: str, 
             discount_cents=discount or None,
             tax_cents=tax,
         )
-        for place in range(1, LINES_MAX + 1)
+        for position in range(1, LINES_MAX + 1)
     ]
-    return Line(tuple(encode(place) for place in places), price, discount, tax)
+    return ArticleLine(tuple(encode(item) for item in items), price, discount, tax)

@@ -1,8 +1,11 @@
-"""The chain: its countries, its shops and the people who live there. Plain data."""
+"""The demo chain as plain data: countries, shops, and first and last names of customers."""
 
 from dataclasses import dataclass
 
 from regulars.sales.model import Currency
+
+# Two years of tickets.
+DAYS = 730
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,12 +13,12 @@ class Country:
     code: str
     currency: Currency
     vat_percent: int
-    # Ranges that the numbering plan allows and no operator has: a demo must never be able to text a person.
+    # Ranges that are valid in the numbering plan but assigned to no operator: the demo can never text a real person.
     phone_prefix: str
     phone_digits: int
     language: str
     opens_on_sunday: bool
-    # What a price in euro cents is multiplied with, in percent.
+    # Prices in percent of those in euro.
     price_percent: int
     first_names: tuple[str, ...]
     last_names: tuple[str, ...]

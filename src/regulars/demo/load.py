@@ -1,4 +1,4 @@
-"""Load the demo: people and shops through the use cases, tickets in bulk."""
+"""Load the demo: customers and shops through the use cases, tickets in bulk."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,12 +12,13 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import opt_out
 from regulars.demo import queries
 from regulars.demo.chain import SHOPS, Shop
-from regulars.demo.mark import mark
-from regulars.demo.people import Customer, Opinions, describe, make_customers, opinions
+from regulars.demo.people import ConsentHistory, Customer, make_consents, make_customers, make_profiles
 from regulars.demo.tickets import make_tickets
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId, Reference
+from regulars.messaging.settings.store import lock_texting
+from regulars.organizations.manage import mark_as_demo
 from regulars.profiles.facts import publish_light_profiles
 from regulars.profiles.find import find_profiles
 from regulars.profiles.model import ProfileRef
@@ -29,6 +30,23 @@ from regulars.stores.find import find_stores
 from regulars.stores.model import Address, StoreUpsert
 from regulars.stores.upsert import upsert_stores
 
+
+class RealProviderError(Exception):
+    """The organization sends real texts, and the numbers of demo customers could belong to real people."""
+
+    def __init__(self) -> None:
+        super().__init__("This organization texts through Twilio; the demo needs an organization with the simulator.")
+
+
+async def mark_organization(database: Database, organization_id: UUID) -> None:
+    """Mark the organization as a demo, which can only simulate texts. Refuses one with a real provider."""
+    async with database.transaction() as tx:
+        texting = await lock_texting(tx, organization_id)
+        if texting is not None and texting.provider != "simulator":
+            raise RealProviderError
+        await mark_as_demo(tx.connection, organization_id)
+
+
 SALES_MAX: Final = 10_000_000
 BATCH_ITEMS: Final = 500
 LAST_TICKETS: Final = 3
@@ -37,13 +55,13 @@ COPY_ROWS: Final = 50_000
 TOLERANCE: Final = timedelta(0)
 
 Item = TypeVar("Item")
-# Told after each transaction: which part, and how many of its items went in.
+# Called after each transaction with the part of the load and the number of items.
 Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """What is to be told; equal stories give equal data, but for canonical ids and the time of loading."""
+class DemoPlan:
+    """What to load. Equal plans give equal data, except for canonical ids and the time of loading."""
 
     seed: int
     sales: int
@@ -57,34 +75,34 @@ async def organization_has_data(database: Database, organization_id: UUID) -> bo
 
 
 async def load_demo(
-    database: Database, organization_id: UUID, story: Story, *, secret: bytes, progress: Progress
+    database: Database, organization_id: UUID, plan: DemoPlan, *, secret: bytes, progress: Progress
 ) -> list[Sale]:
-    """The last tickets of customers come back, for whatever happens to them next."""
-    await mark(database, organization_id)
-    customers = make_customers(story.seed, story.customers)
+    """Returns the last tickets of customers."""
+    await mark_organization(database, organization_id)
+    customers = make_customers(plan.seed, plan.customers)
     await load_shops(database, organization_id, progress)
-    # Before those with a name, who are then the newest and the first that a list shows.
+    # First the light profiles, so that lists, which show the newest first, begin with named customers.
     light = await create_light(database, organization_id, customers)
-    for batch in batches(describe(story.seed, customers), BATCH_ITEMS):
+    for batch in batches(make_profiles(plan.seed, customers), BATCH_ITEMS):
         async with database.transaction() as tx:
-            _refuse_errors(await upsert_profiles(tx, organization_id, batch))
+            _raise_errors(await upsert_profiles(tx, organization_id, batch))
         progress("customers", len(batch))
-    said = opinions(story.seed, customers, story.last_day)
-    await load_opinions(database, organization_id, said, secret=secret, progress=progress)
+    history = make_consents(plan.seed, customers, plan.last_day)
+    await load_consents(database, organization_id, history, secret=secret, progress=progress)
     last: deque[Sale] = deque(maxlen=LAST_TICKETS)
-    made = make_tickets(story.seed, customers, count=story.sales, last_day=story.last_day)
-    tickets = _remembering(made, last)
+    made = make_tickets(plan.seed, customers, count=plan.sales, last_day=plan.last_day)
+    tickets = _collect_last(made, last)
     async with database.transaction() as tx:
-        is_again = await queries.has_sales(tx, organization_id)
-    if is_again:
-        # A bulk load cannot skip what is there already, and the use case can.
+        has_sales = await queries.has_sales(tx, organization_id)
+    if has_sales:
+        # A bulk load cannot skip existing tickets; the use case can.
         await record_tickets(database, organization_id, tickets, progress)
     else:
         await load_tickets(database, organization_id, tickets, customers, light, progress=progress)
     return [*last]
 
 
-def _remembering(tickets: Iterable[Sale], last: deque[Sale]) -> Iterator[Sale]:
+def _collect_last(tickets: Iterable[Sale], last: deque[Sale]) -> Iterator[Sale]:
     for ticket in tickets:
         if ticket.profile is not None and ticket.type == "PURCHASE":
             last.append(ticket)
@@ -97,27 +115,27 @@ async def load_shops(database: Database, organization_id: UUID, progress: Progre
     progress("stores", len(SHOPS))
 
 
-async def load_opinions(
-    database: Database, organization_id: UUID, said: Opinions, *, secret: bytes, progress: Progress
+async def load_consents(
+    database: Database, organization_id: UUID, history: ConsentHistory, *, secret: bytes, progress: Progress
 ) -> None:
-    """The waves follow one another, as they did in time for each number."""
+    """One wave after the other, in the order of time for each number."""
 
     async def consent(consents: Iterable[Consent]) -> None:
         for batch in batches(consents, BATCH_ITEMS):
             async with database.transaction() as tx:
-                _refuse_errors(await opt_in(tx, organization_id, batch, secret=secret))
+                _raise_errors(await opt_in(tx, organization_id, batch, secret=secret))
             progress("consents", len(batch))
 
-    await consent(said.opt_ins)
-    for batch in batches(said.opt_outs, BATCH_ITEMS):
+    await consent(history.opt_ins)
+    for batch in batches(history.opt_outs, BATCH_ITEMS):
         async with database.transaction() as tx:
-            _refuse_errors(await opt_out(tx, organization_id, batch, secret=secret))
+            _raise_errors(await opt_out(tx, organization_id, batch, secret=secret))
         progress("consents", len(batch))
-    await consent(said.returns)
+    await consent(history.renewals)
 
 
 async def create_light(database: Database, organization_id: UUID, customers: Sequence[Customer]) -> list[ProfileRef]:
-    """Customers that only tills know."""
+    """Customers without a profile of their own."""
     made: list[ProfileRef] = []
     for names in batches([customer.external_id for customer in customers if customer.is_light], BATCH_ITEMS):
         async with database.transaction() as tx:
@@ -135,7 +153,7 @@ async def load_tickets(
     *,
     progress: Progress,
 ) -> None:
-    """In bulk. Light profiles of customers who never came are removed again."""
+    """In bulk. Removes the light profiles of customers without a ticket."""
     stores, profiles = await _references(database, organization_id, customers)
     loaded = COPY_ROWS
     while loaded == COPY_ROWS:
@@ -153,10 +171,10 @@ async def load_tickets(
 async def record_tickets(
     database: Database, organization_id: UUID, tickets: Iterable[Sale], progress: Progress
 ) -> None:
-    """One by one through the use case, which leaves the same rows and skips what is there already."""
+    """Through the use case, which writes the same rows and skips existing tickets."""
     for batch in batches(tickets, BATCH_ITEMS):
         async with database.transaction() as tx:
-            _refuse_errors(await record_sales(tx, organization_id, batch, tolerance=TOLERANCE))
+            _raise_errors(await record_sales(tx, organization_id, batch, tolerance=TOLERANCE))
         progress("tickets", len(batch))
 
 
@@ -192,8 +210,8 @@ def _store(shop: Shop) -> StoreUpsert:
     return StoreUpsert(external_id=shop.external_id, name=shop.name, address=address)
 
 
-def _refuse_errors(outcomes: Sequence[object]) -> None:
-    """The story is ours, so a refusal is a mistake in it and not something to go on from."""
+def _raise_errors(outcomes: Sequence[object]) -> None:
+    """The data is our own, so an error is a bug."""
     for outcome in outcomes:
         if isinstance(outcome, ApiError):
             raise outcome

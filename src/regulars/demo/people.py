@@ -1,4 +1,4 @@
-"""The customers: who they are, where they shop, and what they agreed to."""
+"""The customers of the demo: their profiles, shops and consents."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -9,21 +9,20 @@ from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
-from regulars.demo.chain import COUNTRIES, SHOPS, Country, Shop
-from regulars.demo.season import DAYS
+from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, Country, Shop
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.model import Phone, ProfileUpsert
 
-# One customer for so many tickets, and never more than this: beyond, the same people just come more often.
+# One customer for so many tickets, up to a maximum; beyond it the same customers come more often.
 TICKETS_PER_CUSTOMER = 15
 CUSTOMERS_MIN = 40
 CUSTOMERS_MAX = 200_000
-# Customers that only the tills know: their sales make light profiles.
+# Customers without a profile of their own: their sales create light profiles.
 LIGHT_SHARE = 0.06
 PHONE_SHARE = 0.85
 CONSENT_SHARE = 0.6
 WITHDRAWAL_SHARE = 0.12
-RETURN_SHARE = 0.2
+RESUBSCRIBE_SHARE = 0.2
 ORIGIN = Origin(request_id="demo")
 PROOF = Proof(
     terms_url="https://shop.example/terms",
@@ -31,12 +30,12 @@ PROOF = Proof(
     source_text="I would like to hear about offers by text message. I can stop at any time.",
 )
 SOURCES = ("LOYALTY_PROGRAM", "POINT_OF_SALE", "WEBSITE", "CHECKOUT", "MOBILE_APP", "QR_CODE", "PAPER_FORM")
-# Those are given at a till, and name its store.
+# Consents from these sources are given in a store and refer to it.
 IN_STORES = frozenset({"LOYALTY_PROGRAM", "POINT_OF_SALE", "QR_CODE", "PAPER_FORM"})
 SOURCE_WEIGHTS = (30, 30, 12, 12, 8, 5, 3)
 TIERS = ("bronze", "silver", "gold", "platinum")
 TIER_WEIGHTS = (60, 25, 12, 3)
-# Steps through every number of a range without meeting one twice; a prime that divides no range.
+# Visits every number of a range once: a prime that divides no range.
 NUMBER_STEP = 7_368_787
 
 
@@ -49,12 +48,12 @@ class Customer:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinions:
-    """What customers said about being texted, in three waves: each is a list that one use case takes."""
+class ConsentHistory:
+    """The consents of customers in three waves, in the order of time for each number: opt-ins, opt-outs, renewals."""
 
     opt_ins: list[Consent]
     opt_outs: list[Withdrawal]
-    returns: list[Consent]
+    renewals: list[Consent]
 
 
 def count_customers(sales: int) -> int:
@@ -62,42 +61,42 @@ def count_customers(sales: int) -> int:
 
 
 def make_customers(seed: int, count: int) -> list[Customer]:
-    source = random.Random(f"{seed}/customers")  # noqa: S311  # a story, not a secret
+    source = random.Random(f"{seed}/customers")  # noqa: S311  # sample data, not a secret
     shops = source.choices(SHOPS, weights=[shop.weight for shop in SHOPS], k=count)
     return [_customer(source, number, shop) for number, shop in enumerate(shops, start=1)]
 
 
-def describe(seed: int, customers: Sequence[Customer]) -> Iterator[ProfileUpsert]:
-    """What the customers' cards say about them; light customers have no card."""
+def make_profiles(seed: int, customers: Sequence[Customer]) -> Iterator[ProfileUpsert]:
+    """The profiles of customers with a loyalty card; light customers have none."""
     for customer in customers:
         if not customer.is_light:
-            source = random.Random(f"{seed}/{customer.external_id}")  # noqa: S311  # a story, not a secret
+            source = random.Random(f"{seed}/{customer.external_id}")  # noqa: S311  # sample data, not a secret
             yield _upsert(source, customer)
 
 
-def opinions(seed: int, customers: Sequence[Customer], last_day: date) -> Opinions:
-    source = random.Random(f"{seed}/opinions")  # noqa: S311  # a story, not a secret
-    said = Opinions([], [], [])
+def make_consents(seed: int, customers: Sequence[Customer], last_day: date) -> ConsentHistory:
+    source = random.Random(f"{seed}/opinions")  # noqa: S311  # sample data, not a secret
+    history = ConsentHistory([], [], [])
     end = datetime(last_day.year, last_day.month, last_day.day, tzinfo=UTC)
     for customer in customers:
         if customer.phone_number is None or customer.is_light or source.random() > CONSENT_SHARE:
             continue
         consented_at = _moment(source, end - timedelta(days=DAYS), end)
-        asked_by = source.choices(SOURCES, weights=SOURCE_WEIGHTS)[0]
+        source_name = source.choices(SOURCES, weights=SOURCE_WEIGHTS)[0]
         consent = Consent(
             phone_number=customer.phone_number,
-            source=asked_by,
+            source=source_name,
             consented_at=consented_at,
             origin=ORIGIN,
             proof=PROOF,
             profile=ByExternalId(customer.external_id),
-            store=ByExternalId(customer.shop.external_id) if asked_by in IN_STORES else None,
+            store=ByExternalId(customer.shop.external_id) if source_name in IN_STORES else None,
         )
-        said.opt_ins.append(consent)
+        history.opt_ins.append(consent)
         if source.random() > WITHDRAWAL_SHARE:
             continue
         unsubscribed_at = _moment(source, consented_at, end)
-        said.opt_outs.append(
+        history.opt_outs.append(
             Withdrawal(
                 origin=ORIGIN,
                 phone_number=customer.phone_number,
@@ -106,8 +105,8 @@ def opinions(seed: int, customers: Sequence[Customer], last_day: date) -> Opinio
                 source="customer service",
             )
         )
-        if source.random() < RETURN_SHARE:
-            said.returns.append(
+        if source.random() < RESUBSCRIBE_SHARE:
+            history.renewals.append(
                 Consent(
                     phone_number=customer.phone_number,
                     source="POINT_OF_SALE",
@@ -118,7 +117,7 @@ def opinions(seed: int, customers: Sequence[Customer], last_day: date) -> Opinio
                     store=ByExternalId(customer.shop.external_id),
                 )
             )
-    return said
+    return history
 
 
 def _customer(source: random.Random, number: int, shop: Shop) -> Customer:

@@ -1,4 +1,4 @@
-"""What the demo holds about people: nothing, and its customers are made up."""
+"""The demo stores no personal data: its customers are invented."""
 
 from typing import Final
 

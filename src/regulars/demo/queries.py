@@ -1,4 +1,4 @@
-"""What the demo asks the tables of other rooms; it writes none of them."""
+"""Reads of the tables of other rooms."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ async def has_sales(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
-    """Of customers, the last first."""
+    """Of known customers, the latest first."""
     rows = await tx.fetch(
         "SELECT id FROM sales_events WHERE organization_id = %s AND occurred_at >= %s AND profile_id IS NOT NULL"
         " ORDER BY occurred_at DESC, id DESC LIMIT %s",

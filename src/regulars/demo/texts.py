@@ -1,4 +1,4 @@
-"""What the demo texts, in the language of each country: the journeys, the notices on how to stop, and the replies."""
+"""The texts of the demo in the language of each country: journeys, opt-out notices and replies."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,11 +21,11 @@ from regulars.journeys.journey_templates import find_template
 from regulars.messaging.settings.model import Notice
 
 LANGUAGE_KEY: Final = "language"
-# The text for whoever has no language; the others are branches before it.
+# The language of customers without one; the others are branches before it.
 OTHERWISE: Final = "en"
 _NOTICES: Final = {"fr": "Répondez STOP pour arrêter", "de": "Abmelden: Antwort STOP", "en": "Reply STOP to opt out"}
 NOTICES: Final = {code: Notice(_NOTICES[country.language], "STOP") for code, country in COUNTRIES.items()}
-# One thanks, one withdraws, one asks, one may want to stop, one is glad: a person has to decide about some.
+# A thank-you, an opt-out, a question, a possible opt-out and a compliment: some need a human decision.
 REPLIES: Final = {
     "fr": (
         "Merci beaucoup !",
@@ -85,7 +85,7 @@ _OF_TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def translated(key: str) -> Definition:
-    """A journey to start from, with each of its texts in the languages of the chain."""
+    """A journey template with its texts in the languages of the chain."""
     definition = find_template(key)
     if definition is None:
         raise LookupError(key)
@@ -94,7 +94,7 @@ def translated(key: str) -> Definition:
 
 
 def _in_languages(texts: Mapping[str, str]) -> Step:
-    """The customer's own language decides which text leaves."""
+    """Branches that choose the text by the language of the customer."""
     step: Step = SendText(text=texts[OTHERWISE])
     for language in sorted(texts.keys() - {OTHERWISE}, reverse=True):
         step = Branch(

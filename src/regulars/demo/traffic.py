@@ -1,4 +1,4 @@
-"""What systems leave behind: API keys, requests and their refusals, tickets that came twice, and delivery receipts."""
+"""Sample traffic: API keys, requests and errors, conflicting tickets, and delivery receipts."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ REQUESTS_PER_KEY: Final = 20
 REFUSED_EVERY: Final = 6
 REQUEST_EVERY_S: Final = 90
 RECEIPTS_MAX: Final = 200
-# One in so many texts could not be delivered, and one more has no receipt yet.
+# One in so many texts fails, and another one has no receipt yet.
 FAILED_EVERY: Final = 12
 UNKNOWN_NUMBER: Final = "30003"
-# What a till changes in a ticket that it sends again under the same number.
+# The difference in the amount of a ticket that a till sends again under the same number.
 CHANGED_CENTS: Final = 500
 
 
@@ -50,8 +50,8 @@ class _Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answered:
-    """An answer as the API tells the request log of it."""
+class _Response:
+    """A response with the fields that the request log records."""
 
     route: _Route
     request_id: str
@@ -76,21 +76,21 @@ _REFUSED: Final[tuple[tuple[_Route, ApiError], ...]] = (
 )
 
 
-async def leave_requests(database: Database, organization_id: UUID, seed: int) -> None:
-    """Keys and what they sent lately; an organization that has keys keeps its own."""
+async def log_requests(database: Database, organization_id: UUID, seed: int) -> None:
+    """Create keys and log recent requests of them, unless the organization has keys."""
     async with database.transaction() as tx:
         if await list_keys(tx.connection, organization_id):
             return
         keys = [(await create_key(tx.connection, organization_id, name, permission=it))[0] for name, it in KEYS]
-    source = random.Random(f"{seed}/requests")  # noqa: S311  # a story, not a secret
+    source = random.Random(f"{seed}/requests")  # noqa: S311  # sample data, not a secret
     log = RequestLog(database)
     for key in keys:
-        for answered in _answers(source):
-            log.note(_Caller(organization_id, key.id), answered)
+        for response in _responses(source):
+            log.note(_Caller(organization_id, key.id), response)
     await log.write()
 
 
-def _answers(source: random.Random) -> Iterator[_Answered]:
+def _responses(source: random.Random) -> Iterator[_Response]:
     """In the order of time, up to now."""
     now = monotonic()
     for number in range(REQUESTS_PER_KEY):
@@ -98,10 +98,10 @@ def _answers(source: random.Random) -> Iterator[_Answered]:
         started, request_id = ended - 0.002 - 0.004 * source.random(), f"req_{new_uuid().hex}"
         if number % REFUSED_EVERY != REFUSED_EVERY - 1:
             route, status = _SENT[number % len(_SENT)]
-            yield _Answered(route=route, request_id=request_id, status=status, started=started, ended=ended)
+            yield _Response(route=route, request_id=request_id, status=status, started=started, ended=ended)
             continue
         route, error = _REFUSED[number // REFUSED_EVERY % len(_REFUSED)]
-        yield _Answered(
+        yield _Response(
             route=route,
             request_id=request_id,
             status=error.status,
@@ -119,11 +119,11 @@ def _answers(source: random.Random) -> Iterator[_Answered]:
         )
 
 
-async def collide(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:
-    """Tills that send a ticket again under the same number, with another amount: the first one stays."""
-    again = [msgspec.structs.replace(it, total_amount_cents=it.total_amount_cents + CHANGED_CENTS) for it in sales]
+async def record_conflicts(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:
+    """Tills that send a ticket again under the same number with another amount: the first one stays."""
+    changed = [msgspec.structs.replace(it, total_amount_cents=it.total_amount_cents + CHANGED_CENTS) for it in sales]
     async with database.transaction() as tx:
-        await record_sales(tx, organization_id, again, tolerance=timedelta(0))
+        await record_sales(tx, organization_id, changed, tolerance=timedelta(0))
 
 
 async def report_deliveries(database: Database, organization_id: UUID) -> None:

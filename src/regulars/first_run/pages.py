@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.accounts.people import find_memberships, join
-from regulars.demo.runs.request import TICKETS, ask_for_demo, find_run
+from regulars.demo.requests import TICKETS, find_run, request_demo
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
 from regulars.first_run.state import STEPS, read_state
 from regulars.http.address import base_url
@@ -97,7 +97,7 @@ async def _ask_for_demo(visit: Visit) -> Response:
             )
             await change_settings(tx.connection, organization.id, settings)
             await join(tx, organization.id, organization.name, visit.user.id, Role.OWNER)
-            await ask_for_demo(tx, organization.id)
+            await request_demo(tx, organization.id)
             await record(
                 tx, organization.id, actor_of(visit), "demo.ask", organization.name, after={"tickets": TICKETS}
             )

@@ -1,0 +1,146 @@
+"""Demos requested on a page: the worker fills the organization, and the page shows the progress. Owns `demo_runs`."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent.figures import recount
+from regulars.demo.fill import fill
+from regulars.demo.load import DemoPlan
+from regulars.demo.people import count_customers
+from regulars.kit.db import Database, Tx
+from regulars.kit.vault import AnyVault
+from regulars.organizations.manage import find_particulars
+from regulars.work.queue import Due, Queue, Schedule, log_failure
+
+QUEUE: Final = "demo.run"
+TICKETS: Final = 20_000
+SEED: Final = 1
+PROGRESS_EVERY_S: Final = 1.0
+# A worker that has reported no progress for this long is gone, and another starts over; existing rows are skipped.
+SILENT_MAX: Final = timedelta(minutes=2)
+
+
+class DemoRun(NamedTuple):
+    tickets: int
+    progress: dict[str, int]
+    attempts: int
+    created_at: datetime
+    finished_at: datetime | None
+    failed_at: datetime | None
+
+
+async def find_run(tx: Tx, organization_id: UUID) -> DemoRun | None:
+    rows = await tx.fetch(
+        "SELECT tickets, progress, attempts, created_at, finished_at, failed_at FROM demo_runs"
+        " WHERE organization_id = %s",
+        (organization_id,),
+    )
+    return DemoRun(*rows[0]) if rows else None
+
+
+async def _take_due_run(tx: Tx, organization_id: UUID, *, until: datetime) -> DemoRun | None:
+    """Take the run until a moment that `_report_progress` keeps moving; if the worker dies, it falls due again."""
+    rows = await tx.fetch(
+        "UPDATE demo_runs SET due_at = %s, attempts = attempts + 1, progress = '{}' WHERE organization_id = %s"
+        " AND organization_id IN (SELECT organization_id FROM demo_runs WHERE organization_id = %s AND due_at <= %s"
+        " FOR UPDATE SKIP LOCKED)"
+        " RETURNING tickets, progress, attempts, created_at, finished_at, failed_at",
+        (until, organization_id, organization_id, tx.now),
+    )
+    return DemoRun(*rows[0]) if rows else None
+
+
+async def _save_progress(tx: Tx, organization_id: UUID, progress: Mapping[str, int], *, until: datetime) -> None:
+    await tx.execute(
+        "UPDATE demo_runs SET progress = %s, due_at = %s WHERE organization_id = %s AND finished_at IS NULL",
+        (msgspec.json.encode(progress).decode(), until, organization_id),
+    )
+
+
+async def finish_run(tx: Tx, organization_id: UUID, progress: Mapping[str, int]) -> None:
+    await tx.execute(
+        "UPDATE demo_runs SET progress = %s, due_at = NULL, finished_at = %s WHERE organization_id = %s",
+        (msgspec.json.encode(progress).decode(), tx.now, organization_id),
+    )
+
+
+async def _fail_run(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
+    await tx.execute(
+        "UPDATE demo_runs SET due_at = %s::timestamptz,"
+        " failed_at = CASE WHEN %s::timestamptz IS NULL THEN %s::timestamptz END WHERE organization_id = %s",
+        (due_at, due_at, tx.now, organization_id),
+    )
+
+
+async def insert_run_if_new(tx: Tx, organization_id: UUID, *, tickets: int) -> bool:
+    count = await tx.execute(
+        "INSERT INTO demo_runs (organization_id, tickets, created_at, due_at) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (organization_id) DO NOTHING",
+        (organization_id, tickets, tx.now, tx.now),
+    )
+    return count == 1
+
+
+async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS) -> bool:
+    """False if the organization has a demo already."""
+    is_new = await insert_run_if_new(tx, organization_id, tickets=tickets)
+    if is_new:
+        tx.touched.add((QUEUE, organization_id))
+    return is_new
+
+
+class DemoQueue(Queue):
+    name = QUEUE
+    due = Due(table="demo_runs")
+    schedule = Schedule(waits_s=(10, 60))
+    passes_at_once = 1
+
+    def __init__(self, vault: AnyVault | None = None) -> None:
+        self._vault = vault
+
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
+        async with database.transaction() as tx:
+            run = await _take_due_run(tx, organization_id, until=tx.now + SILENT_MAX)
+            if run is None:
+                return False
+            secret = (await find_particulars(tx.connection, organization_id)).secret
+        done: Counter[str] = Counter()
+        reporting = asyncio.create_task(_report_progress(database, organization_id, done))
+        plan = DemoPlan(
+            seed=SEED, sales=run.tickets, customers=count_customers(run.tickets), last_day=datetime.now(UTC).date()
+        )
+        try:
+            await fill(
+                database,
+                organization_id,
+                plan,
+                secret=secret,
+                vault=self._vault,
+                progress=lambda part, count: done.update({part: count}),
+            )
+        except Exception as error:  # noqa: BLE001  # the schedule retries it, then gives up
+            async with database.transaction() as tx:
+                due_at = self.schedule.due_at(tx.now, attempts=run.attempts)
+                log_failure(self.name, organization_id, error, attempts=run.attempts, is_parked=due_at is None)
+                await _fail_run(tx, organization_id, due_at=due_at)
+            return False
+        finally:
+            reporting.cancel()
+        async with database.transaction() as tx:
+            # A page may have requested a count in the middle of the load.
+            await recount(tx, organization_id)
+            await finish_run(tx, organization_id, done)
+        return False
+
+
+async def _report_progress(database: Database, organization_id: UUID, done: Counter[str]) -> None:
+    while True:
+        await asyncio.sleep(PROGRESS_EVERY_S)
+        async with database.transaction() as tx:
+            await _save_progress(tx, organization_id, done, until=tx.now + SILENT_MAX)

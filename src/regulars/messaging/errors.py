@@ -1,4 +1,4 @@
-"""What this room refuses; each message is one sentence for the person who asked."""
+"""The refusals of this room; each message is one sentence for the user."""
 
 
 class MessagingError(Exception):

@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from regulars.messaging.model import OriginKind, Reason, State
-from regulars.messaging.settings.model import Rule
+from regulars.messaging.settings.model import Rule, format_minute
 
 
 class Label(NamedTuple):
@@ -72,13 +72,13 @@ def describe_hours(rule: Rule) -> str:
     for window, days in groupby(zip(rule.days, _DAYS, strict=True), key=lambda one: one[0]):
         names = [name for _, name in days]
         span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        hours = "closed" if window is None else f"{_clock(window.opens_minute)} to {_clock(window.closes_minute)}"
+        hours = (
+            "closed"
+            if window is None
+            else f"{format_minute(window.opens_minute)} to {format_minute(window.closes_minute)}"
+        )
         spans.append(f"{span} {hours}")
     return f"{', '.join(spans)}; {'open' if rule.on_holidays else 'closed'} on public holidays"
-
-
-def _clock(minute: int) -> str:
-    return f"{minute // 60}:{minute % 60:02d}"
 
 
 def label_state(state: str) -> Label:

@@ -1,5 +1,5 @@
 """Request texts: one row for each step of an origin, however often it is requested; and send an unknown or failed text
-again when a person asks for it."""
+again on the request of a person."""
 
 import re
 from collections.abc import Sequence

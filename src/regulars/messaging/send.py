@@ -35,7 +35,7 @@ from regulars.messaging.settings.store import hold_for_account, share_texting
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due, Schedule, take_free
 
-# Only for texts that have not left: no connection was made, or the provider asked to come later.
+# Only for texts that have not left: no connection was made, or the provider was busy.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
 # How long to wait for a provider whose queue is full; the text is tried again until it expires.
 WHILE_BUSY: Final = timedelta(minutes=10)
@@ -110,7 +110,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         ended: list[claims.EndedText] = []
         postponed: list[claims.Postponement] = []
         for claim, outcome in done:
-            # The number of this claim: the process may have claimed the text again by the time a retry of this settles.
+            # The number of this claim: the process may have claimed the text again when this is retried.
             attempt = claim.text.attempts + 1
             retry_at = _retry_at(claim.text, outcome, tx.now)
             if retry_at is not None:

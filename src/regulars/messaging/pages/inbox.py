@@ -1,7 +1,6 @@
 """The inbox: replies that no keyword explains, and what a person decides about them."""
 
 from typing import Any, Final
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -14,8 +13,7 @@ from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
 from regulars.messaging.model import ReplyRow
-from regulars.messaging.pages.message_view import INBOX, MessageView
-from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.pages.message_view import INBOX, MessageView, load_texting_of
 from regulars.messaging.template import MissingValue, TemplateError, parse_template
 from regulars.messaging.template import render as fill_in
 from regulars.profiles.find import find_profile
@@ -101,7 +99,7 @@ async def _decide(visit: Visit, *, is_stop: bool, done: str) -> Response:
                 reply.id,
                 is_stop=is_stop,
                 decided_by=visit.user.email,
-                texting=await load_texting_of(tx, visit.organization_id),
+                texting=await load_texting_of(tx, visit),
             )
             act = "reply.withdraw" if is_stop else "reply.not_stop"
             await record(tx, visit.organization_id, actor_of(visit), act, REPLY.encode(reply.id))
@@ -126,7 +124,7 @@ async def answer(visit: Visit) -> Response:
                 reply.id,
                 words=words,
                 answered_by=visit.user.email,
-                texting=await load_texting_of(tx, visit.organization_id),
+                texting=await load_texting_of(tx, visit),
             )
             await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
     except MessagingError as error:
@@ -136,7 +134,7 @@ async def answer(visit: Visit) -> Response:
 
 
 def read_words(form: FormState, name: str) -> str:
-    """A text to one person: it knows no fields, so a place in it is a mistake."""
+    """A text to one person: it has no fields, so a variable in it is a mistake."""
     text = form.value(name).replace("\r\n", "\n").strip()
     if len(text) > ANSWER_CHARACTERS_MAX:
         form.refuse(name, f"At most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
@@ -147,16 +145,9 @@ def read_words(form: FormState, name: str) -> str:
         form.refuse(name, str(error))
         return text
     if isinstance(words, MissingValue):
-        form.refuse(name, f"A text to one number has no place for {words.field}.")
+        form.refuse(name, f"A text to one number has no value for {words.field}.")
         return text
     return words
-
-
-async def load_texting_of(tx: Tx, organization_id: UUID) -> Texting:
-    texting = await load_texting(tx, organization_id)
-    if texting is None:
-        raise PageNotFound
-    return texting
 
 
 PAGES: Final = (

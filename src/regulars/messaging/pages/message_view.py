@@ -3,9 +3,11 @@
 from typing import Final
 from uuid import UUID
 
+from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.labels import ORIGINS, Label, label_meaning, label_reason, label_state, reason_detail
 from regulars.messaging.model import ConversationLine, MessageLine
+from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
 from regulars.web.visit import Visit
@@ -70,3 +72,11 @@ def read_hash(text: str) -> bytes:
     if len(found) != HASH_BYTES or found.hex() != text:
         raise PageNotFound("No number of this organization has this address.")
     return found
+
+
+async def load_texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -> Texting:
+    load = lock_texting if is_to_change else load_texting
+    texting = await load(tx, visit.organization_id)
+    if texting is None:
+        raise PageNotFound
+    return texting

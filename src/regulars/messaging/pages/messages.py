@@ -89,7 +89,7 @@ async def show_messages(find_journeys: FindJourneys, visit: Visit) -> Response:
 
 
 def _exactly(visit: Visit, text: str) -> str | None:
-    """The page of an exact number or id; whoever sees no personal data cannot try out numbers."""
+    """The page of an exact number or id; a visitor who may not see personal data cannot try out numbers."""
     if TEXT.decode(text) is not None:
         return visit.url(MESSAGES, text)
     if REPLY.decode(text) is not None:

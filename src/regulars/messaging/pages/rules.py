@@ -8,7 +8,8 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.number_location import zones_by_country
-from regulars.messaging.pages.settings import PATH, texting_of
+from regulars.messaging.pages.message_view import load_texting_of
+from regulars.messaging.pages.settings import PATH
 from regulars.messaging.public_holidays import find_closed_days
 from regulars.messaging.settings.change import (
     CAP_HOURS_MAX,
@@ -32,6 +33,7 @@ from regulars.messaging.settings.model import (
     SmsSettings,
     Window,
     default_rule,
+    format_minute,
 )
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
@@ -70,12 +72,8 @@ def country_name(code: str) -> str:
     return str(Locale("en").territories.get(code, code))
 
 
-def clock(minute: int) -> str:
-    return f"{minute // 60}:{minute % 60:02d}"
-
-
-def words_of(window: Window | None) -> str:
-    return "closed" if window is None else f"{clock(window.opens_minute)}-{clock(window.closes_minute)}"
+def format_window(window: Window | None) -> str:
+    return "closed" if window is None else f"{format_minute(window.opens_minute)}-{format_minute(window.closes_minute)}"
 
 
 def week(rule: Rule, default: Rule) -> list[DayBar]:
@@ -83,7 +81,7 @@ def week(rule: Rule, default: Rule) -> list[DayBar]:
     for day, own, usual in zip(DAYS, rule.days, default.days, strict=True):
         x = 0.0 if own is None else own.opens_minute / _DAY_MINUTES * 100
         width = 0.0 if own is None else (own.closes_minute - own.opens_minute) / _DAY_MINUTES * 100
-        bars.append(DayBar(day, words_of(own), f"{x:.2f}", f"{width:.2f}", words_of(usual)))
+        bars.append(DayBar(day, format_window(own), f"{x:.2f}", f"{width:.2f}", format_window(usual)))
     return bars
 
 
@@ -114,7 +112,7 @@ async def show_rules(visit: Visit) -> Response:
 
 async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
     async with visit.database.reading() as tx:
-        texting = await texting_of(tx, visit)
+        texting = await load_texting_of(tx, visit)
     values: dict[str, Any] = {
         "texting": texting,
         "lines": _lines(visit, texting),
@@ -131,16 +129,16 @@ async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
 
 def _caps_as_form(settings: SmsSettings) -> dict[str, str]:
     values = {}
-    for place, cap in enumerate(settings.caps[:CAPS_MAX]):
-        values[f"texts_{place}"], values[f"hours_{place}"] = str(cap.texts), str(cap.hours)
+    for number, cap in enumerate(settings.caps[:CAPS_MAX]):
+        values[f"texts_{number}"], values[f"hours_{number}"] = str(cap.texts), str(cap.hours)
     return values
 
 
 async def change_caps(visit: Visit) -> Response:
     form = FormState(visit.form)
     caps = []
-    for place in range(CAPS_MAX):
-        texts, hours = f"texts_{place}", f"hours_{place}"
+    for number in range(CAPS_MAX):
+        texts, hours = f"texts_{number}", f"hours_{number}"
         if not form.value(texts).strip() and not form.value(hours).strip():
             continue
         caps.append(
@@ -152,16 +150,16 @@ async def change_caps(visit: Visit) -> Response:
     if form.is_refused:
         return await _show_rules(visit, form)
     async with visit.database.transaction() as tx:
-        texting = await texting_of(tx, visit, is_to_change=True)
+        texting = await load_texting_of(tx, visit, is_to_change=True)
         settings, looser = with_caps(texting.settings, tuple(caps))
         await change_settings(tx, visit.organization_id, texting, settings)
-        before, after = _caps_told(texting.settings), _caps_told(settings)
+        before, after = _describe_caps(texting.settings), _describe_caps(settings)
         await record(tx, visit.organization_id, actor_of(visit), "texts.caps", "texts", before=before, after=after)
     done = "Saved; it is looser than the default." if looser else "Saved."
     return redirect(visit, visit.url(RULES), done=done)
 
 
-def _caps_told(settings: SmsSettings) -> dict[str, Any]:
+def _describe_caps(settings: SmsSettings) -> dict[str, Any]:
     return {"caps": [f"{cap.texts} in {cap.hours} h" for cap in settings.caps]}
 
 
@@ -178,7 +176,7 @@ async def show_country(visit: Visit) -> Response:
 async def _show_country(visit: Visit, refused_form: FormState | None) -> Response:
     code = _code(visit)
     async with visit.database.reading() as tx:
-        texting = await texting_of(tx, visit)
+        texting = await load_texting_of(tx, visit)
         today = visit.now.astimezone(visit.format.zone).date()
         closed = await find_closed_days(tx, visit.organization_id, code, today=today)
     rule = texting.settings.rule_of(code)
@@ -199,7 +197,7 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
     }
     if refused_form is not None:
         return refused(visit, "messaging/country.html", refused_form, **values)
-    form = {day: words_of(window) for day, window in zip(DAYS, rule.days, strict=True)}
+    form = {day: format_window(window) for day, window in zip(DAYS, rule.days, strict=True)}
     form["on_holidays"] = "on" if rule.on_holidays else ""
     if own is not None:
         form["words"], form["reply_path"] = own.words, own.reply_path
@@ -225,10 +223,10 @@ async def change_hours(visit: Visit) -> Response:
     if form.is_refused:
         return await _show_country(visit, form)
     async with visit.database.transaction() as tx:
-        texting = await texting_of(tx, visit, is_to_change=True)
+        texting = await load_texting_of(tx, visit, is_to_change=True)
         settings, looser = with_hours(texting.settings, code, hours, on_holidays=form.is_checked("on_holidays"))
         await change_settings(tx, visit.organization_id, texting, settings)
-        before, after = _rule_told(texting.settings.rule_of(code)), _rule_told(settings.rule_of(code))
+        before, after = _describe_rule(texting.settings.rule_of(code)), _describe_rule(settings.rule_of(code))
         await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
     done = "Saved; it is looser than the default." if looser else "Saved."
     return redirect(visit, visit.url(COUNTRIES, code), done=done)
@@ -237,20 +235,20 @@ async def change_hours(visit: Visit) -> Response:
 async def reset_hours(visit: Visit) -> Response:
     code = _code(visit)
     async with visit.database.transaction() as tx:
-        texting = await texting_of(tx, visit, is_to_change=True)
+        texting = await load_texting_of(tx, visit, is_to_change=True)
         await change_settings(tx, visit.organization_id, texting, with_default_hours(texting.settings, code))
-        before, after = _rule_told(texting.settings.rule_of(code)), _rule_told(default_rule(code))
+        before, after = _describe_rule(texting.settings.rule_of(code)), _describe_rule(default_rule(code))
         await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
     return redirect(visit, visit.url(COUNTRIES, code), done="The default holds again.")
 
 
-def _rule_told(rule: Rule) -> dict[str, Any]:
-    told: dict[str, Any] = {day: words_of(window) for day, window in zip(DAYS, rule.days, strict=True)}
-    return {**told, "on_holidays": rule.on_holidays}
+def _describe_rule(rule: Rule) -> dict[str, Any]:
+    hours = {day: format_window(window) for day, window in zip(DAYS, rule.days, strict=True)}
+    return {**hours, "on_holidays": rule.on_holidays}
 
 
 async def change_notice(visit: Visit) -> Response:
-    """Empty fields take the notice away: nothing is sent to the country then."""
+    """Empty fields remove the notice: nothing is sent to the country then."""
     form = FormState(visit.form)
     code = _code(visit)
     words = form.text("words", required=False)
@@ -259,14 +257,14 @@ async def change_notice(visit: Visit) -> Response:
         if form.is_refused:
             return await _show_country(visit, form)
         async with visit.database.transaction() as tx:
-            texting = await texting_of(tx, visit, is_to_change=True)
+            texting = await load_texting_of(tx, visit, is_to_change=True)
             settings = (
                 with_notice(texting.settings, code, words=words, reply_path=reply_path)
                 if words or reply_path
                 else without_notice(texting.settings, code)
             )
             await change_settings(tx, visit.organization_id, texting, settings)
-            before, after = _notice_told(texting.settings, code), _notice_told(settings, code)
+            before, after = _describe_notice(texting.settings, code), _describe_notice(settings, code)
             await record(tx, visit.organization_id, actor_of(visit), "texts.notice", code, before=before, after=after)
     except SettingRefused as error:
         form.refuse("words", str(error))
@@ -274,7 +272,7 @@ async def change_notice(visit: Visit) -> Response:
     return redirect(visit, visit.url(COUNTRIES, code), done="Saved.")
 
 
-def _notice_told(settings: SmsSettings, code: str) -> dict[str, Any]:
+def _describe_notice(settings: SmsSettings, code: str) -> dict[str, Any]:
     notice = settings.notices.get(code)
     return (
         {"words": None, "reply_path": None}

@@ -17,13 +17,12 @@ from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import read_words
-from regulars.messaging.pages.message_view import MESSAGES
+from regulars.messaging.pages.message_view import MESSAGES, load_texting_of
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import Texting, change_provider, load_texting, lock_texting, seal_token
+from regulars.messaging.settings.store import Texting, change_provider, seal_token
 from regulars.web.access import Action
-from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
@@ -36,22 +35,14 @@ DELAY_MS_MAX: Final = 7_000
 PERCENT_MAX: Final = 100
 TEST_WORDS: Final = "This is a test."
 PROVIDERS: Final = (
-    ("simulator", "Simulator", "Reaches nobody; texts appear on the simulator's phones."),
+    ("simulator", "Simulator", "Sends nothing; texts appear on the simulator's phones."),
     ("twilio", "Twilio", "Sends for real, with receipts and replies. It begins on hold."),
 )
 
 
-async def texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -> Texting:
-    load = lock_texting if is_to_change else load_texting
-    texting = await load(tx, visit.organization_id)
-    if texting is None:
-        raise PageNotFound
-    return texting
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    """The provider's form, read."""
+class _ProviderForm:
+    """The fields of the provider's form."""
 
     provider: ProviderName
     settings: SmsSettings
@@ -80,12 +71,12 @@ class SettingsPages:
 
     async def _show(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.reading() as tx:
-            texting = await texting_of(tx, visit)
+            texting = await load_texting_of(tx, visit)
         values: dict[str, Any] = {"texting": texting, "inbound": self._inbound(visit, texting)}
         return render_form(visit, "messaging/settings.html", form, **values)
 
     def _inbound(self, visit: Visit, texting: Texting) -> str | None:
-        """Where the provider delivers replies; it holds a part that nobody can guess."""
+        """Where the provider delivers replies; the address contains a token that cannot be guessed."""
         if texting.provider != "twilio" or not visit.may(Action.MANAGE_TEXTS):
             return None
         host = visit.request.headers.get("host", "").encode("latin-1")
@@ -93,7 +84,7 @@ class SettingsPages:
 
     async def edit(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
-            texting = await texting_of(tx, visit)
+            texting = await load_texting_of(tx, visit)
         return self._form(visit, texting, FormState(_as_form(texting)))
 
     def _form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
@@ -103,7 +94,7 @@ class SettingsPages:
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.reading() as tx:
-            texting = await texting_of(tx, visit)
+            texting = await load_texting_of(tx, visit)
         read = _read(form, texting)
         if read is None:
             return self._form(visit, texting, form)
@@ -112,7 +103,7 @@ class SettingsPages:
             if read.token:
                 sealed = seal_token(self._vault, visit.organization_id, read.token)
             async with visit.database.transaction() as tx:
-                texting = await texting_of(tx, visit, is_to_change=True)
+                texting = await load_texting_of(tx, visit, is_to_change=True)
                 settings = msgspec.structs.replace(
                     texting.settings,
                     brand=read.settings.brand,
@@ -123,11 +114,11 @@ class SettingsPages:
                 changed = await change_provider(
                     tx, visit.organization_id, texting, provider=read.provider, settings=settings, sealed=sealed
                 )
-                await _record(tx, visit, "texts.provider", before=_told(texting), after=_told(changed))
+                await _record(tx, visit, "texts.provider", before=_describe(texting), after=_describe(changed))
         except (SettingRefused, VaultError) as error:
             form.refuse("provider", str(error))
             return self._form(visit, texting, form)
-        done = "Saved; texts are on hold until somebody releases them." if changed.is_held else "Saved."
+        done = "Saved; texts are on hold until a user releases them." if changed.is_held else "Saved."
         return redirect(visit, visit.url(PATH), done=done)
 
     async def test(self, visit: Visit) -> Response:
@@ -142,7 +133,7 @@ class SettingsPages:
         if form.is_refused:
             return await self._show(visit, form)
         async with visit.database.transaction() as tx:
-            texting = await texting_of(tx, visit)
+            texting = await load_texting_of(tx, visit)
             order = TextOrder(
                 origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", words=words, phone_number=number
             )
@@ -161,21 +152,21 @@ class SettingsPages:
         if form.is_refused:
             return refused(visit, "messaging/hold.html", form)
         async with visit.database.transaction() as tx:
-            texting = await texting_of(tx, visit, is_to_change=True)
+            texting = await load_texting_of(tx, visit, is_to_change=True)
             await holds.hold(tx, visit.organization_id, texting, reason=reason)
             await _record(tx, visit, "texts.hold", after={"reason": reason})
-        return redirect(visit, visit.url(PATH), done="Held; nothing leaves until somebody releases the texts.")
+        return redirect(visit, visit.url(PATH), done="Held; nothing is sent until a user releases the texts.")
 
     async def ask_to_release(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
-            texting = await texting_of(tx, visit)
+            texting = await load_texting_of(tx, visit)
         return render(visit, "messaging/release.html", form=FormState(), texting=texting)
 
     async def release(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         reason = form.text("reason", characters_max=REASON_CHARACTERS_MAX)
         async with visit.database.transaction() as tx:
-            texting = await texting_of(tx, visit, is_to_change=True)
+            texting = await load_texting_of(tx, visit, is_to_change=True)
             if form.is_refused:
                 return refused(visit, "messaging/release.html", form, texting=texting)
             await holds.release(tx, visit.organization_id, texting)
@@ -198,8 +189,8 @@ def _as_form(texting: Texting) -> dict[str, str]:
     }
 
 
-def _read(form: FormState, texting: Texting) -> _Read | None:
-    """None where a field is wrong; what one provider needs is not asked of the other."""
+def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
+    """None where a field is wrong; only the fields of the chosen provider are required."""
     chosen = form.choice("provider", [value for value, _, _ in PROVIDERS])
     brand = form.text("brand", required=False, characters_max=BRAND_CHARACTERS_MAX)
     contact = form.text("help_contact", required=False, characters_max=80)
@@ -226,10 +217,10 @@ def _read(form: FormState, texting: Texting) -> _Read | None:
         return None
     settings = SmsSettings(brand=brand or None, help_contact=contact or None, simulation=simulation, twilio=twilio)
     provider: ProviderName = "twilio" if chosen == "twilio" else "simulator"
-    return _Read(provider=provider, settings=settings, token=token if provider == "twilio" else "")
+    return _ProviderForm(provider=provider, settings=settings, token=token if provider == "twilio" else "")
 
 
-def _told(texting: Texting) -> dict[str, Any]:
+def _describe(texting: Texting) -> dict[str, Any]:
     """For the audit log: never the token."""
     settings = texting.settings
     return {

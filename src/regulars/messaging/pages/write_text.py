@@ -12,7 +12,8 @@ from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.messaging.find import find_text
 from regulars.messaging.labels import label_reason
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages.inbox import load_texting_of, read_words
+from regulars.messaging.pages.inbox import read_words
+from regulars.messaging.pages.message_view import load_texting_of
 from regulars.messaging.request import TextOrder, compose_for, request_texts
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
@@ -26,7 +27,7 @@ from regulars.web.visit import Visit
 
 CUSTOMERS: Final = "/customers"
 TEMPLATE: Final = "messaging/person.html"
-# Whoever presses twice sends once: the form names the text before it is sent.
+# The form names the text before it is sent, so that a second press of the button sends nothing more.
 ONCE: Final = "once"
 
 
@@ -51,9 +52,7 @@ async def send_text(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         profile = await _referred(tx, visit)
         order = TextOrder(origin_kind=OriginKind.PERSON, origin_id=once, step="1", words=words, profile_id=profile.id)
-        [ordered] = await request_texts(
-            tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit.organization_id)
-        )
+        [ordered] = await request_texts(tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit))
         text = await find_text(tx, visit.organization_id, ordered.id)
         if ordered.is_new:
             await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(ordered.id))
@@ -84,7 +83,7 @@ async def _values(tx: Tx, visit: Visit, words: str) -> dict[str, Any]:
     number: TextNumber | None = numbers.get(profile.id)
     preview = None
     if words and number is not None:
-        preview = compose_for(words, number, await load_texting_of(tx, visit.organization_id))
+        preview = compose_for(words, number, await load_texting_of(tx, visit))
     return {
         "name": mask.name(visit, profile.first_name, profile.last_name) or mask.text(visit, profile.external_id),
         "number": number,

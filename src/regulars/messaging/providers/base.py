@@ -43,7 +43,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NotReached:
-    """Nothing left: no connection was made, or the provider asked to come again later (`is_busy`)."""
+    """Nothing left: no connection was made, or the provider is busy (`is_busy`)."""
 
     message: str
     retry_after: timedelta | None = None

@@ -9,7 +9,17 @@ import msgspec
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.number_location import zones_by_country
-from regulars.messaging.settings.model import DAYS, DEFAULT_CAPS, Cap, Notice, Rule, SmsSettings, Window, default_rule
+from regulars.messaging.settings.model import (
+    DAYS,
+    DEFAULT_CAPS,
+    Cap,
+    Notice,
+    Rule,
+    SmsSettings,
+    Window,
+    default_rule,
+    format_minute,
+)
 from regulars.messaging.settings.store import Texting, save_texting
 
 _DAY_MINUTES = 24 * 60
@@ -114,7 +124,7 @@ def looser_than_default(country: str, rule: Rule) -> list[str]:
         if usual is None:
             found.append(f"{name} is closed by default in {country}.")
         elif own.opens_minute < usual.opens_minute or own.closes_minute > usual.closes_minute:
-            usually = f"{_clock(usual.opens_minute)} to {_clock(usual.closes_minute)}"
+            usually = f"{format_minute(usual.opens_minute)} to {format_minute(usual.closes_minute)}"
             found.append(f"{name} is open from {usually} by default in {country}.")
     if rule.on_holidays and not default.on_holidays:
         found.append(f"No text is sent on public holidays by default in {country}.")
@@ -128,7 +138,3 @@ def looser_caps(caps: tuple[Cap, ...]) -> list[str]:
         for default in DEFAULT_CAPS
         if not any(cap.texts <= default.texts and cap.hours >= default.hours for cap in caps)
     ]
-
-
-def _clock(minute: int) -> str:
-    return f"{minute // 60}:{minute % 60:02d}"

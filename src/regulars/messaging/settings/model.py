@@ -57,6 +57,11 @@ class Cap(msgspec.Struct, frozen=True):
 DEFAULT_CAPS: Final = (Cap(texts=1, hours=24), Cap(texts=4, hours=30 * 24))
 
 
+def format_minute(minute: int) -> str:
+    """A minute of the day as `9:30`."""
+    return f"{minute // 60}:{minute % 60:02d}"
+
+
 def default_rule(country: str) -> Rule:
     return DEFAULT_RULES.get(country, DEFAULT_RULE)
 

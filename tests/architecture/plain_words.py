@@ -38,8 +38,6 @@ IN_NAMES: Final = {
     "hears": "handles",
     "heard": "received",
     "kept": "stored, retained",
-    "settled": "completed",
-    "asked": "requested",
 }
 # Code of others.
 LEFT_OUT: Final = ("src/regulars/vendor",)

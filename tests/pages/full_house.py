@@ -11,10 +11,11 @@ from tests.support.client import Api
 from tests.support.draining import drain, work_through
 from tests.support.journeys import make_journey, write_on
 from tests.support.texts import open_at_any_hour, send_text
-from tests.support.visitor import Visitor
+from tests.support.visitor import Visitor, sign_in_now
 
 from regulars.kit.db import Database
 from regulars.messaging.settings.model import Simulation
+from regulars.web.access import Role
 from regulars.worker import LISTENERS
 
 # Would run, break out of an attribute, out of a script, out of a template or out of a title.
@@ -159,6 +160,11 @@ def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
         events=["profile.*", "subscription.*"],
     )
     assert answer.status_code == 303, answer.text
+    who = sign_in_now(database_url, api.tenant.organization_id, Role.DEVELOPER)
+    drafted = Visitor(visitor.http, visitor.base_url, who).post(
+        "/webhooks", url="https://draft.example/" + "long" * 60, description=PLANTED, events="profile.*"
+    )
+    assert drafted.status_code == 303, drafted.text
     _send(
         api,
         "/v1/profiles",

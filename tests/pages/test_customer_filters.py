@@ -5,8 +5,10 @@ from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from playwright.sync_api import expect
 from tests.pages.segment_shop import WOOL, Crowd, ask_until, open_shop
 from tests.support import samples
+from tests.support.browser import context_of
 
 from regulars.explore.customers.filters import read_amount
 from regulars.web.access import Role
@@ -57,6 +59,31 @@ def test_customers_are_narrowed_sorted_saved_and_exported(marketer, crowd):
     assert "Tickets</th>" in shown
     file = marketer.get("/customers.csv?spend=8000&last=30&sort=spend")
     assert [line.split(",")[2] for line in file.text.splitlines()[1:]] == ["Zoe", "Yve"]
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["with a script", "without a script"])
+def test_the_keyboard_alone_filters_sorts_and_saves_a_segment(chromium, marketer, crowd, has_script):
+    crowd.shop.sale(crowd.shop.customer("Zoe"), days=2, cents=900_000, product=WOOL)
+    crowd.shop.prepare()
+    ask_until("found, as of", lambda: marketer.get("/customers?spend=8000"))
+    with context_of(chromium, marketer, java_script_enabled=has_script, locale="en-GB") as context:
+        tab = context.new_page()
+        tab.goto(marketer.url("/customers"))
+        tab.locator("#narrowing summary").focus()
+        tab.keyboard.press("Enter")
+        tab.get_by_label("Net spend, at least").focus()
+        tab.keyboard.type("8000")
+        tab.keyboard.press("Enter")
+        expect(tab.locator("#results")).to_contain_text("1 found, as of")
+        expect(tab.locator("tbody tr")).to_have_count(1)
+        assert "spend=8000" in tab.url
+        tab.get_by_role("link", name="Net spend", exact=True).focus()
+        tab.keyboard.press("Enter")
+        expect(tab.locator("th[aria-sort=descending]")).to_contain_text("Net spend")
+        tab.get_by_role("link", name="Save as segment").focus()
+        tab.keyboard.press("Enter")
+        expect(tab.get_by_role("heading", level=1)).to_have_text("New segment")
+        expect(tab.locator("#r-0-low")).to_have_value("8000.00")
 
 
 def test_filters_offer_to_be_prepared_where_there_are_no_columns(visitor_as, api, analysis):

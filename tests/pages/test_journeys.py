@@ -212,7 +212,7 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     work_through(api_database_url, tenant.organization_id)
     home = marketer.get("/").text
     why = "&#39;Gold&#39; cannot be read as the type of tier"
-    assert f"At the door: a condition cannot be judged</a><p>Nobody enters. {why}" in home
+    assert f"At the door: a condition cannot be judged</a><p>No customer enters. {why}" in home
     assert f"At a branch: a condition cannot be judged</a><p>1 customer waits at a branch. {why}" in home
     assert (
         f"No customer enters, because the entry conditions cannot be checked: {why}"

@@ -88,7 +88,7 @@ def test_a_welcome_from_nothing_to_a_stop_without_a_script(chromium, owner: Visi
         tab.get_by_role("link", name="Odile Fictive").click()
         expect(tab.get_by_text("Left the journey")).to_be_visible()
         tab.goto(owner.url(f"/customers/{customer['id']}"))
-        expect(tab.get_by_text("Chain verifies, 2 of 2")).to_be_visible()
+        expect(tab.get_by_text("Record intact (2 of 2)")).to_be_visible()
         expect(tab.get_by_text("Replied")).to_be_visible()
         expect(tab.get_by_role("link", name="Entered Welcome after opt-in")).to_be_visible()
 

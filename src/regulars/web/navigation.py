@@ -31,7 +31,7 @@ AREAS: Final = (
     Area("First steps", "check", (Entry("First steps", FIRST_STEPS),)),
     Area("Customers", "people", (Entry("Customers", "/customers"), Entry("Segments", "/segments"))),
     Area("Consent", "consent", (Entry("Consent", "/consent"),)),
-    Area("Sales", "ticket", (Entry("Tickets", "/tickets"), Entry("Collisions", "/collisions"))),
+    Area("Sales", "ticket", (Entry("Tickets", "/tickets"), Entry("Conflicting tickets", "/collisions"))),
     Area("Stores", "store", (Entry("Stores", "/stores"),)),
     Area(
         "Automate",

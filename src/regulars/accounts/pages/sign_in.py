@@ -121,7 +121,7 @@ class SignInPages:
                 token = await begin_session(tx, visit, halfway.user_id, is_kept=halfway.is_kept)
         except WrongCode as refusal:
             await record_failure(visit.database, halfway.email, address)
-            form.refuse("code", f"{refusal} {_left(attempt)}")
+            form.refuse("code", f"{refusal} {_left(visit, attempt)}")
             return refused(visit, CODE_FORM, form)
         return signed_in(visit, token, safe_next(halfway.next, otherwise=ORGANIZATIONS_PATH), is_kept=halfway.is_kept)
 
@@ -156,12 +156,12 @@ async def organizations(visit: Visit) -> Response:
 
 
 def _wrong(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
-    form.refuse("password", f"The address or the password is not right. {_left(attempt)}")
+    form.refuse("password", f"The address or the password is not right. {_left(visit, attempt)}")
     return refused(visit, FORM, form)
 
 
-def _left(attempt: attempts.Attempt) -> str:
+def _left(visit: Visit, attempt: attempts.Attempt) -> str:
     tries = attempt.left
     if tries <= 0:
         return "There are no tries left in the next 15 minutes."
-    return f"{tries} {'try is' if tries == 1 else 'tries are'} left in the next 15 minutes."
+    return f"{visit.format.count(tries, 'try is', 'tries are')} left in the next 15 minutes."

@@ -150,7 +150,7 @@ def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> lis
             Attention(
                 "ticket",
                 "warn",
-                visit.format.count(overview.open_collisions, "ticket collision"),
+                visit.format.count(overview.open_collisions, "conflicting ticket"),
                 "Same ticket number, other content. The first one was kept.",
                 "",
                 visit.url("/collisions"),
@@ -204,7 +204,7 @@ def _held(visit: Visit, texting: Texting) -> Attention:
 
 def _replies(visit: Visit, many: int) -> Attention:
     title = visit.format.count(many, "reply needs a person", "replies need a person")
-    text = "No keyword matched; one that may ask to stop withdraws after five business days."
+    text = "No keyword matched. Possible opt-outs apply after 5 business days."
     return Attention("message", "warn", title, text, "", visit.url("/messages/inbox"))
 
 
@@ -227,22 +227,20 @@ def _troubled(visit: Visit, line: TroubledJourney) -> Attention:
     if line.unjudgeable or line.at_fault:
         return _unjudgeable(visit, line, url)
     if line.parked:
-        many = visit.format.number(line.parked)
-        title = f"{line.row.name}: {many} {'run needs' if line.parked == 1 else 'runs need'} a person"
+        title = f"{line.row.name}: {visit.format.count(line.parked, 'run needs', 'runs need')} a person"
         return Attention("automate", "no", title, "They failed again and again.", "", f"{url}/runs?state=parked")
     paused = line.row.paused_at
-    many = visit.format.number(line.inside)
+    many = visit.format.count(line.inside, "customer waits", "customers wait")
     since = "" if paused is None else visit.format.ago(paused).removesuffix(" ago")
     return Attention(
-        "automate", "warn", f"{line.row.name} is paused", f"{many} customers wait in it, and nobody enters.", since, url
+        "automate", "warn", f"{line.row.name} is paused", f"{many} in it, and no customer enters.", since, url
     )
 
 
 def _unjudgeable(visit: Visit, line: TroubledJourney, url: str) -> Attention:
-    found = ["Nobody enters."] if FILTER in line.unjudgeable else []
+    found = ["No customer enters."] if FILTER in line.unjudgeable else []
     if line.at_fault:
-        many = visit.format.number(line.at_fault)
-        found.append(f"{many} {'customer waits' if line.at_fault == 1 else 'customers wait'} at a branch.")
+        found.append(f"{visit.format.count(line.at_fault, 'customer waits', 'customers wait')} at a branch.")
     found += list(line.unjudgeable.values())[:1]
     title = f"{line.row.name}: a condition cannot be judged"
     return Attention("automate", "no", title, " ".join(found), "", url)

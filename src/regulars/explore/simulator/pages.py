@@ -171,7 +171,7 @@ async def reply(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         texting = await _texting(tx, visit)
         if texting.provider != "simulator":
-            raise Conflict("Texts leave through a real provider now, so nobody replies for a customer here.")
+            raise Conflict("Texts leave through a real provider now, so the simulator takes no replies.")
         number, number_hash = await _number(tx, visit, visit.references[0], texting)
         incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=words)
         received = await receive(tx, visit.organization_id, incoming, texting=texting)

@@ -123,7 +123,7 @@ def _waits(visit: Visit, reply: ReplyRow) -> Step:
 
 
 def _event(visit: Visit, posted: PostedEvent, reply: ReplyRow) -> Step:
-    many = f"{posted.deliveries} webhook{'' if posted.deliveries == 1 else 's'}"
+    many = visit.format.count(posted.deliveries, "webhook")
     url = ""
     if posted.delivery_id is not None and visit.may(Action.READ_WEBHOOKS):
         url = visit.url("/webhooks/deliveries", WEBHOOK_DELIVERY.encode(posted.delivery_id))

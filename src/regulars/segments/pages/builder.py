@@ -78,7 +78,7 @@ class Work:
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """What the tables say of a draft."""
+    """All data of a draft that is read from the tables."""
 
     attributes: Types
     properties: Types
@@ -222,9 +222,9 @@ class Builder:
         )
 
     async def _page(self, visit: Visit, work: Work, *, status: int = 200, patience_s: float = AT_ONCE_S) -> Response:
-        """What the tables know is read first; no connection is kept while the analysis process is asked.
+        """The tables are read first, so that no connection is held during requests to the analysis process.
 
-        What it has not answered in time is left out, and the page asks again.
+        The page leaves out responses that miss the deadline, and requests them again.
         """
         async with visit.database.reading() as tx:
             known = await self._look(tx, visit, work)
@@ -297,7 +297,7 @@ class Builder:
             properties=properties,
             built=built,
             resolved=resolved,
-            # Nothing was said yet: that is everybody, which is shown and cannot be saved.
+            # A draft without conditions matches all customers; it is counted, but cannot be saved.
             faults=list(resolved.faults) if built.match.of else [],
             offered=offered,
             is_changed=is_changed,

@@ -16,20 +16,20 @@ from regulars.segments.columns.model import Progress
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import Resolved, query_of, resolve
 
-# A page comes at once, with what is known by then; what is missing follows when it asks again.
+# A page is rendered after this time, without the missing counts; it requests them again.
 AT_ONCE_S: Final = 0.5
 _LEAST_S: Final = 0.02
 
 
 class Patience:
-    """What all questions of one page may take together."""
+    """The time that all requests of one page may take together."""
 
     def __init__(self, seconds: float) -> None:
         self._until = monotonic() + seconds
 
     @property
     def left_s(self) -> float:
-        """Never nothing: what was asked before may be answered at once."""
+        """Never 0: the response to an earlier request may be ready."""
         return max(self._until - monotonic(), _LEAST_S)
 
 

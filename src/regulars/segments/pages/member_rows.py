@@ -28,7 +28,7 @@ class Person(NamedTuple):
 
 
 async def find_people(tx: Tx, visit: Visit, ids: Sequence[UUID]) -> list[Person]:
-    """In the order of the ids; whoever is gone since is left out."""
+    """In the order of the ids; erased customers are left out."""
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)}
     here = [profiles[identifier] for identifier in ids if identifier in profiles]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, [profile.id for profile in here])

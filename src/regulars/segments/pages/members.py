@@ -60,7 +60,7 @@ class MemberPages:
         self._describe = describe
 
     async def summary(self, visit: Visit) -> Response:
-        """What whoever sees no personal data sees of a segment: saved counts, and where it is used."""
+        """For users who may not see personal data: counts, and where the segment is used."""
         segment, query = await self._query(visit)
         async with visit.database.reading() as tx:
             progress = await lifecycle.find_progress(tx, visit.organization_id)
@@ -144,7 +144,7 @@ class MemberPages:
 
 
 def _unreadable(visit: Visit, segment: Segment) -> Unreadable | None:
-    """The condition that the address asks about, for whoever may know what the conditions are."""
+    """The condition named in the address, for users who may edit segments."""
     place = visit.query.get("unreadable")
     if place is None:
         return None

@@ -25,7 +25,7 @@ def pages(
     members = MemberPages(analysis, describe)
 
     async def show(visit: Visit) -> Response:
-        """The builder, or for whoever may not build what a segment comes to."""
+        """The builder; a summary for users who may not edit segments."""
         return await (builder.show if visit.may(Action.EDIT_SEGMENTS) else members.summary)(visit)
 
     read, edit, one = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"

@@ -1,6 +1,6 @@
 """The hashes of the ledger: numbers, commitments to payloads, and the chain that runs over the commitments.
 
-A commitment is an HMAC of the payload under a salt of its own. Once payload and salt are deleted, the commitment tells
+A commitment is an HMAC of the payload under a salt of its own. Once payload and salt are deleted, the commitment says
 nothing about the person, and the chain over it still verifies.
 """
 
@@ -17,8 +17,8 @@ _NUMBER_DOMAIN = b"regulars consent number\0"
 _GENESIS_DOMAIN = b"regulars consent ledger\0"
 
 
-class Link(msgspec.Struct, frozen=True):
-    """An entry of the ledger as the chain sees it."""
+class ChainLink(msgspec.Struct, frozen=True):
+    """The part of a ledger entry that its hash covers."""
 
     sequence: int
     kind: str
@@ -36,12 +36,12 @@ def hash_number(secret: bytes, phone_number: str) -> bytes:
 
 
 def genesis(organization_id: UUID, subscription_id: UUID) -> bytes:
-    """What the first entry is chained to: entries cannot be moved to another subscription or organization."""
+    """The previous hash of the first entry; entries cannot be moved to another subscription or organization."""
     return hashlib.sha256(_GENESIS_DOMAIN + organization_id.bytes + subscription_id.bytes).digest()
 
 
-def hash_link(link: Link) -> bytes:
-    """Everything an entry says, written in one way only, so that no column can be changed unseen."""
+def hash_link(link: ChainLink) -> bytes:
+    """The hash of an entry in its canonical form, so that a change of any column is detected."""
     text = msgspec.json.encode(
         [
             link.previous_hash.hex(),

@@ -47,8 +47,8 @@ async def check(
     secret: bytes,
     suppressed: FindSuppressed | None = None,
 ) -> list[Verdict]:
-    """Judge each in order. A profile is judged by its subscribed number that was consented last, else by its latest
-    withdrawal; a number on the profile itself counts for nothing."""
+    """Check each in order. A profile is decided by its subscribed number that was consented last, else by its latest
+    withdrawal; the number on the profile itself does not count."""
     hashes = {
         it.phone_number: chain.hash_number(secret, it.phone_number) for it in items if it.phone_number is not None
     }

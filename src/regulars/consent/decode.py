@@ -10,7 +10,7 @@ from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
-from regulars.consent.phone import read_known_number, read_opt_in_number
+from regulars.consent.phone import read_lenient_number, read_opt_in_number
 from regulars.consent.wire import (
     CheckIn,
     OptInIn,
@@ -58,7 +58,7 @@ def _withdrawal(origin: Origin, default_country: str | None, sent: OptOutIn, ign
     check_named(msgspec.structs.asdict(sent), field="")
     number, moment = sent.phone_number, sent.unsubscribed_at
     return Withdrawal(
-        phone_number=None if number is None else read_known_number(number, default_country=default_country),
+        phone_number=None if number is None else read_lenient_number(number, default_country=default_country),
         profile=None if sent.profile_id is None else read_profile(sent.profile_id),
         unsubscribed_at=None if moment is None else read_timestamp(moment, field="unsubscribed_at"),
         reason=sent.reason,
@@ -87,7 +87,7 @@ def _check_request(default_country: str | None, sent: CheckIn, ignored: tuple[st
 
 def _read_number(text: str, default_country: str | None) -> str | None:
     try:
-        return read_known_number(text, default_country=default_country)
+        return read_lenient_number(text, default_country=default_country)
     except InvalidPhoneNumber:
         return None
 

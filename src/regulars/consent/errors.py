@@ -1,4 +1,4 @@
-"""What the room of consent refuses."""
+"""The errors of consent."""
 
 from regulars.kit.errors import ApiError
 

@@ -1,4 +1,4 @@
-"""What this room tells the rooms above."""
+"""The facts that consent publishes to the rooms above."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -13,10 +13,10 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
     """One entry of the ledger that changed a subscription, with the subscription as the API would have shown it."""
 
     id: UUID
-    # With the id it names the entry for ever.
+    # Identifies the entry together with the id.
     sequence: int
     outcome: str
-    # Whether automations may act on it, judged when it was recorded: the same word that the answer had.
+    # Whether automations may act on it, decided when it was recorded: the same value as in the response.
     automation: str
     profile_id: UUID | None
     shown: msgspec.Raw
@@ -25,7 +25,7 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
 
 
 class SubscriptionsChanged(Fact, frozen=True):
-    """Consents were given, changed or withdrawn; outcomes that changed nothing are not told."""
+    """Consents were given, changed or withdrawn; outcomes that changed nothing are not in it."""
 
     topic: ClassVar[str] = "subscriptions.changed"
     on_interest: ClassVar[bool] = True

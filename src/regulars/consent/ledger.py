@@ -140,7 +140,7 @@ class Ledger:
         is_erased = state.is_erased
         payload = msgspec.json.encode(_payload(event, details, is_erased=is_erased))
         salt = new_salt()
-        link = chain.Link(
+        link = chain.ChainLink(
             before.entry_count + 1,
             event.kind.value,
             outcome.value,

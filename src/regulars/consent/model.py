@@ -1,11 +1,10 @@
 """The rules of consent: what an event does to a number's state, decided without any I/O.
 
-Events are ordered by their own time, `least(claimed, received)`. At one instant an opt-out stands after every opt-in,
-and of two opt-ins the later arrival stands last. The event that stands last decides the status, so that a number ends
-in the same status, with the same time of withdrawal, whatever order its events arrive in.
+Events are ordered by their own time, `least(claimed, received)`. At one instant an opt-out comes after every opt-in,
+and of two opt-ins the later arrival comes last. The last event decides the status, so a number ends in the same status,
+with the same time of withdrawal, whatever the order in which its events arrive.
 
-`apply` decides with what a head row keeps, in constant time. A test holds it equal to the definition over a whole
-history.
+`apply` decides by the head row alone, in constant time. A test compares it with the definition over a whole history.
 """
 
 from dataclasses import dataclass, replace
@@ -35,13 +34,13 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why somebody may be texted or not; new ones may come."""
+    """Why a number or a profile may be texted or not; a later release may add values."""
 
     SUBSCRIBED = "SUBSCRIBED"
     UNSUBSCRIBED = "UNSUBSCRIBED"
     NEVER_ASKED = "NEVER_ASKED"
     DO_NOT_CONTACT = "DO_NOT_CONTACT"
-    # A reply may have asked to stop, and a person has not decided yet.
+    # A reply may be a STOP, and a user has not decided about it yet.
     SUPPRESSED = "SUPPRESSED"
     UNKNOWN_PROFILE = "UNKNOWN_PROFILE"
     INVALID_PHONE_NUMBER = "INVALID_PHONE_NUMBER"
@@ -55,7 +54,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the person agreed to; a proof with nothing in it is no proof and is written as None."""
+    """What the person agreed to. An empty proof is no proof: None stands for it."""
 
     terms_url: str | None = None
     terms_version: str | None = None
@@ -71,7 +70,7 @@ class OptIn:
     proof: Proof | None = None
     # The profile the caller named.
     profile_id: UUID | None = None
-    # The only profile with this number; it counts where nobody named one.
+    # The only profile with this number; it counts where the caller named none.
     found_profile_id: UUID | None = None
     # The store where it was given.
     store_id: UUID | None = None
@@ -87,11 +86,11 @@ class OptIn:
 class OptOut:
     phone_number: str | None
     received_at: datetime
-    # None takes effect now and after everything already known: it is never superseded.
+    # None takes effect now and after every known event: it is never superseded.
     claimed_at: datetime | None = None
-    # Whom the withdrawal named; it links a number that is linked to nobody.
+    # The profile that the withdrawal named; a number without a profile is linked to it.
     profile_id: UUID | None = None
-    # An erasure also forgets number, profile and consent.
+    # An erasure also removes number, profile and consent.
     erases: bool = False
 
     @property
@@ -104,7 +103,7 @@ Event = OptIn | OptOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What is known of a number after its events: the fields shown, and the two times that decide the next event."""
+    """The state of a number after its events: the fields shown, and the two times that decide the next event."""
 
     phone_number: str | None
     profile_id: UUID | None = None
@@ -128,12 +127,12 @@ class State:
         return self.phone_number is None
 
     def shows_as(self, other: "State") -> bool:
-        """Whether both look the same from outside; the two times may differ where they are not shown."""
-        return _shown(self) == _shown(other)
+        """Whether the API shows both alike; the two times may differ where they are not shown."""
+        return _shown_fields(self) == _shown_fields(other)
 
 
 def status_of(latest_opt_in_at: datetime | None, latest_opt_out_at: datetime | None) -> Status:
-    """The event that stands last decides; at one instant that is the opt-out."""
+    """The last event decides; at one instant that is the opt-out."""
     if latest_opt_in_at is None or (latest_opt_out_at is not None and latest_opt_out_at >= latest_opt_in_at):
         return Status.UNSUBSCRIBED
     return Status.SUBSCRIBED
@@ -198,17 +197,17 @@ def _apply_opt_out(state: State | None, event: OptOut) -> Applied:
     was_subscribed = state.status is Status.SUBSCRIBED
     outcome = Outcome.UNSUBSCRIBED if was_subscribed else Outcome.ALREADY_UNSUBSCRIBED
     if event.erases:
-        forgotten = State(
+        erased = State(
             phone_number=None, latest_opt_in_at=timed.latest_opt_in_at, latest_opt_out_at=timed.latest_opt_out_at
         )
-        return Applied(forgotten, outcome, effective_at)
-    # A number that was erased stays a bare hash: only a new consent fills it again.
+        return Applied(erased, outcome, effective_at)
+    # An erased number stays a bare hash until a new consent.
     profile_id = None if state.is_erased else state.profile_id or event.profile_id
     return Applied(replace(timed, profile_id=profile_id), outcome, effective_at)
 
 
 def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime) -> AutomationState:
-    """Only a consent that made somebody reachable triggers anything, and only for seven days, the last one included."""
+    """Only a consent that makes a number textable starts automations, and only within seven days."""
     if outcome not in (Outcome.CREATED, Outcome.RESUBSCRIBED):
         return "not_applicable"
     return freshness(consented_at, now=now)
@@ -221,23 +220,23 @@ def _opt_out_time(event: OptOut, latest: datetime | None) -> datetime:
 
 
 def _subscribe(event: OptIn, before: State | None, *, latest_opt_in_at: datetime) -> State:
-    """The state after an opt-in that counts: a resync keeps what it leaves out, a new consent does not."""
-    kept = before if before is not None and before.status is Status.SUBSCRIBED else None
-    linked = before.profile_id if before is not None and (kept or event.keeps_profile) else None
+    """The state after an opt-in that counts: a resync retains the fields it leaves out, a new consent does not."""
+    retained = before if before is not None and before.status is Status.SUBSCRIBED else None
+    linked = before.profile_id if before is not None and (retained or event.keeps_profile) else None
     return State(
         phone_number=event.phone_number,
         profile_id=event.profile_id or linked or event.found_profile_id,
-        store_id=event.store_id or (kept.store_id if kept else None),
+        store_id=event.store_id or (retained.store_id if retained else None),
         source=event.source,
         consented_at=event.claimed_at,
-        proof=_merge_proofs(event.proof, kept.proof if kept else None),
+        proof=_merge_proofs(event.proof, retained.proof if retained else None),
         latest_opt_in_at=latest_opt_in_at,
         latest_opt_out_at=None if before is None else before.latest_opt_out_at,
     )
 
 
 def _merge_proofs(sent: Proof | None, stored: Proof | None) -> Proof | None:
-    """What was sent, and where it says nothing what is stored: a resync that knows less takes nothing away."""
+    """The sent proof, with the stored value for each missing field: a resync with less data deletes nothing."""
     if sent is None or stored is None:
         return sent or stored
     return Proof(
@@ -253,11 +252,11 @@ def _latest(state: State) -> datetime | None:
     return _later(state.latest_opt_in_at, state.latest_opt_out_at)
 
 
-def _later(known: datetime | None, other: datetime) -> datetime:
-    return other if known is None else max(known, other)
+def _later(current: datetime | None, other: datetime) -> datetime:
+    return other if current is None else max(current, other)
 
 
-def _shown(state: State) -> tuple[object, ...]:
+def _shown_fields(state: State) -> tuple[object, ...]:
     return (
         state.status,
         state.phone_number,

@@ -9,7 +9,7 @@ from regulars.kit.errors import FieldError
 from regulars.kit.phone import is_e164
 from regulars.profiles.model import read_phone
 
-# Digits and the marks people write between them, in ASCII; `fullmatch` lets nothing stand before or after.
+# Digits and the separators between them, in ASCII; `fullmatch` allows nothing before or after.
 NUMBER_PATTERN = r"^\+[0-9 ().\-/]{5,40}$"
 _NUMBER = re.compile(NUMBER_PATTERN)
 
@@ -33,16 +33,16 @@ def read_consent_number(text: str, *, field: str = "phone_number") -> str:
 
 
 def read_if_number(text: str) -> str | None:
-    """The number in E.164, or None for what cannot be read: it was never texted, and no consent can name it."""
+    """The number in E.164, or None if it cannot be read: such a number was never texted, and no consent names it."""
     try:
         return read_consent_number(text)
     except InvalidPhoneNumber:
         return None
 
 
-def read_known_number(text: str, *, default_country: str | None, field: str = "phone_number") -> str:
-    """A number to withdraw or to look up, read exactly as a profile's is: `00` is a plus, and a national number is one
-    of the organization's default country. A request to stop is accepted wherever the number can be known."""
+def read_lenient_number(text: str, *, default_country: str | None, field: str = "phone_number") -> str:
+    """A number to withdraw or to look up, read exactly as a profile's: `00` is a plus, and a national number is one of
+    the organization's default country. A withdrawal is accepted wherever the number can be determined."""
     phone = read_phone(text, default_country=default_country)
     if not phone.reachable:
         national = "" if default_country is None else f", or as in {default_country}"
@@ -51,9 +51,9 @@ def read_known_number(text: str, *, default_country: str | None, field: str = "p
 
 
 def read_opt_in_number(text: str, *, field: str = "phone_number") -> str:
-    """The same for somebody who is to be texted: a number that is possible only inside its own area reaches nobody.
+    """The number of an opt-in, in E.164; a number without its area code is refused, because no text reaches it.
 
-    Whatever ends or looks up a consent takes such numbers: there may be some from before.
+    Withdrawals and look-ups accept such numbers: earlier releases may have stored some.
     """
     if is_e164(text):
         return text

@@ -1,7 +1,7 @@
 """The SQL of consent but for what writes the ledger, which is in `statements.py`.
 
 Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner takes an
-organization for a few rows, and a plan it then makes for `= ANY` reads the whole organization ever after.
+organization for a few rows, and a plan it then makes for `= ANY` reads the whole organization from then on.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ from regulars.kit.db import Tx
 
 
 class HeadRow(NamedTuple):
-    """A head: `state` is None while the row has no entry yet, which nobody outside its own transaction can see."""
+    """A head; `state` is None while the row has no entry yet, which only its own transaction can see."""
 
     id: UUID
     number_hash: bytes
@@ -28,7 +28,7 @@ class HeadRow(NamedTuple):
     last_hash: bytes
     created_at: datetime
     updated_at: datetime
-    # As it is stored; it follows from the state.
+    # As stored; the state determines it.
     status: str
 
 
@@ -116,7 +116,7 @@ async def find_names(
 
 
 async def find_profile_numbers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The profiles' own numbers, where they have one that can be read."""
+    """The profiles' own numbers; a profile without a readable number is absent."""
     rows = await tx.fetch(
         """
         SELECT found.id, found.phone_number
@@ -251,15 +251,15 @@ async def _select_subscriptions(
 
 
 def _head(row: TupleRow) -> HeadRow:
-    identifier, number_hash, entry_count, last_hash, created_at, updated_at, status, *told = row
-    phone_number, profile_id, store_id, source, consented_at, *proof, latest_opt_in_at, latest_opt_out_at = told
+    identifier, number_hash, entry_count, last_hash, created_at, updated_at, status, *fields = row
+    phone_number, profile_id, store_id, source, consented_at, *proof, latest_opt_in_at, latest_opt_out_at = fields
     state = State(
         phone_number=phone_number,
         profile_id=profile_id,
         store_id=store_id,
         source=source,
         consented_at=consented_at,
-        proof=Proof(*proof) if any(part is not None for part in proof) else None,
+        proof=Proof(*proof) if any(value is not None for value in proof) else None,
         latest_opt_in_at=latest_opt_in_at,
         latest_opt_out_at=latest_opt_out_at,
     )

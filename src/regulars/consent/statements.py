@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from regulars.consent.chain import Link
+from regulars.consent.chain import ChainLink
 from regulars.consent.model import Proof, State
 from regulars.consent.queries import HeadRow
 from regulars.kit.arrays import Bigints, BinaryArray, Blobs, Ids, Jsons, Labels, Texts, Timestamps
@@ -31,7 +31,7 @@ SELECT %(organization_id)s, it.* FROM {rows}
 
 class NewEntry(NamedTuple):
     subscription_id: UUID
-    link: Link
+    link: ChainLink
     hash: bytes
 
 
@@ -44,7 +44,7 @@ class NewPayload(NamedTuple):
 
 
 async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> set[bytes]:
-    """Insert heads in the order of their hash; gives the hashes of those that no other transaction inserted first."""
+    """Insert heads in the order of their hash; gives the hashes of the inserted ones."""
     rows = await tx.fetch(
         _INSERT_HEADS + " ORDER BY it.number_hash ON CONFLICT (organization_id, number_hash) DO NOTHING"
         " RETURNING number_hash",
@@ -90,8 +90,8 @@ _UPDATE_HEADS: Final[LiteralString] = (
 
 
 async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> None:
-    """Write heads that this transaction holds locked. None is inserted: the conflict leads to each row by its key,
-    where an UPDATE that is joined with the list may be planned to read the whole organization."""
+    """Write heads that this transaction has locked. None is inserted: ON CONFLICT finds each row by its key, where an
+    UPDATE that is joined with the list may be planned to read the whole organization."""
     await tx.execute(_UPDATE_HEADS, {"organization_id": organization_id, **_arrays_of_heads(heads)})
 
 

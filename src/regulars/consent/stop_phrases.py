@@ -1,8 +1,8 @@
-"""How people ask to stop, language by language, as data; `stop_words.py` reads replies with it.
+"""The words and phrases of opt-outs by language, as data for `stop_words.py`, which classifies replies.
 
-All words are folded: capitals without accents, punctuation replaced by single spaces. What is here errs on the side of
-silence: one question too many to a person is cheap, one text too many is unlawful. `tests/consent/stop_table.py` has
-the replies that this is held against; add one there first, then here.
+All words are folded: capitals without accents, punctuation replaced by single spaces. In doubt a phrase belongs here: a
+reply that a user reads in vain is cheap, an unwanted text is unlawful. `tests/consent/stop_table.py` has the replies
+that test this list; add a reply there first, then a phrase here.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class LanguageWords:
     phrases: tuple[str, ...]
 
 
-# Words that begin with a root and ask for nothing.
+# Words that begin with a root and are no opt-out.
 HARMLESS_WORDS: Final = frozenset({"STOPWATCH", "STOPWATCHES", "STOPOVER", "STOPLIGHT", "CANCELLATION", "BASTANTE"})
 START_WORDS: Final = frozenset({"START", "UNSTOP"})
 # Two words that are one keyword.

@@ -1,4 +1,4 @@
-"""What a reply by text means for consent. The words themselves are data, by language, in `stop_phrases.py`."""
+"""Classify replies as STOP, START, HELP or a possible STOP. `stop_phrases.py` has the words by language."""
 
 import itertools
 import re
@@ -31,7 +31,7 @@ class Meaning(Enum):
     STOP = "stop"
     START = "start"
     HELP = "help"
-    # It asks to stop in words of its own: a person decides.
+    # It may be an opt-out in free words: a user decides.
     PERHAPS_STOP = "perhaps_stop"
     OTHER = "other"
 
@@ -39,8 +39,8 @@ class Meaning(Enum):
 def read_reply(text: str) -> Meaning:
     """The meaning of an inbound message after folding case, accents, width and punctuation.
 
-    A message of keywords alone, or of at most three words, that holds a stop word is a STOP. A longer one, and one that
-    asks in words of its own, waits for a person.
+    A message of keywords alone, or of at most three words, that contains a stop word is a STOP. A longer one, and an
+    opt-out in free words, waits for a user's decision.
     """
     words = _words(text)
     if not words:
@@ -52,7 +52,7 @@ def read_reply(text: str) -> Meaning:
     joined = "".join(words)
     if joined in STOP_KEYWORDS or _REPEATED.fullmatch(joined):
         return Meaning.STOP
-    if has_stop_word or _asks_to_stop(words):
+    if has_stop_word or _is_possible_stop(words):
         return Meaning.PERHAPS_STOP
     if len(words) <= WORDS_MAX and words[0] in START_KEYWORDS:
         return Meaning.START
@@ -65,8 +65,8 @@ def _has_stop_word(words: list[str]) -> bool:
     return any(word in STOP_KEYWORDS for word in words) or any(pair in STOP_PAIRS for pair in itertools.pairwise(words))
 
 
-def _asks_to_stop(words: list[str]) -> bool:
-    """Whether a word begins as those do that ask to stop, or the words together ask for it."""
+def _is_possible_stop(words: list[str]) -> bool:
+    """Whether a word begins with a root of opt-outs, or the words contain one of their phrases."""
     if any(word.startswith(_ROOTS) and word not in HARMLESS_WORDS for word in words):
         return True
     return _PHRASES.search(" ".join(words)) is not None

@@ -1,4 +1,4 @@
-"""A subscription at one moment, and how callers see it."""
+"""A subscription at one moment, and how the API shows it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from regulars.stores.model import StoreRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """A subscription at one moment; inside a batch each event has the one it left behind."""
+    """A subscription at one moment; inside a batch there is one for each event, right after it."""
 
     id: UUID
     state: State
@@ -44,7 +44,7 @@ def subscription_of(head: HeadRow, state: State, names: Mapping[UUID, str]) -> S
 async def find_names(
     tx: Tx, organization_id: UUID, states: Collection[State], known: Mapping[UUID, str] | None = None
 ) -> Mapping[UUID, str]:
-    """The external_ids of every profile and store the states link to, asking only for those not known yet."""
+    """The external_ids of every profile and store that the states link to; reads only those not in `known`."""
     known = known or {}
     profiles = {state.profile_id for state in states if state.profile_id is not None} - known.keys()
     stores = {state.store_id for state in states if state.store_id is not None} - known.keys()

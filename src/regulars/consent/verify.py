@@ -96,7 +96,7 @@ class _Walk:
             return "an entry before this one is missing"
         if entry.previous_hash != self.previous_hash:
             return "it is not chained to the entry before it"
-        link = chain.Link(*entry[:8])
+        link = chain.ChainLink(*entry[:8])
         if not hmac.compare_digest(chain.hash_link(link), entry.hash):
             return "its hash is not the hash of what it says"
         if entry.salt is None or entry.payload is None:

@@ -1,4 +1,4 @@
-"""What the routes of consent read and write; the OpenAPI document is made from these types."""
+"""The request and response types of consent; the OpenAPI document is made from them."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from regulars.consent.model import Kind, Outcome, Reason
-from regulars.consent.phone import NUMBER_PATTERN, read_known_number, read_opt_in_number
+from regulars.consent.phone import NUMBER_PATTERN, read_lenient_number, read_opt_in_number
 from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
 from regulars.kit.pagination import Page
@@ -52,7 +52,7 @@ KnownNumber = Annotated[
         description="As a profile's: in international format with a leading plus or `00`, or as in the organization's "
         "default country where it has one.",
         examples=["+33612345678"],
-        extra={"check": read_known_number, "takes": ("default_country",)},
+        extra={"check": read_lenient_number, "takes": ("default_country",)},
         extra_json_schema={"format": "phone-number"},
     ),
 ]
@@ -63,7 +63,7 @@ ProfileReference = Annotated[
         examples=["CUST-1042"],
     ),
 ]
-# Answers are written from our own values, so what they may be is told to the document only.
+# Responses are written from our own values, so only the OpenAPI document needs their enums.
 SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]
 StatusOut = Annotated[
     str,
@@ -150,7 +150,7 @@ class OptOutIn(msgspec.Struct):
 
 
 def check_named(sent: Mapping[str, Any], *, field: str) -> None:
-    """A withdrawal says whose it is."""
+    """A withdrawal names a number or a profile."""
     del field
     if sent.get("phone_number") is None and sent.get("profile_id") is None:
         raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
@@ -165,7 +165,7 @@ class LinkedProfileOut(msgspec.Struct):
 
 
 def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
-    """A question is about a number or a profile."""
+    """A check names a number or a profile, and not both."""
     if (sent.get("phone_number") is None) == (sent.get("profile_id") is None):
         raise invalid(field, "EITHER_OR", "It must have either phone_number or profile_id.")
 

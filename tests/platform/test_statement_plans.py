@@ -34,12 +34,12 @@ WHOLE = re.compile(
     r"|demo\.queries\.has_data|demo\.queries\.has_sales|first_run\.queries\.has_consent"
     r"|journeys\.runs\.lists\.is_any_run_open"
     # The first or the last row of a key.
-    r"|sales\.totals\.queries\.find_newest_sale|sales\.totals\.queries\.find_last_currency|work\.queries\.find_oldest_row"
+    r"|sales\.totals\.fill\.find_newest_sale|sales\.totals\.reports\.find_last_currency|work\.queries\.find_oldest_row"
     # All of a partial index that has only what is counted.
     r"|journeys\.stats\.count_at_fault|journeys\.stats\.count_parked"
-    r"|messaging\.queries\.lists\.count_undecided|sales\.inbox\.queries\.count_open"
+    r"|messaging\.queries\.lists\.count_undecided|sales\.collision_review\.count_open"
     # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
-    r"|cli\.restoring\._replaced_erasures|privacy\.queries\.find_erasure_to_replay|webhooks\.queries\.endpoints\.list_secrets)$"
+    r"|cli\.restoring\._replaced_erasures|webhooks\.queries\.endpoints\.list_secrets)$"
 )
 # The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
 IN_ORDER = re.compile(

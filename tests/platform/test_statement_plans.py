@@ -31,7 +31,7 @@ WHOLE = re.compile(
     # The oldest that are left of a list that exists only while a restore is being finished.
     r"^regulars\.(privacy\.queries\.list_erasures_to_replay"
     # One row of the organization, whichever, is enough.
-    r"|demo\.queries\.has_data|demo\.queries\.has_sales|first_run\.queries\.has_consent"
+    r"|demo\.queries\.has_data|demo\.queries\.has_sales|demo\.queries\.has_due_runs_or_texts|first_run\.queries\.has_consent"
     r"|journeys\.runs\.lists\.is_any_run_open"
     # The first or the last row of a key.
     r"|sales\.totals\.fill\.find_newest_sale|sales\.totals\.reports\.find_last_currency|work\.queries\.find_oldest_row"

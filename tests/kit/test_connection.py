@@ -109,6 +109,18 @@ async def test_a_statement_that_the_server_forgot_is_prepared_again(connection):
         await connection.execute("DEALLOCATE ALL")
 
 
+async def test_a_savepoint_that_is_rolled_back_leaves_the_statements_prepared(connection):
+    for _ in range(10):
+        await connection.execute("SELECT 1")
+        await connection.fetch("SELECT %s::int + 1", (1,))
+    await connection.say(b"BEGIN")
+    with pytest.raises(ZeroDivisionError):
+        async with connection.transaction():
+            raise ZeroDivisionError
+    await connection.execute("SELECT 1")
+    assert await connection.fetch("SELECT %s::int + 1", (1,)) == [(2,)]
+
+
 async def test_a_statement_whose_table_changed_is_prepared_again(connection):
     await connection.change("CREATE TABLE changing (x int)")
     await connection.change("INSERT INTO changing VALUES (1)")

@@ -119,6 +119,8 @@ class Database:
         """A connection of its own, outside the pools, for a long-lived user such as a listener."""
         connection = await Connection.connect(self.url, **self._connect_arguments)
         arrays.register(connection.adapters)
+        # The driver would deallocate all prepared statements, ours too, when a savepoint is rolled back.
+        connection.prepare_threshold = None
         connection.make_ready()
         try:
             with _lent(connection, monotonic() + db_session.CONNECT_TIMEOUT_S):

@@ -25,7 +25,7 @@ from audience import fill_segments
 from database import Cluster
 from large import LARGE, STATEMENT_TIMEOUT_MS, Size, fill_large
 from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
-from regulars.accounts import people, sessions
+from regulars.accounts import sessions, users
 from regulars.catalog.counts import counting
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
@@ -226,10 +226,10 @@ async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]
     await database.open()
     try:
         async with database.transaction() as tx:
-            person = await people.create_person(tx, email="owner@large.example", name="Owner")
-            await people.join(tx, organization_id, "Large", person.id, Role.OWNER)
-            token = await sessions.start_session(tx, person.id, is_kept=True, address="127.0.0.1", agent="bench")
-            [membership] = await people.find_memberships(tx, person.id)
+            person = await users.create_person(tx, email="owner@large.example", name="Owner")
+            await users.join(tx, organization_id, "Large", person.id, Role.OWNER)
+            token = await sessions.start_session(tx, person.id, is_remembered=True, address="127.0.0.1", agent="bench")
+            [membership] = await users.find_memberships(tx, person.id)
             await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
         await fill_segments(
             database, organization_id, customers=size.customers * size.times, sales=size.sales * size.times

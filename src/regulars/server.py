@@ -15,8 +15,8 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from regulars.accounts import welcome
-from regulars.accounts.pages import table as accounts
+from regulars.accounts import users
+from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
@@ -279,7 +279,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
 
     async def has_users() -> bool:
         async with database.reading() as tx:
-            return await welcome.has_users(tx)
+            return await users.has_users(tx)
 
     public = pages.page_routes(routes, missing=readiness.missing, has_users=has_users, public_url=settings.public_url)
     service = _service([*service_routes(readiness), *_callbacks(settings, database), *public], lifespan)

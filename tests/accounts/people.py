@@ -9,18 +9,18 @@ from uuid import UUID
 
 from argon2 import PasswordHasher
 
-from regulars.accounts import people, queries, welcome
+from regulars.accounts import queries, users
 from regulars.accounts.audit.log import list_acts
-from regulars.accounts.links.link import LINK_PATH
-from regulars.accounts.manage import create_user, disable_user
+from regulars.accounts.links import LINK_PATH
 from regulars.accounts.model import Membership
+from regulars.accounts.users import disable_user, invite_user
 from regulars.kit.db import Database, Tx
 from regulars.kit.keyset import PageRequest
 from regulars.web.access import Role
 
 PASSWORD = "four words in a row"
 _HASHES: dict[str, str] = {}
-# A hash says itself how much work it wants; that ours want much is a test of its own.
+# A hash says itself how much work it wants; that ours want much is a test of its users.
 QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 
 
@@ -47,24 +47,24 @@ class Staff:
         async def act(tx: Tx) -> None:
             if PASSWORD not in _HASHES:
                 _HASHES[PASSWORD] = QUICK.hash(PASSWORD)
-            person = await people.create_person(tx, email=address, name=f"Some {role.value}")
+            person = await users.create_person(tx, email=address, name=f"Some {role.value}")
             await queries.set_password(tx, person.id, _HASHES[PASSWORD])
-            await people.join(tx, self.organization_id, "Shop", person.id, role)
+            await users.join(tx, self.organization_id, "Shop", person.id, role)
 
         self.run(act)
         return address
 
     def password_link(self, email: str) -> str:
-        return f"{LINK_PATH}/{self.run(lambda tx: welcome.password_link_by_operator(tx, email))}"
+        return f"{LINK_PATH}/{self.run(lambda tx: users.password_link_by_operator(tx, email))}"
 
     def invitation(self, email: str, role: Role) -> str:
-        token = self.run(lambda tx: create_user(tx, email, organization_id=self.organization_id, role=role))
+        token = self.run(lambda tx: invite_user(tx, email, organization_id=self.organization_id, role=role))
         return f"{LINK_PATH}/{token}"
 
     def memberships(self, email: str) -> list[Membership]:
         async def act(tx: Tx) -> list[Membership]:
             person = await queries.find_person_by_email(tx, email)
-            return [] if person is None else await people.find_memberships(tx, person.id)
+            return [] if person is None else await users.find_memberships(tx, person.id)
 
         found: list[Membership] = self.run(act)
         return found

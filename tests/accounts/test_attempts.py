@@ -5,7 +5,7 @@ import pytest
 from regulars.accounts import passwords as hashing
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password
-from regulars.accounts.throttle.attempts import PAIR_FAILURES_MAX
+from regulars.accounts.sign_in_attempts import PAIR_FAILURES_MAX
 from regulars.web.errors import TooMany
 
 pytestmark = pytest.mark.anyio
@@ -17,11 +17,11 @@ async def fail(database, passwords, email="nobody@shop.example"):
 
 
 async def test_an_attempt_that_was_never_checked_is_given_back(database, monkeypatch):
-    monkeypatch.setattr(hashing, "TURN_WAIT_S", 0.01)
+    monkeypatch.setattr(hashing, "QUEUE_WAIT_S", 0.01)
     busy = Passwords()
-    async with busy._turn(), busy._turn():
+    async with busy._slot(), busy._slot():
         for _ in range(PAIR_FAILURES_MAX + 1):
-            with pytest.raises(TooMany, match="Too many people sign in"):
+            with pytest.raises(TooMany, match="Too many people are signing in"):
                 await fail(database, busy)
     assert (await fail(database, Passwords())).attempt.left == PAIR_FAILURES_MAX - 1
 

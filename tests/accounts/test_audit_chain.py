@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from regulars.accounts.audit.chain import verify_log
 from regulars.accounts.audit.log import Actor, record, sweep_addresses
-from regulars.accounts.audit.verify import verify_log
 from regulars.kit.ids import new_uuid
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def test_a_log_that_nobody_touched_holds_also_when_many_write_at_once(data
         ("UPDATE audit_log SET after = '{}' WHERE sequence = 2", "row 2: its subject"),
         ("DELETE FROM audit_log WHERE sequence = 2", "row 3: a row before this one is missing"),
         ("DELETE FROM audit_log WHERE sequence = 3", "rows are missing after row 2"),
-        ("UPDATE audit_heads SET sequence = 2", "the end of the chain is another one"),
+        ("UPDATE audit_heads SET sequence = 2", "the last row is not the one that the chain ends with"),
     ],
 )
 async def test_what_is_changed_by_hand_is_found(database, change, fault):

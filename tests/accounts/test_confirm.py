@@ -76,7 +76,7 @@ def test_a_form_waits_for_the_password_and_loses_nothing(browser, staff, api_dat
     assert "Your password again" in asked.text
     wrong = browser.fill(asked, password_again="not it")
     assert wrong.status_code == 400
-    assert "This is not your password." in wrong.text
+    assert "Wrong password." in wrong.text
     assert count_keys(api_database_url, staff.organization_id) == before
     done = browser.fill(wrong, password_again=PASSWORD)
     assert done.status_code == 303

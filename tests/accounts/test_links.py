@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from tests.accounts.test_manage import acts, hire
 
-from regulars.accounts import manage, own, people, queries, sessions, team, welcome
+from regulars.accounts import queries, sessions, team, users, welcome
 from regulars.accounts.audit.log import Actor, lock_end
 from regulars.accounts.errors import AlreadyMember, LinkUnusable
-from regulars.accounts.links.link import end_password_links, list_links, use
+from regulars.accounts.links import end_password_links, list_links, use_link
 from regulars.organizations.manage import create_organization
 from regulars.web.access import Role
 
@@ -37,20 +37,20 @@ async def reset(tx, token):
 
 
 async def joins_another(tx, shop, other, boss, person):
-    token = await manage.create_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+    token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
     await welcome.accept_as_known(tx, token, person.id, password_hash="old", address="")
 
 
 async def joins_unseen(tx, shop, other, boss, person):
-    await people.join(tx, other.id, other.name, person.id, Role.OWNER)
+    await users.join(tx, other.id, other.name, person.id, Role.OWNER)
 
 
 async def is_promoted(tx, shop, other, boss, person):
-    await manage.give_role(tx, person.email, Role.OWNER, organization_id=shop.id)
+    await users.set_role(tx, person.email, Role.OWNER, organization_id=shop.id)
 
 
 async def is_promoted_unseen(tx, shop, other, boss, person):
-    await people.join(tx, shop.id, shop.name, person.id, Role.OWNER)
+    await users.join(tx, shop.id, shop.name, person.id, Role.OWNER)
 
 
 async def is_removed(tx, shop, other, boss, person):
@@ -64,16 +64,16 @@ async def loses_the_maker(tx, shop, other, boss, person):
 
 
 async def outlives_the_rank_of_the_maker(tx, shop, other, boss, person):
-    await people.join(tx, shop.id, shop.name, boss.id, Role.MARKETER)
+    await users.join(tx, shop.id, shop.name, boss.id, Role.MARKETER)
 
 
 async def sees_the_maker_disabled(tx, shop, other, boss, person):
-    await manage.disable_user(tx, boss.name)
+    await users.disable_user(tx, boss.name)
 
 
 async def changes_the_password(tx, shop, other, boss, person):
     me = Actor(person.id, person.email, "")
-    await own.change_password(tx, me, person.id, password_hash="new", session_id=person.id)
+    await users.change_password(tx, me, person.id, password_hash="new", session_id=person.id)
 
 
 CASES = (
@@ -97,10 +97,10 @@ async def test_a_password_link_does_not_outlive_the_right_it_was_made_under(data
             person = await hire(tx, shop, Role.ANALYST, f"{name}@shop.example")
             await queries.set_password(tx, person.id, "old")
             token = await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN)
-            assert (await welcome.look(tx, token))[0].email == person.email
+            assert (await welcome.inspect_link(tx, token))[0].email == person.email
             await case(tx, shop, other, boss, person)
             with pytest.raises(LinkUnusable):
-                await welcome.look(tx, token)
+                await welcome.inspect_link(tx, token)
             with pytest.raises(LinkUnusable):
                 await reset(tx, token)
 
@@ -110,7 +110,7 @@ async def test_an_invitation_does_not_outlive_the_right_of_its_maker(database, s
         owner = await hire_boss(tx, shop, Role.OWNER)
         await hire(tx, shop, Role.OWNER, "second@shop.example")
         token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=owner, by_role=Role.OWNER)
-        await people.join(tx, shop.id, shop.name, owner.id, Role.ADMIN)
+        await users.join(tx, shop.id, shop.name, owner.id, Role.ADMIN)
         with pytest.raises(LinkUnusable):
             await welcome.accept_as_new(tx, token, name="A", password_hash="x", address="")
         token = await team.invite(tx, shop.id, email="b@shop.example", role=Role.ADMIN, by=owner, by_role=Role.ADMIN)
@@ -137,27 +137,27 @@ async def test_open_links_are_listed_with_their_maker_and_can_be_withdrawn(datab
         assert await list_links(tx, shop.id) == []
         for token in (invitation, reset_link):
             with pytest.raises(LinkUnusable):
-                await welcome.look(tx, token)
+                await welcome.inspect_link(tx, token)
         assert [one[0] for one in await acts(tx, shop)][-2:] == ["member.link_withdraw", "member.link_withdraw"]
 
 
 async def test_a_transaction_that_began_before_a_link_ended_cannot_use_it(database, shop):
     async with database.transaction() as tx:
         person = await hire(tx, shop, Role.ANALYST)
-        token = await welcome.password_link_by_operator(tx, person.email)
+        token = await users.password_link_by_operator(tx, person.email)
     async with database.transaction() as early:
         async with database.transaction() as tx:
             assert tx.now >= early.now
             await end_password_links(tx, person.email)
         with pytest.raises(LinkUnusable):
-            await use(early, token)
+            await use_link(early, token)
 
 
 async def test_joining_locks_the_audit_logs_in_the_order_in_which_a_sign_in_does(database, shop, other):
     async with database.transaction() as tx:
         person = await hire(tx, other, Role.ANALYST)
         await queries.set_password(tx, person.id, "old")
-        token = await manage.create_user(tx, person.email, organization_id=shop.id, role=Role.ANALYST)
+        token = await users.invite_user(tx, person.email, organization_id=shop.id, role=Role.ANALYST)
         await lock_end(tx, other.id)
 
     async def join():
@@ -185,7 +185,7 @@ async def test_the_audit_log_names_who_made_the_link_that_was_used(database, sho
         token = await team.invite(tx, shop.id, email="new@shop.example", role=Role.ANALYST, by=boss, by_role=Role.ADMIN)
         person, _link = await welcome.accept_as_new(tx, token, name="New", password_hash="x", address="")
         await reset(tx, await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN))
-        await reset(tx, await welcome.password_link_by_operator(tx, person.email))
+        await reset(tx, await users.password_link_by_operator(tx, person.email))
         made = [one[3].get("link_made_by") for one in await acts(tx, shop) if one[3] and "link_made_by" in one[3]]
         assert made == [boss.name, boss.name, "the command line"]
 
@@ -194,12 +194,12 @@ async def test_a_known_address_gets_an_invitation_and_no_membership(database, sh
     async with database.transaction() as tx:
         person = await hire(tx, shop, Role.ANALYST, "ceo@other.example")
         await queries.set_password(tx, person.id, "the thief's")
-        token = await manage.create_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
-        assert [one.organization_id for one in await people.find_memberships(tx, person.id)] == [shop.id]
+        token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+        assert [one.organization_id for one in await users.find_memberships(tx, person.id)] == [shop.id]
         with pytest.raises(LinkUnusable):
             await welcome.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
         with pytest.raises(AlreadyMember):
-            await manage.create_user(tx, person.email, organization_id=shop.id, role=Role.OWNER)
+            await users.invite_user(tx, person.email, organization_id=shop.id, role=Role.OWNER)
 
 
 async def test_an_invitation_takes_nobody_who_has_no_password_but_a_place_elsewhere(database, shop, other):
@@ -215,7 +215,7 @@ async def test_a_password_that_changed_meanwhile_joins_nothing(database, shop, o
     async with database.transaction() as tx:
         person = await hire(tx, shop, Role.ANALYST)
         await queries.set_password(tx, person.id, "changed")
-        token = await manage.create_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+        token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
         with pytest.raises(LinkUnusable):
             await welcome.accept_as_known(tx, token, person.id, password_hash="as it was checked", address="")
 
@@ -226,8 +226,8 @@ async def test_the_operator_gives_an_account_back_to_its_owner(database, shop):
         person = await hire(tx, shop, Role.ANALYST)
         await queries.set_password(tx, person.id, "the thief's")
         theirs = await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN)
-        await sessions.start_session(tx, person.id, is_kept=True, address="", agent="")
-        token = await manage.link_for(tx, person.email, without_second_factor=True)
+        await sessions.start_session(tx, person.id, is_remembered=True, address="", agent="")
+        token = await users.reset_user(tx, person.email, without_second_factor=True)
         with pytest.raises(LinkUnusable):
             await reset(tx, theirs)
         assert await sessions.list_sessions(tx, person.id) == []

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from regulars.accounts import manage, people, queries, sessions, team, welcome
+from regulars.accounts import queries, sessions, team, users, welcome
 from regulars.accounts.audit.log import Actor, list_acts
 from regulars.accounts.errors import (
     AlreadyMember,
@@ -12,7 +12,7 @@ from regulars.accounts.errors import (
     NotYours,
     ResetElsewhere,
 )
-from regulars.accounts.links.link import LINK_LIFE, STALE_AFTER, Purpose, look_at, make_link, use
+from regulars.accounts.links import LINK_LIFE, STALE_AFTER, Purpose, find_link, make_link, use_link
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import create_organization, find_organization
@@ -30,8 +30,8 @@ async def shop(database):
 
 
 async def hire(tx, shop, role, email=None):
-    person = await people.create_person(tx, email=email or f"{role.value}@shop.example", name=role.value.title())
-    await people.join(tx, shop.id, shop.name, person.id, role)
+    person = await users.create_person(tx, email=email or f"{role.value}@shop.example", name=role.value.title())
+    await users.join(tx, shop.id, shop.name, person.id, role)
     return person
 
 
@@ -43,12 +43,12 @@ async def acts(tx, shop):
 async def test_a_link_works_once(database):
     async with database.transaction() as tx:
         token = await make_link(tx, Purpose.PASSWORD, email="a@shop.example")
-        assert (await look_at(tx, token)).email == "a@shop.example"
-        assert (await use(tx, token)).purpose is Purpose.PASSWORD
+        assert (await find_link(tx, token)).email == "a@shop.example"
+        assert (await use_link(tx, token)).purpose is Purpose.PASSWORD
         with pytest.raises(LinkUnusable):
-            await use(tx, token)
+            await use_link(tx, token)
         with pytest.raises(LinkUnusable):
-            await look_at(tx, token)
+            await find_link(tx, token)
 
 
 async def test_links_past_their_time_go_when_the_next_one_is_made(database):
@@ -70,10 +70,10 @@ async def test_a_link_ends_after_48_hours_and_by_a_newer_one(database):
         token = await make_link(tx, Purpose.PASSWORD, email="a@shop.example")
         later = Tx(tx.connection, tx.now + LINK_LIFE)
         with pytest.raises(LinkUnusable):
-            await use(later, token)
+            await use_link(later, token)
         await make_link(tx, Purpose.PASSWORD, email="a@shop.example")
         with pytest.raises(LinkUnusable):
-            await use(tx, token)
+            await use_link(tx, token)
 
 
 async def test_only_the_hash_of_a_link_is_kept(database):
@@ -94,7 +94,7 @@ async def test_an_invitation_makes_a_member_with_its_role(database, shop):
     async with database.transaction() as tx:
         token = await team.invite(tx, shop.id, email="new@shop.example", role=Role.ANALYST, by=BOSS, by_role=Role.ADMIN)
         person, _link = await welcome.accept_as_new(tx, token, name="New", password_hash="x", address="198.51.100.1")
-        (membership,) = await people.find_memberships(tx, person.id)
+        (membership,) = await users.find_memberships(tx, person.id)
         assert (membership.organization_id, membership.role) == (shop.id, Role.ANALYST)
         assert await acts(tx, shop) == [
             ("member.invite", "new@shop.example", None, {"role": "analyst"}),
@@ -124,7 +124,7 @@ async def test_the_last_owner_stays(database, shop):
         with pytest.raises(LastOwner):
             await team.remove_member(tx, shop.id, owner.id, by=BOSS, by_role=Role.OWNER)
         with pytest.raises(LastOwner):
-            await manage.give_role(tx, owner.email, Role.ADMIN, organization_id=shop.id)
+            await users.set_role(tx, owner.email, Role.ADMIN, organization_id=shop.id)
         other = await hire(tx, shop, Role.OWNER, "second@shop.example")
         await queries.set_disabled(tx, other.id, tx.now)
         with pytest.raises(LastOwner):
@@ -139,7 +139,7 @@ async def test_an_admin_cannot_reset_somebody_of_another_organization_too(databa
     async with database.transaction() as tx:
         analyst = await hire(tx, shop, Role.ANALYST)
         assert await team.password_link(tx, shop.id, analyst.id, by=BOSS, by_role=Role.ADMIN)
-        await people.join(tx, other.id, other.name, analyst.id, Role.ANALYST)
+        await users.join(tx, other.id, other.name, analyst.id, Role.ANALYST)
         with pytest.raises(ResetElsewhere):
             await team.password_link(tx, shop.id, analyst.id, by=BOSS, by_role=Role.ADMIN)
 
@@ -166,7 +166,7 @@ async def test_a_member_is_not_invited_again_and_an_old_invitation_changes_no_ro
 async def test_an_invitation_is_for_its_own_address(database, shop):
     async with database.transaction() as tx:
         token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=BOSS, by_role=Role.OWNER)
-        other = await people.create_person(tx, email="b@shop.example", name="B", password_hash="x")
+        other = await users.create_person(tx, email="b@shop.example", name="B", password_hash="x")
         with pytest.raises(LinkUnusable):
             await welcome.accept_as_known(tx, token, other.id, password_hash="x", address="")
 
@@ -181,8 +181,8 @@ async def test_a_role_change_is_in_the_audit_log_with_before_and_after(database,
 async def test_a_reset_ends_every_session(database, shop):
     async with database.transaction() as tx:
         person = await hire(tx, shop, Role.ADMIN)
-        await sessions.start_session(tx, person.id, is_kept=True, address="", agent="")
-        token = await welcome.password_link_by_operator(tx, person.email)
+        await sessions.start_session(tx, person.id, is_remembered=True, address="", agent="")
+        token = await users.password_link_by_operator(tx, person.email)
         await welcome.set_password_by_link(tx, token, password_hash="x", address="")
         assert await sessions.list_sessions(tx, person.id) == []
 
@@ -203,7 +203,7 @@ async def test_the_first_owner_is_offered_only_while_there_is_nobody(database):
         person, slug = await welcome.become_first_owner(tx, new, **first)
         assert slug == "shop"
         organization = await find_organization(tx.connection, "Shop")
-        assert [one.role for one in await people.find_memberships(tx, person.id)] == [Role.OWNER]
+        assert [one.role for one in await users.find_memberships(tx, person.id)] == [Role.OWNER]
         assert await welcome.offer_first_owner(tx) is None
         assert [one[0] for one in await acts(tx, organization)] == ["organization.create", "member.join"]
 

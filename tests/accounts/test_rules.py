@@ -5,13 +5,13 @@ from uuid import UUID, uuid4
 import pyotp
 import pytest
 
+from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import TooManyAttempts
-from regulars.accounts.factor.code import STEP_S, matching_step, new_offer
 from regulars.accounts.model import ABSOLUTE, IDLE, Session, read_email
 from regulars.accounts.passwords import Passwords, objection
+from regulars.accounts.second_factor import STEP_S, matching_step, new_offer
 from regulars.accounts.sessions import SessionStore, browser_of, start_session
 from regulars.accounts.sign_in import begin_attempt
-from regulars.accounts.throttle import attempts
 from regulars.kit.db import Tx
 from regulars.web.errors import TooMany
 
@@ -68,7 +68,7 @@ async def test_a_password_is_kept_as_argon2id_and_matches_only_itself():
 
 @pytest.mark.anyio
 async def test_in_a_flood_of_sign_ins_nobody_waits_for_ever(monkeypatch):
-    monkeypatch.setattr("regulars.accounts.passwords.TURN_WAIT_S", 0.01)
+    monkeypatch.setattr("regulars.accounts.passwords.QUEUE_WAIT_S", 0.01)
     passwords = Passwords()
     tries = [passwords.matches(None, "four words in a row") for _ in range(12)]
     answers = await asyncio.gather(*tries, return_exceptions=True)
@@ -122,10 +122,10 @@ async def test_a_session_that_rested_too_long_identifies_nobody(database):
         await tx.execute(
             "INSERT INTO users (id, email, name, created_at) VALUES (%s, 'a@b.cd', 'A', %s)", (user, tx.now)
         )
-        fresh = await start_session(tx, user, is_kept=False, address="", agent="")
+        fresh = await start_session(tx, user, is_remembered=False, address="", agent="")
         long_ago = Tx(tx.connection, tx.now - timedelta(hours=12, minutes=1))
-        stale = await start_session(long_ago, user, is_kept=False, address="", agent="")
-        kept = await start_session(long_ago, user, is_kept=True, address="", agent="")
+        stale = await start_session(long_ago, user, is_remembered=False, address="", agent="")
+        kept = await start_session(long_ago, user, is_remembered=True, address="", agent="")
     door = SessionStore(database)
     assert await door.identify(fresh) is not None
     assert await door.identify(stale) is None
@@ -155,10 +155,10 @@ def test_the_picture_of_a_secret_has_no_style_and_no_script():
     ("address", "place"), [("203.0.113.9", "203.0.113.9"), ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"), ("", "unknown")]
 )
 def test_an_ipv6_network_counts_as_one_place(address, place):
-    assert attempts.place_of(address) == place
+    assert attempts.network_of(address) == place
 
 
-async def create_user(database, email):
+async def invite_user(database, email):
     async with database.transaction() as tx:
         await tx.execute(
             "INSERT INTO users (id, email, name, created_at) VALUES (%s, %s, 'Me', %s)", (uuid4(), email, tx.now)
@@ -173,7 +173,7 @@ async def fail(database, email, address, times=1):
 @pytest.mark.anyio
 async def test_strangers_failures_do_not_lock_somebody_out_of_a_known_place(database):
     email, home = "me@shop.example", "198.51.100.7"
-    await create_user(database, email)
+    await invite_user(database, email)
     async with database.transaction() as tx:
         await attempts.succeed(tx, await attempts.count_attempt(tx, email, home))
     for number in range(attempts.ACCOUNT_FAILURES_MAX):
@@ -199,7 +199,7 @@ async def test_one_address_may_fail_on_many_accounts_only_so_often(database):
 @pytest.mark.anyio
 async def test_behind_one_proxy_those_who_are_known_there_still_sign_in(database):
     email, proxy = "me@shop.example", "10.0.0.1"
-    await create_user(database, email)
+    await invite_user(database, email)
     async with database.transaction() as tx:
         await attempts.succeed(tx, await attempts.count_attempt(tx, email, proxy))
     for number in range(attempts.ADDRESS_FAILURES_MAX):

@@ -66,7 +66,7 @@ def test_a_wrong_password_gives_the_form_back_whole_and_says_how_many_tries_are_
     assert answer.status_code == 400
     assert f'value="{email}"' in answer.text
     assert "not the password" not in answer.text
-    assert "4 tries are left in the next 15 minutes" in answer.text
+    assert "4 attempts are left in the next 15 minutes" in answer.text
     assert 'aria-invalid="true"' in answer.text
     assert not browser.is_signed_in
 
@@ -74,8 +74,8 @@ def test_a_wrong_password_gives_the_form_back_whole_and_says_how_many_tries_are_
 def test_nobody_learns_whether_an_address_is_known(browser, staff):
     known = browser.sign_in(staff.hire(Role.OWNER), "not the password").text
     unknown = browser.sign_in("nobody@shop.example", "not the password").text
-    assert "The address or the password is not right." in known
-    assert "The address or the password is not right." in unknown
+    assert "The address or the password is wrong." in known
+    assert "The address or the password is wrong." in unknown
 
 
 def test_after_five_failures_one_waits_and_a_link_still_works(browser, staff):
@@ -141,7 +141,7 @@ def test_a_new_password_signs_out_the_other_browsers(browser, server, staff):
     other.sign_in(email, PASSWORD)
     refused = browser.fill("/account", "/account/password", current="wrong", password="x", repeated="y")
     assert refused.status_code == 400
-    assert "This is not your password." in refused.text
+    assert "Wrong password." in refused.text
     assert "Use at least 12 characters" in refused.text
     changed = browser.fill(
         "/account", "/account/password", current=PASSWORD, password="a brand new one", repeated="a brand new one"
@@ -262,13 +262,13 @@ def test_turning_the_second_factor_off_or_over_needs_a_code_too(browser, staff):
     for action in ("/account/second-factor/off", "/account/second-factor/codes"):
         refused = browser.fill(page, action, current=PASSWORD)
         assert refused.status_code == 400
-        assert "The code is not right" in refused.text
+        assert "The code is wrong" in refused.text
     mine = pyotp.random_base32()
     taken = browser.fill(page, "/account/second-factor", current=PASSWORD, secret=mine, code=pyotp.TOTP(mine).now())
     assert taken.status_code == 400
     off = browser.fill(page, "/account/second-factor/off", current=PASSWORD, code=codes[0])
     assert off.status_code == 303
-    assert "Turn it on" in browser.get("/account/second-factor").text
+    assert "Turn on second factor" in browser.get("/account/second-factor").text
 
 
 def test_passwords_are_not_guessed_in_a_session_that_somebody_left_open(browser, staff):
@@ -278,7 +278,7 @@ def test_passwords_are_not_guessed_in_a_session_that_somebody_left_open(browser,
         assert browser.fill("/account", "/account/password", current="a guess", **new).status_code == 400
     closed = browser.fill("/account", "/account/password", current=PASSWORD, **new)
     assert closed.status_code == 429
-    assert "Too many tries" in closed.text
+    assert "Too many attempts" in closed.text
 
 
 def test_guesses_sent_at_once_do_not_pass_together(browser, staff):

@@ -37,7 +37,7 @@ def test_an_entry_that_was_changed_is_named(filled, database_url):
         )
     found = filled("consent", "verify", "--json")
     assert found.code == 1
-    assert "does not hold for 1 number." in found.err
+    assert "is damaged for 1 number." in found.err
     (one, two) = found.data
     assert one["faults"] == []
     (fault,) = two["faults"]

@@ -73,7 +73,7 @@ def test_a_cluster_whose_nodes_agree_is_good_and_each_fault_is_named(regulars, d
         )
         ran = regulars("doctor", "--json")
         assert {name for name in bad(ran) if name.startswith("cluster")} == set()
-        assert "All 2 nodes answer." in {finding["found"] for finding in ran.data}
+        assert "All 2 nodes respond." in {finding["found"] for finding in ran.data}
         connection.execute("UPDATE planted_nodes SET versions = '17.1 13.0-1', clock_off = '0.7 s' WHERE nodeid = 2")
         connection.execute("DELETE FROM pg_dist_partition WHERE logicalrelid = 'texts'::regclass")
         found = bad(regulars("doctor", "--json"))
@@ -84,7 +84,7 @@ def test_a_cluster_whose_nodes_agree_is_good_and_each_fault_is_named(regulars, d
         connection.execute("UPDATE planted_nodes SET success = false, versions = NULL WHERE nodeid = 1")
         connection.execute("INSERT INTO pg_dist_node VALUES (3, 'three', 5433)")
         found = bad(regulars("doctor", "--json"))
-        assert found["cluster nodes"]["found"] == "No answer from one:5432, three:5433."
+        assert found["cluster nodes"]["found"] == "No response from one:5432, three:5433."
 
 
 def test_the_directory_of_a_cluster_is_that_of_the_statements(database_url):

@@ -83,7 +83,7 @@ def test_a_packed_file_that_was_cut_off_is_one_sentence(regulars, tmp_path):
     file.write_bytes(gzip.compress(b"external_id\n" + b"".join(b"S%d\n" % n for n in range(9000)))[:-200])
     ran = regulars("import", "stores", str(file), "-o", "Shop")
     assert ran.code == 2
-    assert "damaged or cut off" in " ".join(ran.err.split())
+    assert "damaged or truncated" in " ".join(ran.err.split())
 
 
 def test_the_demo_fills_an_organization_once(regulars):

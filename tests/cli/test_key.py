@@ -17,7 +17,7 @@ def test_creating_a_key_prints_the_key_and_nothing_else(regulars):
 def test_it_says_which_database_it_wrote_to(regulars, database_url):
     said = " ".join(regulars("key", "create", "--organization", "Shop").err.split())
     assert database_url in said
-    assert "never shown again" in said
+    assert "not shown again" in said
 
 
 def test_a_program_gets_the_key_with_its_id(regulars):

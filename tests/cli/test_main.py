@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import ROOT, environment
 
-from regulars.cli import ending, version
+from regulars.cli import error_handling, main
 
 SECONDS_MAX = 60
 LOOKING = [
@@ -62,9 +62,9 @@ def test_the_version_is_that_of_the_clone(command):
 
 
 def test_without_a_clone_the_installed_package_is_asked(monkeypatch):
-    monkeypatch.setattr(version, "PROJECT", Path("nowhere"))
+    monkeypatch.setattr(main, "PROJECT_FILE", Path("nowhere"))
     monkeypatch.setattr(metadata, "version", lambda name: f"{name} 1.2.3")
-    assert version.running() == "regulars 1.2.3"
+    assert main.find_version() == "regulars 1.2.3"
 
 
 def test_an_address_that_is_none_shows_an_example_that_can_be_read(command):
@@ -117,7 +117,7 @@ def test_a_value_that_an_option_does_not_take_is_wrong_usage(command):
         assert (ran.code, wrong[0] in ran.err) == (2, True)
 
 
-@pytest.mark.parametrize("name", ending.REPAIRABLE)
+@pytest.mark.parametrize("name", error_handling.REPAIRABLE)
 def test_every_error_that_ends_in_a_sentence_exists(name):
     module, _, error = name.rpartition(".")
     assert issubclass(getattr(importlib.import_module(module), error), Exception)

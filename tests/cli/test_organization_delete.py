@@ -48,7 +48,7 @@ def test_everything_of_it_goes_and_nothing_of_the_others(two_shops, database_url
     assert sum(rows_of(database_url, gone).values()) > 250
     deleted = two_shops("organization", "delete", "Gone", typed="Gone\n")
     assert deleted.code == 0, deleted.err
-    assert "will not know who asked not to be texted" in " ".join(deleted.err.split())
+    assert "could text these people again" in " ".join(deleted.err.split())
     assert set(rows_of(database_url, gone).values()) == {0}
     assert rows_of(database_url, stays) == before
     assert [each["name"] for each in two_shops("organization", "list", "--json").data] == ["Stays"]

@@ -27,7 +27,7 @@ def test_doctor_tells_the_two_apart(command, database_url):
     assert finding(ran)["ok"]
     assert "by session" in finding(ran)["found"]
     ran = command("doctor", "--json", DATABASE_URL=database_url)
-    assert "PostgreSQL itself" in finding(ran)["found"]
+    assert "PostgreSQL directly" in finding(ran)["found"]
 
 
 def test_one_that_lends_by_session_serves_commands(command, database_url):

@@ -59,11 +59,11 @@ def test_a_data_folder_asks_for_its_key_file_and_rotates_it(regulars, command, d
     with embedded.running(data_dir):
         restored = run("restore", file).err
         assert f"copy its secret.key into {data_dir}" in restored
-        assert "erased again by `regulars serve`, once it has the key" in restored
+        assert "`regulars serve` will erase the erased customers again" in restored
         assert "REGULARS_SECRET_KEY" in command("migrate", REGULARS_DATA_DIR=str(data_dir)).complains(code=2)
         current.write_text(KEY)
         current.chmod(0o600)
-        assert "Erased again 1 customer" in run("vault", "rotate").err
+        assert "Erased 1 customer again" in run("vault", "rotate").err
         after = current.read_text()
         kept = data_dir / f"secret.key.{vault.Vault(KEY).fingerprint}"
         assert (kept.read_text(), after == KEY, fresh.exists()) == (KEY, False, False)

@@ -33,9 +33,9 @@ def test_a_text_is_queued_and_listed(regulars):
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (("message", "send", "--number", "12", "--text", "x"), 2, "is no phone number"),
+        (("message", "send", "--number", "12", "--text", "x"), 2, "is not a phone number"),
         (("message", "send", "--number", "+33612345678", "--text", "Hi {{ name"), 2, "does not end"),
-        (("message", "send", "--number", "+33612345678", "--text", "{{ brand }}"), 1, "knows no customer"),
+        (("message", "send", "--number", "+33612345678", "--text", "{{ brand }}"), 1, "has no customer"),
         (("message", "resend", "key_1"), 2, "is not the id of a text"),
         (("message", "resend", "txt_01h455vb4pex5vsknk084sn02q"), 1, "There is no text"),
         (("inbox", "decide", "rpl_01h455vb4pex5vsknk084sn02q", "stop"), 1, "There is no reply"),
@@ -179,7 +179,7 @@ def test_the_holidays_of_a_country_are_listed_before_a_rule_is_set(regulars):
     assert days["regions"] == {}
     assert "Christmas Day" in run(regulars, "sms", "rules", "holidays", "IT").err
     changed = run(regulars, "sms", "rules", "set", "--country", "FR", "--hours", "Monday=9-18")
-    assert "Closed on these public holidays" in changed.err
+    assert "No texts on these public holidays" in changed.err
     assert "National Day" in changed.err
     opened = run(regulars, "sms", "rules", "set", "--country", "FR", "--on-holidays")
     assert "National Day" not in opened.err

@@ -1,7 +1,7 @@
 import pytest
 from tests.support.aside import run_aside
 
-from regulars.accounts import people
+from regulars.accounts import users
 from regulars.kit.db import Database
 from regulars.organizations.manage import find_organization
 from regulars.web.access import Role
@@ -72,8 +72,8 @@ def hire(database_url: str, email: str, role: Role) -> None:
             async with database.transaction() as tx:
                 found = await find_organization(tx.connection, "Shop")
                 assert found is not None
-                person = await people.create_person(tx, email=email, name=email)
-                await people.join(tx, found.id, found.name, person.id, role)
+                person = await users.create_person(tx, email=email, name=email)
+                await users.join(tx, found.id, found.name, person.id, role)
         finally:
             await database.close()
 

@@ -203,7 +203,7 @@ def test_rotating_seals_everything_with_the_new_key(sealed, regulars, database_u
         ran = regulars("vault", "rotate", "--new-key", str(file), REGULARS_SECRET_KEY=KEY)
         assert "stop all of them" in ran.complains(code=1)
     ran = regulars("vault", "rotate", "--new-key", str(file), REGULARS_SECRET_KEY=KEY)
-    assert (ran.code, f"Sealed 4 secrets with the key {new.fingerprint}" in ran.err) == (0, True)
+    assert (ran.code, f"Encrypted 4 secrets with the key {new.fingerprint}" in ran.err) == (0, True)
     assert opened(database_url, "Shop", NEW_KEY) == sealed
     with psycopg.connect(database_url) as connection:
         [(factor,)] = connection.execute("SELECT totp_secret FROM users").fetchall()

@@ -19,8 +19,8 @@ from typing import Any, Final
 import uvloop
 from tests.crash import planted
 
+from regulars.cli import database, worker
 from regulars.cli import main as commands
-from regulars.cli import migrating, work
 from regulars.kit import failpoint, log, settings
 from regulars.kit.shared_memory import map_block
 from regulars.processes.accepting import AcceptingServer
@@ -28,7 +28,7 @@ from regulars.processes.server_process import spare_the_collector, uvicorn_confi
 from regulars.server import create_app
 
 # Imported once by the nursery, so that the processes it starts need not do it.
-PRELOADED: Final = (migrating, work)
+PRELOADED: Final = (database, worker)
 PREFIX: Final = "REGULARS_TEST_CRASH_"
 TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED"))
 

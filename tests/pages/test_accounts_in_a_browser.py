@@ -27,7 +27,7 @@ def invite(chromium, visitor, email):
     page.get_by_role("link", name="Invite a person").click()
     page.get_by_label("Email").fill(email)
     page.get_by_label("Developer").check()
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.locator(".copy code").inner_text()
     page.reload()
     assert link not in page.content()
@@ -50,7 +50,7 @@ def turn_on_second_factor(page, base_url):
     assert page.locator("svg.qr").bounding_box()["width"] > 100
     page.get_by_label("Code from the app").fill(pyotp.TOTP(secret).now())
     page.get_by_label("Your password").fill(PASSWORD)
-    page.get_by_role("button", name="Turn it on").click()
+    page.get_by_role("button", name="Turn on second factor").click()
     codes = page.locator("ul.code li").all_inner_texts()
     assert len(codes) == 10
     return codes
@@ -99,7 +99,7 @@ def test_the_main_tasks_with_the_keyboard_alone(chromium, visitor_as):
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.get_by_text("The one-time link").wait_for()
+    page.get_by_role("heading", name="One-time link").wait_for()
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.className") == "name"
     page.keyboard.press("Enter")
@@ -108,7 +108,7 @@ def test_the_main_tasks_with_the_keyboard_alone(chromium, visitor_as):
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     dialog.wait_for()
-    assert page.evaluate("document.activeElement.textContent") == "Keep them"
+    assert page.evaluate("document.activeElement.textContent") == "Cancel"
     page.keyboard.press("Escape")
     dialog.wait_for(state="detached")
     assert page.evaluate("document.activeElement.textContent") == "Remove"

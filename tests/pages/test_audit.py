@@ -85,7 +85,7 @@ def test_the_log_is_for_owners_and_admins_and_filters_stay_in_the_address(visito
     owner.post("/keys", name="One", permission="ingest")
     assert "key.create" not in owner.get("/settings/audit.csv", act="member.invite").text
     page = owner.get("/settings/audit", act="member.invite").text
-    assert "1 act, the newest first." in page
+    assert "1 entry, newest first." in page
     for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
         assert visitor_as(role).get("/settings/audit.csv").status_code == 403
 
@@ -99,10 +99,10 @@ def test_the_log_is_written_in_sentences_that_lead_to_people_and_things(visitor_
     assert "invited new@shop.example" in page
     assert f'/keys/{made}"' in owner.get("/settings/audit").text
     about = owner.get("/settings/audit", subject=made).text
-    assert "1 act, the newest first." in about
+    assert "1 entry, newest first." in about
     assert "invited" not in about.partition("<tbody>")[2]
-    assert "No act matches" in owner.get("/settings/audit", to="2020-01-01").text
-    assert "2 acts, the newest first." in owner.get("/settings/audit", **{"from": "2020-01-01"}).text
+    assert "No entry matches" in owner.get("/settings/audit", to="2020-01-01").text
+    assert "2 entries, newest first." in owner.get("/settings/audit", **{"from": "2020-01-01"}).text
 
 
 def test_every_act_that_is_recorded_has_its_sentence():

@@ -23,8 +23,8 @@ from tests.support.draining import SETTINGS, drain
 from tests.support.server import Server, running_server
 from tests.support.visitor import Visitor, sign_in_now
 
-from regulars.accounts.audit.verify import verify_log
-from regulars.accounts.factor import code
+from regulars.accounts import second_factor
+from regulars.accounts.audit.chain import verify_log
 from regulars.consent.verify import verify_organization
 from regulars.journeys import definition as journeys
 from regulars.kit import vault
@@ -145,8 +145,8 @@ def test_sealed_secrets_open(stored_url):
         try:
             async with opened.transaction() as tx:
                 user_id, totp = UUID(STORED["totp"]["user_id"]), pyotp.TOTP(STORED["totp"]["secret"])
-                await code.check(tx, opening, user_id, totp.at(tx.now))
-                await code.check(tx, opening, user_id, STORED["totp"]["recovery_codes"][0])
+                await second_factor.check(tx, opening, user_id, totp.at(tx.now))
+                await second_factor.check(tx, opening, user_id, STORED["totp"]["recovery_codes"][0])
                 texting = await load_texting(tx, ORGANIZATION)
                 assert texting is not None
                 return open_token(opening, texting)

@@ -28,7 +28,7 @@ from tests.support.journeys import in_transaction, make_journey
 from tests.support.tenant import Tenant, another_key
 from tests.support.visitor import Visitor
 
-from regulars.accounts.factor import code
+from regulars.accounts import second_factor
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.demo.requests import finish_run, insert_run_if_new
 from regulars.journeys.backtest.requests import request_backtest
@@ -210,7 +210,7 @@ def _write_factor(database_url: str, visitor: Visitor) -> dict[str, Any]:
 
     async def act(tx: Tx) -> list[str]:
         now = pyotp.TOTP(secret).at(tx.now)
-        return await code.enable(tx, vault.of(SETTINGS), visitor.who.user_id, secret=secret, code=now)
+        return await second_factor.enable(tx, vault.of(SETTINGS), visitor.who.user_id, secret=secret, code=now)
 
     codes = in_transaction(database_url, act)
     return {"user_id": str(visitor.who.user_id), "secret": secret, "recovery_codes": codes[:2]}

@@ -5,11 +5,11 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from regulars.cli import serve, work
+from regulars.cli import serve, worker
 from regulars.cli.main import main as regulars
 
 # Imported once by the nursery, so that the processes it starts need not do it.
-PRELOADED = (serve, work)
+PRELOADED = (serve, worker)
 
 
 def main(arguments: Sequence[str], _descriptors: Sequence[int]) -> None:

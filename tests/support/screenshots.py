@@ -26,7 +26,7 @@ from tests.support.draining import work_through
 from tests.support.server import running_server
 from tests.support.visitor import SignedIn, Visitor
 
-from regulars.accounts import people, sessions
+from regulars.accounts import sessions, users
 from regulars.demo.fill import fill
 from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
@@ -111,10 +111,12 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
         async with opened.transaction() as tx:
             for start in suggest_segments(birthday="birthday"):
                 await create_segment(tx, organization.id, start.definition, created_by="Claire Renaud")
-            person = await people.create_person(tx, email="claire@corvelle.example", name="Claire Renaud")
-            await people.join(tx, organization.id, NAME, person.id, Role.OWNER)
-            token = await sessions.start_session(tx, person.id, is_kept=False, address="127.0.0.1", agent="Chromium")
-            [member] = await people.find_memberships(tx, person.id)
+            person = await users.create_person(tx, email="claire@corvelle.example", name="Claire Renaud")
+            await users.join(tx, organization.id, NAME, person.id, Role.OWNER)
+            token = await sessions.start_session(
+                tx, person.id, is_remembered=False, address="127.0.0.1", agent="Chromium"
+            )
+            [member] = await users.find_memberships(tx, person.id)
         return organization.id, SignedIn(person.id, person.email, member.slug, token), keys
     finally:
         await opened.close()

@@ -13,7 +13,7 @@ from tests.support.client import new_http
 from tests.support.server import Server
 from tests.support.tenant import Tenant
 
-from regulars.accounts import people, sessions
+from regulars.accounts import sessions, users
 from regulars.kit.db import Database
 from regulars.web import cookies, csrf
 from regulars.web.access import Role
@@ -59,10 +59,10 @@ async def sign_in(database: Database, organization_id: UUID, role: Role) -> Sign
     """A new person of this role with a session, made by the use cases."""
     async with database.transaction() as tx:
         email = f"{role.value}-{uuid.uuid4().hex[:8]}@shop.example"
-        person = await people.create_person(tx, email=email, name=f"Some {role.value}")
-        await people.join(tx, organization_id, "Shop", person.id, role)
-        token = await sessions.start_session(tx, person.id, is_kept=False, address="127.0.0.1", agent="a test")
-        found = await people.find_memberships(tx, person.id)
+        person = await users.create_person(tx, email=email, name=f"Some {role.value}")
+        await users.join(tx, organization_id, "Shop", person.id, role)
+        token = await sessions.start_session(tx, person.id, is_remembered=False, address="127.0.0.1", agent="a test")
+        found = await users.find_memberships(tx, person.id)
     return SignedIn(person.id, email, next(one.slug for one in found if one.organization_id == organization_id), token)
 
 

@@ -1,5 +1,6 @@
-"""People who sign in: users, memberships and roles, sessions, one-time links, the second factor, the audit log.
+"""Users of the web application: memberships and roles, sessions, one-time links, the second factor, the audit log.
 
-Owns the tables `users`, `memberships` and `sessions`; its parts own theirs. What a role may do is decided in
-`web.access`; which role somebody has is decided here.
+Owns the tables `users`, `memberships`, `sessions`, `sign_in_links`, `sign_in_failures`, `sign_in_places` and
+`recovery_codes`, and with its package `audit` the audit log. `web.access` decides what a role may do; this room stores
+which role a user has.
 """

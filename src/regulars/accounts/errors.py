@@ -1,43 +1,43 @@
-"""What accounts refuse; each is a sentence for the person who asked."""
+"""The refusals of accounts; each message is a sentence for the user."""
 
 from datetime import datetime
 
 
 class AccountRefusal(Exception):
-    """The message says what is wrong and what to do."""
+    """The message says what is wrong and how to fix it."""
 
 
 class LinkUnusable(AccountRefusal):
     def __init__(self) -> None:
-        super().__init__("This link was used, has expired or was never given out; ask for a new one.")
+        super().__init__("This link has been used, has expired or does not exist; ask for a new one.")
 
 
 class LastOwner(AccountRefusal):
     def __init__(self) -> None:
-        super().__init__("An organization keeps at least one owner: make somebody else an owner first.")
+        super().__init__("An organization needs at least one owner: make another member an owner first.")
 
 
 class NotYours(AccountRefusal):
     def __init__(self) -> None:
-        super().__init__("Only an owner can change an owner or make somebody one.")
+        super().__init__("Only an owner can change an owner or make a member an owner.")
 
 
 class ResetElsewhere(AccountRefusal):
     def __init__(self, email: str) -> None:
         super().__init__(
-            f"This person is a member of other organizations too, so their link is made on the server:"
+            f"This user is a member of other organizations too, so the link must be created on the server:"
             f" `regulars user link {email}`."
         )
 
 
 class NoSuchMember(AccountRefusal):
     def __init__(self) -> None:
-        super().__init__("There is no such member; the list may have changed in between.")
+        super().__init__("There is no such member; the list may have changed.")
 
 
 class AlreadyMember(AccountRefusal):
     def __init__(self, email: str) -> None:
-        super().__init__(f"{email} is a member already; change the role in the list.")
+        super().__init__(f"{email} is a member already; change their role in the list.")
 
 
 class NoSuchUser(AccountRefusal):
@@ -47,17 +47,17 @@ class NoSuchUser(AccountRefusal):
 
 class WrongCode(AccountRefusal):
     def __init__(self) -> None:
-        super().__init__("The code is not right; each works once, for about a minute.")
+        super().__init__("The code is wrong; each code works once, for about a minute.")
 
 
 class FactorIsOn(AccountRefusal):
     def __init__(self) -> None:
-        super().__init__("The second factor is on already; turn it off first, with a code.")
+        super().__init__("The second factor is on already; turn it off first.")
 
 
 class TooManyAttempts(AccountRefusal):
-    """Passwords or codes were wrong too often from here, or for this account."""
+    """Too many wrong passwords or codes from this address, or for this account."""
 
     def __init__(self, wait_until: datetime, *, now: datetime) -> None:
         self.wait_s = max(1, int((wait_until - now).total_seconds()))
-        super().__init__(f"Too many tries. Wait {max(1, round(self.wait_s / 60))} min, or ask for a one-time link.")
+        super().__init__(f"Too many attempts. Wait {max(1, round(self.wait_s / 60))} min, or ask for a one-time link.")

@@ -8,23 +8,24 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from regulars.web.access import Role
+from regulars.work.personal import PersonalData
 
 EMAIL_CHARACTERS_MAX: Final = 254
 NAME_CHARACTERS_MAX: Final = 120
 TOKEN_BYTES: Final = 32
 IDLE: Final = timedelta(hours=12)
-IDLE_KEPT: Final = timedelta(days=7)
+IDLE_REMEMBERED: Final = timedelta(days=7)
 ABSOLUTE: Final = timedelta(days=30)
-# A session's last use is written down at most this often.
-SEEN_EVERY: Final = timedelta(minutes=1)
+# The last use of a session is stored at most this often.
+TOUCH_EVERY: Final = timedelta(minutes=1)
 AGENT_CHARACTERS_MAX: Final = 300
-# Whom an organization can ask for a second factor.
+# The roles that an organization can require to have a second factor.
 SECOND_FACTOR_ROLES: Final = frozenset({Role.OWNER, Role.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user as the directory knows them."""
+    """A user, as stored."""
 
     id: UUID
     email: str
@@ -38,7 +39,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user's place in one organization."""
+    """A user as a member of one organization."""
 
     user_id: UUID
     email: str
@@ -77,7 +78,7 @@ class Session:
 
 
 def read_email(text: str) -> str | None:
-    """The address in the one way it is kept, or None if it is none."""
+    """Return the address in its stored form, or None if it is not an address."""
     email = text.strip().lower()
     if len(email) > EMAIL_CHARACTERS_MAX or not email.isprintable() or not _is_address(email):
         return None
@@ -89,12 +90,12 @@ def new_token() -> str:
 
 
 def hash_token(token: str) -> bytes:
-    """What is kept of a token. It has 256 bits of its own randomness, so a plain hash is enough."""
+    """Return the stored form of a token. It has 256 random bits, so a hash without salt is enough."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def _is_address(email: str) -> bool:
-    """By splitting: a pattern with two open ends takes quadratic time."""
+    """Splits the text: a regular expression with two open ends would take quadratic time."""
     local, _, domain = email.partition("@")
     name, _, top = domain.rpartition(".")
     has_host = domain == "localhost" or bool(name and top)
@@ -102,7 +103,7 @@ def _is_address(email: str) -> bool:
 
 
 class Act(NamedTuple):
-    """One line of the audit log."""
+    """One row of the audit log."""
 
     id: UUID
     at: datetime
@@ -115,10 +116,27 @@ class Act(NamedTuple):
 
 
 class ActFilter(NamedTuple):
-    """Which lines of the audit log: all, or those of an act, of a person, about a thing, of a time."""
+    """Selects rows of the audit log by act, actor, subject and time; None selects all."""
 
     act: str | None = None
     actor: str | None = None
     subject: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+
+
+_STAFF: Final = "about the retailer's staff, who are not customers"
+
+PERSONAL_DATA: Final = PersonalData(
+    harmless={
+        "users": _STAFF,
+        "memberships": _STAFF,
+        "sessions": _STAFF,
+        "sign_in_links": _STAFF,
+        "sign_in_failures": _STAFF,
+        "sign_in_places": _STAFF,
+        "recovery_codes": _STAFF,
+        "audit_heads": "hashes of acts of staff",
+        "audit_log": "acts of staff; names customers by canonical id, which identifies no person after an erasure",
+    }
+)

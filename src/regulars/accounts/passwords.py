@@ -16,7 +16,7 @@ from regulars.web.errors import TooMany
 CHARACTERS_MIN: Final = 12
 CHARACTERS_MAX: Final = 256
 DISTINCT_MIN: Final = 4
-# Digits and signs alone hold less than letters.
+# A password without letters must be longer.
 DIGITS_MIN: Final = 16
 _RUNS: Final = "01234567890"
 _LISTS: Final = (
@@ -27,31 +27,31 @@ _DECORATION: Final = string.digits + string.punctuation + string.whitespace
 _LEET: Final = str.maketrans("013457@$!", "oleastasi")
 # RFC 9106, second recommendation: 64 MiB, three passes, four lanes.
 _HASHER: Final = PasswordHasher(time_cost=3, memory_cost=65_536, parallelism=4, type=Type.ID)
-TURN_WAIT_S: Final = 8.0
-# At most so many at once in a process: each takes 64 MiB and a core for tens of milliseconds.
-_AT_ONCE: Final = 2
+QUEUE_WAIT_S: Final = 8.0
+# Hashes computed at once in a process: each takes 64 MiB and a core for tens of milliseconds.
+_PARALLEL_MAX: Final = 2
 
 
 @cache
 def _common() -> frozenset[str]:
-    """The 10,000 most common passwords, and words of our own that are not among them."""
+    """Load the 10,000 most common passwords, and our own additions."""
     texts = [path.read_text(encoding="utf-8") for path in _LISTS]
     return frozenset(line for text in texts for line in text.splitlines() if line and not line.startswith("# "))
 
 
 def objection(password: str, *, email: str = "") -> str | None:
-    """What is wrong with a new password, as a sentence; None if it can be taken."""
+    """Return what is wrong with a new password, as a sentence, or None."""
     if len(password) < CHARACTERS_MIN:
         return f"Use at least {CHARACTERS_MIN} characters; this has {len(password)}. Several random words work well."
     if len(password) > CHARACTERS_MAX:
         return f"Use at most {CHARACTERS_MAX} characters."
     if _is_common(password.casefold(), email):
-        return "This password is one of the first that others would try; choose another."
+        return "This password is easy to guess; choose another."
     return None
 
 
 def _is_common(folded: str, email: str) -> bool:
-    """Whether it is a common word, two of them, or somebody's own address, under digits and signs at its ends."""
+    """Whether it is one or two common words, or the user's own address, with digits and signs at its ends."""
     if len(set(folded)) < DISTINCT_MIN or folded in _RUNS * 3 or folded[::-1] in _RUNS * 3 or folded in _common():
         return True
     own = {email, *email.split("@")} if email else set()
@@ -60,7 +60,7 @@ def _is_common(folded: str, email: str) -> bool:
         return len(folded) < DIGITS_MIN
     if folded in own or core in own:
         return True
-    # As it is and read as people disguise it; whole, or halves: a word twice, or two of them with something between.
+    # As typed and without leetspeak; as one word, or as two words with digits or signs between them.
     return any(
         spelled in _common()
         or any(
@@ -72,37 +72,37 @@ def _is_common(folded: str, email: str) -> bool:
 
 
 class Passwords:
-    """Hashing off the event loop, a few at a time; a process has one for signing in and one for confirming."""
+    """Computes hashes in threads, a few at a time; a process has one for signing in and one for confirming."""
 
     def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._nobody = ""
+        self._slots = asyncio.Semaphore(_PARALLEL_MAX)
+        self._dummy_hash = ""
 
     async def hash(self, password: str) -> str:
-        async with self._turn():
+        async with self._slot():
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Whether it is the password. An account without one takes as long, so time does not tell who exists."""
-        async with self._turn():
+        """Whether it is the password. A missing account takes as long, so that the time does not reveal who exists."""
+        async with self._slot():
             if password_hash is None:
-                self._nobody = self._nobody or await asyncio.to_thread(_HASHER.hash, "nobody's password")
-                await asyncio.to_thread(_verify, self._nobody, password)
+                self._dummy_hash = self._dummy_hash or await asyncio.to_thread(_HASHER.hash, "no password")
+                await asyncio.to_thread(_verify, self._dummy_hash, password)
                 return False
             return await asyncio.to_thread(_verify, password_hash, password)
 
     @contextlib.asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """A turn at the processor, or a refusal: in a flood of sign-ins nobody waits for ever."""
+    async def _slot(self) -> AsyncIterator[None]:
+        """Wait for a free slot, or refuse after `QUEUE_WAIT_S`: in a flood of sign-ins no request waits for ever."""
         try:
-            async with asyncio.timeout(TURN_WAIT_S):
-                await self._turns.acquire()
+            async with asyncio.timeout(QUEUE_WAIT_S):
+                await self._slots.acquire()
         except TimeoutError:
-            raise TooMany("Too many people sign in at this moment; try again in a few seconds.") from None
+            raise TooMany("Too many people are signing in; try again in a few seconds.") from None
         try:
             yield
         finally:
-            self._turns.release()
+            self._slots.release()
 
 
 def _verify(password_hash: str, password: str) -> bool:

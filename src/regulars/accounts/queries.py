@@ -1,4 +1,4 @@
-"""The statements on `users`, `memberships` and `sessions`, all directory tables."""
+"""The statements on `users`, `memberships` and `sessions`, which belong to no single organization."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -65,7 +65,7 @@ async def find_memberships(tx: Tx, user_id: UUID) -> list[Membership]:
 
 
 async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = None) -> list[Member]:
-    """All of them, or the one."""
+    """List all members, or only the one with `user_id`."""
     rows = await tx.fetch(
         "SELECT u.id, u.email, u.name, m.role, m.created_at, u.disabled_at, u.totp_enabled_at IS NOT NULL,"
         " (SELECT max(s.last_seen_at) FROM sessions s WHERE s.user_id = u.id)"
@@ -77,7 +77,7 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
 
 
 class Entrance(NamedTuple):
-    """The organization behind a slug, as a member finds it."""
+    """The organization with a slug, and the role of the user in it."""
 
     organization_id: UUID
     current_slug: str
@@ -174,13 +174,13 @@ class StoredPassword(NamedTuple):
 
 
 async def find_password(tx: Tx, email: str) -> StoredPassword | None:
-    """Nobody who is disabled has a password."""
+    """A disabled user is not found."""
     rows = await tx.fetch("SELECT id, password_hash FROM users WHERE email = %s AND disabled_at IS NULL", (email,))
     return StoredPassword(*rows[0]) if rows else None
 
 
 async def lock_password(tx: Tx, email: str) -> StoredPassword | None:
-    """As `find_password`, and locks the user's row against changes until the transaction ends."""
+    """Like `find_password`; locks the user's row until the transaction ends."""
     rows = await tx.fetch(
         "SELECT id, password_hash FROM users WHERE email = %s AND disabled_at IS NULL FOR NO KEY UPDATE", (email,)
     )
@@ -203,7 +203,7 @@ async def lock_owners(tx: Tx, organization_id: UUID) -> None:
 
 
 async def has_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
-    """An owner who is disabled owns nothing."""
+    """A disabled owner does not count."""
     rows = await tx.fetch(
         "SELECT 1 FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.organization_id = %s"
         " AND m.role = 'owner' AND m.user_id <> %s AND u.disabled_at IS NULL LIMIT 1",

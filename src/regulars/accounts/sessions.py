@@ -1,4 +1,4 @@
-"""Sessions: started at sign-in, known by a cookie, ended by rest, by age, by their owner."""
+"""Sessions: started at sign-in, identified by a cookie, ended by inactivity, by age or by their user."""
 
 from uuid import UUID
 
@@ -8,9 +8,9 @@ from regulars.accounts.model import (
     ABSOLUTE,
     AGENT_CHARACTERS_MAX,
     IDLE,
-    IDLE_KEPT,
+    IDLE_REMEMBERED,
     SECOND_FACTOR_ROLES,
-    SEEN_EVERY,
+    TOUCH_EVERY,
     Session,
     hash_token,
     new_token,
@@ -25,28 +25,28 @@ from regulars.web.errors import NotConfirmed
 from regulars.web.visit import User, VisitedOrganization
 
 
-async def start_session(tx: Tx, user_id: UUID, *, is_kept: bool, address: str, agent: str) -> str:
-    """The token goes into the cookie and nowhere else; the database keeps its hash."""
+async def start_session(tx: Tx, user_id: UUID, *, is_remembered: bool, address: str, agent: str) -> str:
+    """Return the token for the cookie; the database stores only its hash."""
     token = new_token()
     session = Session(
         id=new_uuid(),
         user_id=user_id,
         created_at=tx.now,
         last_seen_at=tx.now,
-        idle=IDLE_KEPT if is_kept else IDLE,
+        idle=IDLE_REMEMBERED if is_remembered else IDLE,
         ends_at=tx.now + ABSOLUTE,
         confirmed_at=tx.now,
         address=address or None,
         agent=agent[:AGENT_CHARACTERS_MAX] or None,
     )
     await queries.insert_session(tx, session, token_hash=hash_token(token))
-    # Those that have ended go with those that begin, a bite at a time.
+    # Each new session deletes a batch of ended ones.
     await queries.delete_old_sessions(tx)
     return token
 
 
 async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
-    """Those that are alive, the latest seen first."""
+    """The active sessions, last used first."""
     return [session for session in await queries.list_sessions(tx, user_id) if session.is_alive(tx.now)]
 
 
@@ -55,17 +55,17 @@ async def end_session(tx: Tx, user_id: UUID, session_id: UUID) -> bool:
 
 
 async def end_sessions(tx: Tx, user_id: UUID, *, but: UUID | None = None) -> int:
-    """Everywhere, or everywhere but here."""
+    """End all sessions of a user, except `but`."""
     return await queries.delete_sessions(tx, user_id, but=but)
 
 
 async def end_all_sessions(tx: Tx) -> None:
-    """End the sessions of all users: a restored backup brings back sessions that were ended since."""
+    """End the sessions of all users, after a restore, which brings back sessions that were ended since the backup."""
     await queries.delete_all_sessions(tx)
 
 
 class SessionStore:
-    """Tells the pages who visits; asked with every request, so a session that was ended ends at once."""
+    """Identifies the user of a page by their session. Each request reads the database, so that sessions end at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -79,7 +79,7 @@ class SessionStore:
             session, person = found
             if person.disabled_at is not None or not session.is_alive(tx.now):
                 return None
-            if tx.now - session.last_seen_at >= SEEN_EVERY:
+            if tx.now - session.last_seen_at >= TOUCH_EVERY:
                 await queries.touch_session(tx, session.id, tx.now)
         return User(person.id, person.email, person.name, person.locale, session.id, session.confirmed_at)
 
@@ -110,7 +110,7 @@ class SessionStore:
         except TooManyAttempts as refusal:
             raise NotConfirmed(str(refusal), wait_s=refusal.wait_s) from None
         if not is_right:
-            raise NotConfirmed("This is not your password.")
+            raise NotConfirmed("Wrong password.")
         async with self._database.transaction() as tx:
             await queries.confirm_session(tx, user.session_id)
 
@@ -128,7 +128,7 @@ _CHARACTERS_MAX = 40
 
 
 def browser_of(agent: str | None) -> str:
-    """`Firefox on Linux`; what says neither is shown by its beginning."""
+    """Describe a user agent, such as `Firefox on Linux`; show the beginning of an unknown one."""
     if not agent:
         return "Unknown browser"
     browser = next((name for mark, name in _BROWSERS if mark in agent), None)

@@ -1,4 +1,4 @@
-"""Checking a password or a code: the attempt is counted first, and given back when it was right."""
+"""Check a password or a code: the attempt is counted first, and given back if it was right."""
 
 import contextlib
 import hashlib
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from regulars.accounts import queries
+from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.audit.log import Actor, record
 from regulars.accounts.errors import AccountRefusal
 from regulars.accounts.passwords import Passwords
-from regulars.accounts.throttle import attempts
-from regulars.accounts.throttle.attempts import Attempt
+from regulars.accounts.sign_in_attempts import Attempt
 from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import new_uuid
@@ -22,14 +22,14 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PasswordCheck:
-    """`stored` is what the password matched, or None if it was wrong. `attempt` counts as failed until it is closed."""
+    """`stored` is the matching password, or None if it was wrong. `attempt` counts as failed until it is given back."""
 
     attempt: Attempt
     stored: queries.StoredPassword | None
 
 
 def digest_of(stored: queries.StoredPassword) -> str:
-    """Names the stored hash without telling it."""
+    """Identify the stored hash without revealing it."""
     return hashlib.sha256((stored.password_hash or "").encode()).hexdigest()
 
 
@@ -43,14 +43,14 @@ async def lock_checked_password(tx: Tx, email: str, digest: str) -> bool:
 
 
 async def begin_attempt(database: Database, email: str, address: str) -> Attempt:
-    """Committed before anything is checked: of many guesses at once, only as many are checked as may fail."""
+    """Commit the count before the check: of many parallel guesses, only as many are checked as may fail."""
     async with database.transaction() as tx:
         return await attempts.count_attempt(tx, email, address)
 
 
 @contextlib.asynccontextmanager
 async def given_back_on_error(database: Database, attempt: Attempt) -> AsyncIterator[None]:
-    """Give back an attempt that an overload or a lost connection left unchecked; a refusal stays counted."""
+    """Give back an attempt that was not checked because of overload or a lost connection; refusals stay counted."""
     try:
         yield
     except AccountRefusal:
@@ -65,7 +65,7 @@ async def given_back_on_error(database: Database, attempt: Attempt) -> AsyncIter
 async def check_password(
     database: Database, passwords: Passwords, *, email: str, password: str, address: str
 ) -> PasswordCheck:
-    """Whose password it is. No connection is held while the hash is computed."""
+    """Check a password. No database connection is in use while the hash is computed."""
     attempt = await begin_attempt(database, email, address)
     async with given_back_on_error(database, attempt):
         async with database.reading() as tx:
@@ -90,16 +90,16 @@ async def confirm_password(
 
 
 async def record_sign_in(tx: Tx, user_id: UUID, email: str, address: str) -> None:
-    """An account belongs to each of its organizations, so each of their logs has it."""
-    for place in await queries.find_memberships(tx, user_id):
-        await record(tx, place.organization_id, Actor(user_id, email, address or None), "session.sign_in", email)
+    """Record in the logs of all organizations of the user: the account belongs to each of them."""
+    for membership in await queries.find_memberships(tx, user_id):
+        await record(tx, membership.organization_id, Actor(user_id, email, address or None), "session.sign_in", email)
 
 
 async def record_failure(database: Database, email: str, address: str) -> None:
-    """One row for an account and fifteen minutes; an address that has no account is only in the server's log.
+    """Record one row per account and fifteen minutes; an address without an account is only in the server's log.
 
-    An unknown address costs the same statements as an account of one organization, and the row is undone: how long the
-    response takes must not tell which addresses have an account.
+    An unknown address runs the same statements as an account of one organization, and the row is rolled back: the
+    response time must not reveal which addresses have an account.
     """
     actor = Actor(None, NOT_SIGNED_IN, address or None)
     async with database.transaction() as tx:
@@ -111,5 +111,5 @@ async def record_failure(database: Database, email: str, address: str) -> None:
         if not is_first:
             return
         async with tx.connection.transaction(force_rollback=person is None):
-            for organization_id in [place.organization_id for place in memberships] if person else [new_uuid()]:
+            for organization_id in [each.organization_id for each in memberships] if person else [new_uuid()]:
                 await record(tx, organization_id, actor, "session.sign_in_failed", email)

@@ -1,4 +1,4 @@
-"""Who belongs to an organization: invite, change a role, remove, give a link for a new password."""
+"""The members of an organization: invite, change a role, remove, make a link for a new password."""
 
 from uuid import UUID
 
@@ -13,12 +13,12 @@ from regulars.accounts.errors import (
     NotYours,
     ResetElsewhere,
 )
-from regulars.accounts.links.link import Link, Purpose, end_links_of_member, make_link, withdraw
+from regulars.accounts.links import Link, Purpose, end_links_of_member, make_link, withdraw
 from regulars.accounts.model import Member
 from regulars.kit.db import Tx
 from regulars.web.access import Action, Role, may
 
-# From the one who may most; a person may reset only somebody of no higher role.
+# From the highest role; a member may reset only members of the same or a lower role.
 _RANK = {Role.OWNER: 0, Role.ADMIN: 1, Role.MARKETER: 2, Role.ANALYST: 2, Role.DEVELOPER: 2}
 
 
@@ -33,7 +33,7 @@ async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
 
 
 async def invite(tx: Tx, organization_id: UUID, *, email: str, role: Role, by: Actor, by_role: Role) -> str:
-    """The secret of the link for this address; it is shown to whoever invites, and passed on by them."""
+    """Return the token of the invitation, which the inviting member passes on."""
     _check_may_give(by_role, role)
     if any(member.email == email for member in await queries.list_members(tx, organization_id)):
         raise AlreadyMember(email)
@@ -54,7 +54,7 @@ async def withdraw_link(tx: Tx, organization_id: UUID, link_id: UUID, *, by: Act
 async def change_role(
     tx: Tx, organization_id: UUID, user_id: UUID, role: Role, *, by: Actor, by_role: Role | None
 ) -> Member:
-    """`by_role` is None for the operator at the server, who may do everything but leave an organization ownerless."""
+    """`by_role` is None for the operator at the server, who may do everything except remove the last owner."""
     member = await _locked_member(tx, organization_id, user_id, by_role)
     if by_role is not None:
         _check_may_give(by_role, role)
@@ -79,7 +79,7 @@ async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
 
 
 async def password_link(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> str:
-    """For somebody of no higher role who belongs to no other organization: an admin must not become them elsewhere."""
+    """Only for members of no higher role and of no other organization, which an admin must not enter as them."""
     member = await find_member(tx, organization_id, user_id)
     await _check_may_reset(tx, member, by_role)
     token = await make_link(tx, Purpose.PASSWORD, email=member.email, organization_id=organization_id, created_by=by.id)
@@ -131,7 +131,7 @@ def _check_may_give(by_role: Role, role: Role) -> None:
 
 
 async def _locked_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Role | None) -> Member:
-    """All owners of the organization are locked first: two owners who demote each other at once leave one."""
+    """Lock all owners first: of two owners who demote each other at once, one stays."""
     await queries.lock_owners(tx, organization_id)
     member = await find_member(tx, organization_id, user_id)
     if by_role is not None and member.role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):

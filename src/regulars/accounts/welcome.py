@@ -1,23 +1,23 @@
-"""What a one-time link leads to: joining an organization, a new password, the first owner."""
+"""Use a one-time link: join an organization, set a new password, become the first owner."""
 
 from dataclasses import replace
 from uuid import UUID
 
 from regulars.accounts import queries, sessions
-from regulars.accounts.audit.log import COMMAND_LINE, OPERATOR, Actor, lock_end, record
+from regulars.accounts.audit.log import COMMAND_LINE, Actor, lock_end, record
 from regulars.accounts.errors import LinkUnusable
-from regulars.accounts.links.link import (
+from regulars.accounts.links import (
     Link,
     Purpose,
     end_password_links,
     end_password_links_of_organizations,
-    look_at,
+    find_link,
     make_link,
-    use,
+    use_link,
 )
 from regulars.accounts.model import Person
-from regulars.accounts.people import create_person, join
 from regulars.accounts.team import check_maker
+from regulars.accounts.users import create_person, join
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization
 from regulars.organizations.particulars import change_settings, find_settings
@@ -25,11 +25,11 @@ from regulars.web.access import Role
 
 
 async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, address: str) -> tuple[Person, Link]:
-    """Somebody who has no password yet takes an invitation and chooses one."""
+    """Accept an invitation as a new user, who chooses a password."""
     link = await _use(tx, token, Purpose.INVITATION)
     person = await create_person(tx, email=link.email or "", name=name)
     if person.has_password or person.disabled_at is not None or await queries.find_memberships(tx, person.id):
-        # A user has this account already: its password or the operator's link gives access, and this link does not.
+        # The account exists already: its password or the operator's link gives access, and this link does not.
         raise LinkUnusable
     await queries.set_particulars(tx, person.id, name=name, locale=person.locale)
     await queries.set_password(tx, person.id, password_hash)
@@ -38,8 +38,8 @@ async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, ad
 
 
 async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, password_hash: str | None, address: str) -> Link:
-    """The holder of an account takes an invitation to their own address. `password_hash` is what their password was
-    checked against: if it has changed since, another person may have set it."""
+    """Accept an invitation with an existing account. `password_hash` is the hash that the password was checked against:
+    if it has changed since, another person may have set it."""
     link = await _use(tx, token, Purpose.INVITATION)
     person = await queries.find_person(tx, user_id)
     if person is None or person.email != link.email:
@@ -52,7 +52,7 @@ async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, password_hash: s
 
 
 async def set_password_by_link(tx: Tx, token: str, *, password_hash: str, address: str) -> Person:
-    """All sessions end: whoever had the old password is out. A second factor stays."""
+    """Set the password and end all sessions, also those of a person who had the old one. A second factor stays."""
     link = await _use(tx, token, Purpose.PASSWORD)
     person = await queries.find_person_by_email(tx, link.email or "")
     if person is None or person.disabled_at is not None:
@@ -61,17 +61,13 @@ async def set_password_by_link(tx: Tx, token: str, *, password_hash: str, addres
     await end_password_links(tx, person.email)
     await sessions.end_sessions(tx, person.id)
     actor = Actor(person.id, person.email, address)
-    for place in await queries.find_memberships(tx, person.id):
-        await record(tx, place.organization_id, actor, "password.by_link", person.email, after=_made_by(link))
+    for membership in await queries.find_memberships(tx, person.id):
+        await record(tx, membership.organization_id, actor, "password.by_link", person.email, after=_made_by(link))
     return person
 
 
-async def has_users(tx: Tx) -> bool:
-    return await queries.has_users(tx)
-
-
 async def offer_first_owner(tx: Tx) -> str | None:
-    """A link for the first owner, while there is no user at all; each start ends the link of the one before."""
+    """Make a link for the first owner while there are no users; each start of the server ends the previous link."""
     if await queries.has_users(tx):
         return None
     return await make_link(tx, Purpose.FIRST_OWNER)
@@ -89,7 +85,7 @@ async def become_first_owner(
     password_hash: str,
     address: str,
 ) -> tuple[Person, str]:
-    """The first owner, and the slug of their organization."""
+    """Create the first owner and their organization; return the owner and the slug."""
     await _use(tx, token, Purpose.FIRST_OWNER)
     if await queries.has_users(tx):
         raise LinkUnusable
@@ -102,36 +98,27 @@ async def become_first_owner(
     actor = Actor(person.id, person.email, address)
     await record(tx, organization.id, actor, "organization.create", organization.name)
     await record(tx, organization.id, actor, "member.join", email, after={"role": Role.OWNER.value})
-    [place] = await queries.find_memberships(tx, person.id)
-    return person, place.slug
+    [membership] = await queries.find_memberships(tx, person.id)
+    return person, membership.slug
 
 
-async def look(tx: Tx, token: str) -> tuple[Link, Person | None]:
-    """What the link is for, and the user it means, if there is one."""
-    link = await look_at(tx, token)
+async def inspect_link(tx: Tx, token: str) -> tuple[Link, Person | None]:
+    """Return a link without using it, and the user with its address, if there is one."""
+    link = await find_link(tx, token)
     person = await queries.find_person_by_email(tx, link.email) if link.email else None
     await check_maker(tx, link, person.id if person else None)
     return link, person
-
-
-async def password_link_by_operator(tx: Tx, email: str) -> str:
-    """On the server: for anybody, whatever their role and organizations."""
-    person = await queries.find_person_by_email(tx, email)
-    if person is not None:
-        for place in await queries.find_memberships(tx, person.id):
-            await record(tx, place.organization_id, OPERATOR, "member.password_link", email)
-    return await make_link(tx, Purpose.PASSWORD, email=email)
 
 
 async def _use(tx: Tx, token: str, purpose: Purpose) -> Link:
     """Use the link, if its maker could still make it.
 
     The account's row is locked before the link: joining another organization does the same, so of a reset by an admin
-    and a joining at the same moment the second one sees what the first did, and there is no deadlock.
+    and a join at the same moment the second one sees the changes of the first, and there is no deadlock.
     """
-    email = (await look_at(tx, token)).email
+    email = (await find_link(tx, token)).email
     stored = await queries.lock_password(tx, email) if email else None
-    link = await use(tx, token)
+    link = await use_link(tx, token)
     if link.purpose is not purpose:
         raise LinkUnusable
     await check_maker(tx, link, stored.user_id if stored else None)
@@ -146,13 +133,13 @@ async def _join(tx: Tx, link: Link, person: Person, address: str) -> None:
     if link.organization_id is None or link.role is None or link.organization_name is None:
         raise LinkUnusable
     if any(one.organization_id == link.organization_id for one in await queries.find_memberships(tx, person.id)):
-        # An old invitation must not change the role that they have by now.
+        # An old invitation must not change the current role of a member.
         raise LinkUnusable
     await join(tx, link.organization_id, link.organization_name, person.id, link.role)
     await end_password_links_of_organizations(tx, person.email)
-    # The sign-in that may follow is recorded in all of them, in this order too.
-    for place in await queries.find_memberships(tx, person.id):
-        await lock_end(tx, place.organization_id)
+    # A sign-in that follows records in all of these logs, so they are locked in the same order.
+    for membership in await queries.find_memberships(tx, person.id):
+        await lock_end(tx, membership.organization_id)
     actor = Actor(person.id, person.email, address)
     after = {"role": link.role.value, **_made_by(link)}
     await record(tx, link.organization_id, actor, "member.join", person.email, after=after)

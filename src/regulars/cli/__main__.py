@@ -1,7 +1,6 @@
-"""Lets a running command start its siblings with its own interpreter: `python -m regulars.cli`.
+"""`python -m regulars.cli`: how a running command starts other commands with its own interpreter.
 
-The analysis process begins without what the other commands are made of: when it was killed, whoever counts waits for
-it to come back.
+The analysis process imports no other command: after a crash, requests for counts wait until it has started again.
 """
 
 import sys

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regulars.cli import database, ending
+from regulars.cli import database, error_handling
 from regulars.cli.output import CommandError
 from regulars.kit import log, vault
 from regulars.kit.releases import Role
@@ -16,12 +16,12 @@ from regulars.segments.analysis.protocol import socket_path
 
 
 def analysis(
-    lifeline: Annotated[int | None, typer.Option(help="File descriptor that ends with the parent.")] = None,
-    socket: Annotated[Path | None, typer.Option(help="Where to listen.")] = None,
+    lifeline: Annotated[int | None, typer.Option(help="File descriptor that closes when the parent exits.")] = None,
+    socket: Annotated[Path | None, typer.Option(help="Path of the socket to listen on.")] = None,
 ) -> None:
     settings = load()
     log.configure(settings)
-    # Looked up here, so that no other command, and above all not the server, has to carry the libraries of columns.
+    # Imported here, so that no other command, and above all not the server, loads NumPy and Polars.
     engine = importlib.import_module("regulars.segments.analysis.engine.server")
     with database.opened(settings) as url, in_use.shared(url) as presence:
         database.check_schema(url, Role.SERVER)
@@ -33,11 +33,11 @@ def analysis(
 
 
 def main() -> None:
-    """This command alone."""
+    """Run this command without loading the others."""
     app = typer.Typer(pretty_exceptions_enable=False)
     app.callback()(_begin)
     app.command("analysis")(analysis)
-    ending.run(app)
+    error_handling.run(app)
 
 
 def _begin() -> None:

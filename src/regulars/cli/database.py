@@ -1,4 +1,4 @@
-"""Reaching the database from a command: the embedded one is started and shared, an external one is checked first."""
+"""Open the database for a command: start and share the embedded one, check an external one, migrate, read the key."""
 
 import asyncio
 import contextlib
@@ -7,30 +7,30 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
-from regulars.cli.output import CommandError, Exit
+from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import db_checks, db_session, migrate, releases, vault
-from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
+from regulars.kit import settings as all_settings
+from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database, Tx
 from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, masked_url
+from regulars.organizations import sealing
 from regulars.organizations import secret as organization_secret
 from regulars.postgres import embedded
 
 SERVER_VERSION_MIN: Final = 150_000
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @contextlib.contextmanager
 def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool = False) -> Iterator[str]:
-    """The address of a database that answers, is new enough and keeps sessions; released when the command ends.
+    """Yield the address of a reachable database of a supported version; stop the embedded one when the command ends.
 
-    Only commands that begin something may make a database: any other would hide, behind a new and empty one, that it
-    looks in the wrong folder.
+    `may_create` is for commands that set an installation up. Any other command in the wrong folder would create an
+    empty database there and hide the mistake.
     """
-    # Asked for when the first sealed secret is met: most commands need none.
+    # The key is loaded when the first sealed secret is read: most commands read none.
     organization_secret.unlock_with(lambda: vault.of(vault.with_key(settings, may_make=False)))
     if settings.database_url is None:
         if not may_create and not embedded.exists(settings.data_dir):
@@ -51,7 +51,7 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
 
 @contextlib.contextmanager
 def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
-    """A database with the schema of this release: ours is migrated on the way, an external one only by its owner."""
+    """Yield a database with the schema of this release: migrate the embedded one, check an external one."""
     with opened(settings, may_create=may_create) as url:
         if settings.is_embedded:
             migrate.migrate(url)
@@ -62,20 +62,20 @@ def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
 
 
 def finish_restore(url: str) -> None:
-    """Do what a restore has left, if there was one; called on the schema of this release, before anything else."""
+    """Finish the last restore, if it is unfinished; needs the schema of this release and runs before anything else."""
     with db_session.connect(url) as connection:
         if connection.execute("SELECT EXISTS (SELECT FROM restore_marker)").fetchone() == (True,):
-            # Imported only then: it knows every room that holds people's data, and all commands come through here.
-            importlib.import_module("regulars.cli.restoring").finish(url)
+            # Imported only here: it loads every room that stores personal data, and all commands call this function.
+            importlib.import_module("regulars.cli.restore_replay").finish(url)
 
 
-def place(settings: Settings) -> str:
-    """Which database it is, for people."""
+def describe(settings: Settings) -> str:
+    """Name the database in a sentence, without its password."""
     return masked_url(settings.database_url) if settings.database_url else f"the database in {settings.data_dir}"
 
 
 def check_schema(url: str, *roles: Role) -> None:
-    """Refuse a database that a newer release keeps for itself, and one that waits to be migrated to this release."""
+    """Refuse a database that excludes this release, and one that lacks migrations of this release."""
     with connected(url) as connection:
         releases.refuse_outdated(connection, *roles)
     missing = migrate.pending(url)
@@ -87,7 +87,7 @@ def check_schema(url: str, *roles: Role) -> None:
 
 @contextlib.contextmanager
 def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection, or one sentence about why there is none."""
+    """Connect, or say in one sentence why that failed."""
     try:
         connection = db_session.connect(url)
     except psycopg.OperationalError as error:
@@ -119,21 +119,10 @@ def check_durable(url: str) -> None:
         db_checks.assert_durable(connection)
 
 
-def run_on(url: str, work: Callable[[AsyncConnection[TupleRow]], Awaitable[Answer]]) -> Answer:
-    """Run an asynchronous use case on one connection from a command that is not asynchronous itself."""
+def transact(url: str, work: Callable[[Tx], Awaitable[Result]]) -> Result:
+    """Run an asynchronous use case in one transaction, from a command that has opened the database already."""
 
-    async def run() -> Answer:
-        connection = await db_session.connect_async(url)
-        async with connection:
-            return await work(connection)
-
-    return asyncio.run(run())
-
-
-def transact(url: str, work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
-    """Run an asynchronous use case in one transaction."""
-
-    async def run() -> Answer:
+    async def run() -> Result:
         async with pool(url) as database, database.transaction() as tx:
             return await work(tx)
 
@@ -141,11 +130,63 @@ def transact(url: str, work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
 
 
 @contextlib.asynccontextmanager
-async def pool(url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS) -> AsyncIterator[Database]:
-    """A few connections, for a command that is asynchronous."""
-    database = Database(url, pool_max=2, statement_timeout_ms=statement_timeout_ms)
+async def pool(
+    url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS, lock_timeout_ms: int = LOCK_TIMEOUT_MS
+) -> AsyncIterator[Database]:
+    """Open a small pool for the asynchronous use cases of a command."""
+    database = Database(url, pool_max=2, statement_timeout_ms=statement_timeout_ms, lock_timeout_ms=lock_timeout_ms)
     await database.open()
     try:
         yield database
     finally:
         await database.close()
+
+
+def with_secret_key(settings: Settings, url: str) -> Settings:
+    """Return the settings with the secret key, checked against the fingerprint that the database stores.
+
+    Call it while `settings.database_url` still says whether the database is the embedded one.
+    """
+    try:
+        with connected(url) as connection:
+            # Where the database stores a fingerprint already, a new key could only be a wrong one.
+            stored = vault.known_fingerprint(connection)
+            if settings.is_embedded and settings.secret_key is None:
+                vault.take_over_new_key(settings.data_dir, stored)
+            complete = vault.with_key(settings, may_make=stored is None)
+            opened_vault = vault.of(complete)
+            vault.register(connection, opened_vault)
+            if opened_vault.fingerprint is not None:
+                sealing.write_sealed(connection, opened_vault)
+    except vault.VaultError as error:
+        raise CommandError(str(error), code=Exit.USAGE) from error
+    return complete
+
+
+def describe_missing_key(settings: Settings, connection: psycopg.Connection[Any]) -> str | None:
+    """Say which key `regulars serve` will need on this database, if this machine has another key or none.
+
+    A restore prints it, because the machine of the backup can often still be reached then, and has the key.
+    """
+    has_table = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
+    needed = vault.known_fingerprint(connection) if has_table else None
+    try:
+        own = vault.of(vault.with_key(settings, may_make=False)).fingerprint
+    except vault.VaultError as error:
+        return str(error)
+    if needed is None or needed == own:
+        return None
+    is_file = settings.is_embedded and settings.secret_key is None
+    step = f"copy its {vault.KEY_FILE_NAME} into {settings.data_dir}" if is_file else "set REGULARS_SECRET_KEY to it"
+    return (
+        f"`regulars serve` will need the secret key with the fingerprint {needed}, which is not in the backup: {step}"
+        " (on the machine of the backup it is REGULARS_SECRET_KEY or the file secret.key of the data folder)."
+    )
+
+
+def migrate_schema() -> None:
+    """`regulars migrate`."""
+    with opened(all_settings.load(), may_create=True) as url:
+        applied = migrate.migrate(url)
+        finish_restore(url)
+    err.print(f"Applied {', '.join(applied)}." if applied else "Nothing to do: the schema is up to date.", markup=False)

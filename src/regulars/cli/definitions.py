@@ -1,4 +1,4 @@
-"""Commands of what is defined by a file and stored in versions: segments, journeys."""
+"""The commands that segments and journeys share: both are defined by a file and stored in versions."""
 
 import getpass
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,19 +10,19 @@ from uuid import UUID
 import msgspec
 import typer
 
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
 from regulars.cli.output import Column, CommandError, Exit, err, out, print_json, print_rows
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, read_id, run
 from regulars.kit.ids import Kind
 
 Definition = TypeVar("Definition")
 
-TheId = Annotated[str, typer.Argument(metavar="ID", help="The id that `list` shows.", show_default=False)]
-TheFile = Annotated[Path, typer.Argument(metavar="FILE.json", help="The definition.", show_default=False)]
-AVersion = Annotated[int | None, typer.Option(min=1, help="An earlier version.")]
+TheId = Annotated[str, typer.Argument(metavar="ID", help="The id, as `list` shows it.", show_default=False)]
+TheFile = Annotated[Path, typer.Argument(metavar="FILE.json", help="File with the definition.", show_default=False)]
+AVersion = Annotated[int | None, typer.Option(min=1, help="Number of an earlier version.")]
 
 
 class Fault(Protocol):
-    """One thing that is wrong with a definition."""
+    """One error in a definition."""
 
     @property
     def place(self) -> str: ...
@@ -31,8 +31,8 @@ class Fault(Protocol):
     def message(self) -> str: ...
 
 
-class Stored(Protocol):
-    """A version of a definition, and what is wrong with it now."""
+class StoredVersion(Protocol):
+    """A stored version of a definition, and its current faults."""
 
     @property
     def row(self) -> Any: ...
@@ -44,27 +44,27 @@ class Stored(Protocol):
     def faults(self) -> Sequence[Fault]: ...
 
 
-Saved = TypeVar("Saved", bound=Stored)
+Version = TypeVar("Version", bound=StoredVersion)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DefinitionCommands(Generic[Definition, Saved]):
+class DefinitionCommands(Generic[Definition, Version]):
     """`schema`, `create`, `update`, `list` and `show` of one kind of definition."""
 
     kind: Kind
     schema: Callable[[], bytes]
     read: Callable[[bytes], Definition]
     # (tx, organization_id, [id,] definition, created_by=...), and (tx, organization_id, id, version=...)
-    save_new: Callable[..., Awaitable[Saved]]
-    save_version: Callable[..., Awaitable[Saved]]
-    load: Callable[..., Awaitable[Saved]]
+    save_new: Callable[..., Awaitable[Version]]
+    save_version: Callable[..., Awaitable[Version]]
+    load: Callable[..., Awaitable[Version]]
     find_all: Callable[[CommandContext], Awaitable[list[dict[str, Any]]]]
     columns: Sequence[Column]
     row_as_data: Callable[[Any], dict[str, Any]]
-    # What the audit log gets: the acts of creating and updating, and which values of the row.
+    # For the audit log: the acts of `create` and `update`, and the columns to record.
     acts: tuple[str, str]
     recorded: tuple[str, ...]
-    # What a fault means, such as `It cannot run yet`.
+    # The consequence of a fault, such as `It cannot run yet`.
     consequence: str
 
     def add_to(self, app: typer.Typer, *, create: str, update: str, list_: str, show: str) -> None:
@@ -86,15 +86,15 @@ class DefinitionCommands(Generic[Definition, Saved]):
         self._save(organization, file, self.save_new, act=self.acts[0], as_json=as_json)
 
     def _update(self, organization: OfOrganization, identifier: TheId, file: TheFile, as_json: AsJson = False) -> None:
-        known = read_id(self.kind, identifier)
-        self._save(organization, file, self.save_version, known, act=self.acts[1], as_json=as_json)
+        row_id = read_id(self.kind, identifier)
+        self._save(organization, file, self.save_version, row_id, act=self.acts[1], as_json=as_json)
 
     def _list(self, organization: OfOrganization, as_json: AsJson = False) -> None:
         print_rows(run(organization, self.find_all), self.columns, as_json=as_json)
 
     def _show(self, organization: OfOrganization, identifier: TheId, version: AVersion = None) -> None:
-        known = read_id(self.kind, identifier)
-        found = run(organization, lambda it: self.load(it.tx, it.organization_id, known, version=version))
+        row_id = read_id(self.kind, identifier)
+        found = run(organization, lambda it: self.load(it.tx, it.organization_id, row_id, version=version))
         definition = msgspec.to_builtins(found.definition)
         print_json({**self.row_as_data(found.row), "definition": definition, "faults": faults_as_data(found.faults)})
 
@@ -102,15 +102,15 @@ class DefinitionCommands(Generic[Definition, Saved]):
         self,
         organization: str,
         file: Path,
-        save: Callable[..., Awaitable[Saved]],
-        *known: UUID,
+        save: Callable[..., Awaitable[Version]],
+        *row_id: UUID,
         act: str,
         as_json: bool,
     ) -> None:
         definition = self.read(_read_bytes(file))
 
-        async def work(it: CommandContext) -> Saved:
-            saved = await save(it.tx, it.organization_id, *known, definition, created_by=getpass.getuser())
+        async def work(it: CommandContext) -> Version:
+            saved = await save(it.tx, it.organization_id, *row_id, definition, created_by=getpass.getuser())
             await self.record(it, act, saved.row)
             return saved
 

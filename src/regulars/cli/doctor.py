@@ -1,41 +1,54 @@
-"""`regulars doctor`: is everything in order, and if not, what to do."""
+"""`regulars doctor`: find problems of the installation and say how to fix them; `--recount` rebuilds derived totals."""
 
+import asyncio
 import dataclasses
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 import psycopg
 import typer
 
-from regulars.cli import database, recounting
-from regulars.cli.output import CommandError, Exit, out, print_json
+from regulars.accounts.audit.log import OPERATOR, record
+from regulars.catalog.counts.counting import count_every_key
+from regulars.catalog.model import Catalog
+from regulars.cli import database
+from regulars.cli.output import CommandError, Exit, counted, out, print_json
+from regulars.cli.runner import AsJson, run_on_pool
+from regulars.consent import figures
 from regulars.kit import cluster, db_checks, migrate, releases, vault
-from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX
+from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX, Database, Tx
 from regulars.kit.db_checks import FIX, Pooling, find_pooling
 from regulars.kit.migrate import MigrationError
 from regulars.kit.releases import OutdatedReleaseError, Role
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.kit.writable import IS_READ_ONLY
+from regulars.organizations import manage
 from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.privacy.erasure_log import ErasureLog
+from regulars.sales.totals import fill
+from regulars.segments.columns import lifecycle
 
 DISK_FREE_BYTES_MIN: Final = 1024**3
-# A sale's age is judged by the database's clock, so a wrong one refuses sales or skips automations.
+# The database's clock decides how old a sale is: a wrong clock refuses sales or skips automations.
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
-# Nodes of a cluster judge the age of sales, and order consents, by their own clocks.
+# Nodes of a cluster use their own clocks for the age of sales and the order of consents.
 NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
-# Connections of one server process beyond its pool: those that record and look up, and the wake-up. The worker, the
-# process that counts and the lock together have fewer beyond the worker's pool.
+# Connections of one server process besides its pool: those that record and look up, and the wake-up. The worker, the
+# analysis process and the lock together have fewer besides the worker's pool.
 CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
+# A worker locks the totals for as long as a batch takes.
+RECOUNT_TRIES_MAX: Final = 40
+RECOUNT_RETRY_S: Final = 0.25
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one check found; advice is there when something is to be done."""
+    """The result of one check; `advice` says how to fix a problem."""
 
     name: str
     ok: bool
@@ -44,13 +57,13 @@ class Finding:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    as_json: AsJson = False,
     recount: Annotated[
-        bool, typer.Option("--recount", help="Instead of checking, rebuild derived totals from the stored rows.")
+        bool, typer.Option("--recount", help="Rebuild derived totals from the stored rows, without checking.")
     ] = False,
 ) -> None:
     if recount:
-        recounting.recount(as_json=as_json)
+        _recount(as_json=as_json)
         return
     findings = list(_examine())
     if as_json:
@@ -63,6 +76,10 @@ def doctor(
                 out.print(f"      {finding.advice}", markup=False)
     if not all(finding.ok for finding in findings):
         raise typer.Exit(Exit.FAILED)
+
+
+def _check(name: str, ok: bool, found: str, *, fix: str) -> Finding:
+    return Finding(name=name, ok=ok, found=found, advice="" if ok else fix)
 
 
 def _mark(finding: Finding) -> str:
@@ -86,24 +103,25 @@ def _examine() -> Iterator[Finding]:
             yield from _examine_database(settings, url)
     except (CommandError, EmbeddedDatabaseError, psycopg.Error) as error:
         advice = (
-            "Look at the log files in the data folder."
+            "Read the log files in the data folder."
             if settings.is_embedded
-            else "Check DATABASE_URL and that the server runs and lets this machine in."
+            else "Check DATABASE_URL, that the server runs, and that it allows this machine to connect."
         )
         yield Finding(name="database", ok=False, found=str(error), advice=advice)
 
 
 def _proxy(settings: Settings) -> Finding:
-    """Regulars speaks no TLS itself, so a public https address means that a proxy stands in front of it."""
+    """Regulars does not speak TLS itself, so a public https address means that a proxy is in front of it."""
     is_unnamed = (settings.public_url or "").startswith("https://") and not settings.trusted_proxies
+    advice = (
+        "Name it in REGULARS_TRUSTED_PROXIES: until then all visitors share one address, and 50 wrong passwords in 15"
+        " minutes block everyone who has not signed in from there before."
+    )
     return Finding(
         name="proxy",
         ok=True,
-        found="A proxy stands in front and is not named." if is_unnamed else "Client addresses are believed as set.",
-        advice="Name it in REGULARS_TRUSTED_PROXIES: until then all visitors share one address, and 50 wrong passwords"
-        " in 15 minutes stop all who never signed in from there."
-        if is_unnamed
-        else "",
+        found="A proxy is in front and not configured." if is_unnamed else "Client addresses are read as configured.",
+        advice=advice if is_unnamed else "",
     )
 
 
@@ -112,12 +130,8 @@ def _disk(settings: Settings) -> Finding:
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     free = shutil.disk_usage(existing).free
-    return Finding(
-        name="disk",
-        ok=free >= DISK_FREE_BYTES_MIN,
-        found=f"{free / 1024**3:.1f} GiB free under {settings.data_dir}.",
-        advice="" if free >= DISK_FREE_BYTES_MIN else "Free some space: PostgreSQL stops when the disk is full.",
-    )
+    found = f"{free / 1024**3:.1f} GiB free under {settings.data_dir}."
+    return _check("disk", free >= DISK_FREE_BYTES_MIN, found, fix="Free some space: PostgreSQL stops on a full disk.")
 
 
 def _examine_database(settings: Settings, url: str) -> Iterator[Finding]:
@@ -134,59 +148,39 @@ def _examine_database(settings: Settings, url: str) -> Iterator[Finding]:
 
 def _durable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     losing = db_checks.losing_settings(connection)
-    return Finding(
-        name="durability",
-        ok=not losing,
-        found=f"Acknowledged writes can be lost: {', '.join(losing)}." if losing else "Acknowledged writes survive.",
-        advice="Turn these PostgreSQL settings on; the server refuses to start until then." if losing else "",
-    )
+    found = f"Acknowledged writes can be lost: {', '.join(losing)}." if losing else "Acknowledged writes survive."
+    fix = "Turn these PostgreSQL settings on; the server refuses to start until then."
+    return _check("durability", not losing, found, fix=fix)
 
 
 def _writable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    read_only = connection.execute(IS_READ_ONLY).fetchone() != (False,)
-    return Finding(
-        name="writes",
-        ok=not read_only,
-        found="The database is read-only." if read_only else "The database takes writes.",
-        advice="Promote it, or point DATABASE_URL at the primary; the server goes on by itself." if read_only else "",
-    )
+    is_writable = connection.execute(IS_READ_ONLY).fetchone() == (False,)
+    found = "The database accepts writes." if is_writable else "The database is read-only."
+    fix = "Promote it, or point DATABASE_URL at the primary; the server recovers by itself."
+    return _check("writes", is_writable, found, fix=fix)
 
 
 def _pooler(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    found = Pooling.NONE
-    if settings.database_url is not None:
-        found = find_pooling(connection, settings.database_url)
-    ok = found is not Pooling.TRANSACTION
-    sentence = f"A pooler stands before PostgreSQL and lends connections by {found}."
-    return Finding(
-        name="pooler",
-        ok=ok,
-        found="Connections reach PostgreSQL itself." if found is Pooling.NONE else sentence,
-        advice="" if ok else f"Sessions get lost, and nothing starts: {FIX}.",
-    )
+    pooling = Pooling.NONE if settings.database_url is None else find_pooling(connection, settings.database_url)
+    found = f"A pooler is in front of PostgreSQL and assigns connections by {pooling}."
+    if pooling is Pooling.NONE:
+        found = "Connections reach PostgreSQL directly."
+    return _check("pooler", pooling is not Pooling.TRANSACTION, found, fix=f"Sessions get lost, nothing starts: {FIX}.")
 
 
 def _encoding(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     encoding = str(connection.info.parameter_status("server_encoding"))
-    return Finding(
-        name="encoding",
-        ok=encoding == "UTF8",
-        found=f"The database stores {encoding}.",
-        advice="" if encoding == "UTF8" else "Create the database again with ENCODING 'UTF8'.",
-    )
+    fix = "Create the database again with ENCODING 'UTF8'."
+    return _check("encoding", encoding == "UTF8", f"The database stores {encoding}.", fix=fix)
 
 
 def _rights(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     row = connection.execute(
         "SELECT current_user, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
     ).fetchone()
-    user, allowed = row or ("nobody", False)
-    return Finding(
-        name="rights",
-        ok=bool(allowed),
-        found=f"{user} may {'' if allowed else 'not '}create tables.",
-        advice="" if allowed else f"GRANT CREATE ON SCHEMA public TO {user}, or make it the database's owner.",
-    )
+    user, allowed = row or ("unknown", False)
+    found = f"{user} may {'' if allowed else 'not '}create tables."
+    return _check("rights", bool(allowed), found, fix=f"GRANT CREATE ON SCHEMA public TO {user}, or make it the owner.")
 
 
 def _clock(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
@@ -194,12 +188,9 @@ def _clock(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
     middle = (before + time.time()) / 2
     difference = abs(float(row[0]) - middle) if row else float("inf")
-    ok = difference <= CLOCK_DIFFERENCE_S_MAX
-    return Finding(
-        name="clock",
-        ok=ok,
-        found=f"The database's clock is {difference:.1f} s from this machine's.",
-        advice="" if ok else "Run a time service (NTP) on both machines.",
+    found = f"The clocks of the database and of this machine differ by {difference:.1f} s."
+    return _check(
+        "clock", difference <= CLOCK_DIFFERENCE_S_MAX, found, fix="Run a time service (NTP) on both machines."
     )
 
 
@@ -207,60 +198,50 @@ def _connections(settings: Settings, connection: psycopg.Connection[Any]) -> Fin
     row = connection.execute("SHOW max_connections").fetchone()
     allowed = int(row[0]) if row else 0
     needed = (settings.workers + 1) * (settings.database_pool_max + CONNECTIONS_BESIDE_POOL)
-    return Finding(
-        name="connections",
-        ok=needed <= allowed,
-        found=f"Up to {needed} of {allowed} connections are used from here.",
-        advice="" if needed <= allowed else "Lower REGULARS_DATABASE_POOL_MAX or raise max_connections.",
-    )
+    found = f"This machine uses up to {needed} of {allowed} connections."
+    fix = "Lower REGULARS_DATABASE_POOL_MAX or raise max_connections."
+    return _check("connections", needed <= allowed, found, fix=fix)
 
 
 def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    known = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
-    fingerprint = vault.known_fingerprint(connection) if known else None
+    has_table = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
+    fingerprint = vault.known_fingerprint(connection) if has_table else None
     is_file = settings.secret_key is None and settings.is_embedded
     try:
         own = vault.of(vault.with_key(settings, may_make=False)).fingerprint
     except vault.VaultError as error:
         return Finding(name="secret key", ok=False, found=str(error))
     if fingerprint is None and own is None:
-        where = "`regulars serve` makes one." if is_file else "Set REGULARS_SECRET_KEY before secrets are stored."
+        where = "`regulars serve` creates one." if is_file else "Set REGULARS_SECRET_KEY before secrets are stored."
         return Finding(name="secret key", ok=True, found=f"None yet. {where}")
-    ok = fingerprint in {None, own}
-    return Finding(
-        name="secret key",
-        ok=ok,
-        found=f"The key here is {own or 'missing'}, the database's is {fingerprint or 'not noted yet'}.",
-        advice="" if ok else "Start with the key the secrets were sealed with; without it they cannot be opened.",
-    )
+    found = f"The key here is {own or 'missing'}, the database's is {fingerprint or 'not stored yet'}."
+    fix = "Start with the key that the secrets were encrypted with; no other key opens them."
+    return _check("secret key", fingerprint in {None, own}, found, fix=fix)
 
 
 def _organization_secrets(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    """A warning only: everything works with plain secrets, but a backup exposes what they protect."""
+    """Only warn: everything works with plain secrets, but a stolen backup reveals what they protect."""
     try:
         [(plain, total)] = connection.execute(
             "SELECT count(to_jsonb(o) ->> 'secret'), count(*) FROM organizations AS o"
         ).fetchall()
     except psycopg.errors.UndefinedTable:
         plain, total = 0, 0
-    found = f"{total - plain} of {total} organizations have their secret sealed."
-    if not plain:
-        return Finding(name="organization secrets", ok=True, found=found)
     has_key = settings.is_embedded or settings.secret_key is not None
     step = "Run `regulars vault seal`" if has_key else "Set REGULARS_SECRET_KEY and run `regulars vault seal`"
-    advice = f"{step}: until then a stolen backup reveals which numbers were erased or withdrew."
-    return Finding(name="organization secrets", ok=True, found=found, advice=advice)
+    return Finding(
+        name="organization secrets",
+        ok=True,
+        found=f"{total - plain} of {total} organizations have an encrypted secret.",
+        advice=f"{step}: until then a stolen backup reveals erased and opted-out numbers." if plain else "",
+    )
 
 
 def _erasure_log(settings: Settings, _connection: psycopg.Connection[Any]) -> Finding:
     path = settings.erasure_log_path
     ok = ErasureLog(path).is_writable()
-    return Finding(
-        name="erasure log",
-        ok=ok,
-        found=f"{path} can {'' if ok else 'not '}be written.",
-        advice="" if ok else "Set REGULARS_ERASURE_LOG to a file that can be written; until then erasures are refused.",
-    )
+    fix = "Set REGULARS_ERASURE_LOG to a writable file; until then erasures are refused."
+    return _check("erasure log", ok, f"{path} is {'' if ok else 'not '}writable.", fix=fix)
 
 
 CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
@@ -280,34 +261,21 @@ CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]
 def _examine_cluster(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
     nodes = cluster.find_nodes(connection)
     silent = [node.name for node in nodes if not node.answers]
-    yield Finding(
-        name="cluster nodes",
-        ok=not silent,
-        found=f"No answer from {', '.join(silent)}." if silent else f"All {len(nodes)} nodes answer.",
-        advice="Their organizations stand still until they are back; the others go on." if silent else "",
+    found = f"No response from {', '.join(silent)}." if silent else f"All {len(nodes)} nodes respond."
+    yield _check(
+        "cluster nodes", not silent, found, fix="Start them: their organizations are down, the others are not."
     )
     versions = {node.versions for node in nodes if node.answers}
-    yield Finding(
-        name="cluster versions",
-        ok=len(versions) <= 1,
-        found=f"PostgreSQL and Citus are {' and '.join(sorted(versions)) or 'unknown'}.",
-        advice="" if len(versions) <= 1 else "Upgrade every node to the same versions.",
-    )
+    found = f"PostgreSQL and Citus are {' and '.join(sorted(versions)) or 'unknown'}."
+    yield _check("cluster versions", len(versions) <= 1, found, fix="Upgrade every node to the same versions.")
     off = max((node.clock_off_s for node in nodes), default=0.0)
-    ok = off <= NODE_CLOCK_DIFFERENCE_S_MAX
-    yield Finding(
-        name="cluster clocks",
-        ok=ok,
-        found=f"The clocks of the nodes are up to {off:.1f} s from the coordinator's.",
-        advice="" if ok else "Run a time service (NTP) on every node.",
-    )
+    found = f"The clocks of the nodes differ from the coordinator's by up to {off:.1f} s."
+    fix = "Run a time service (NTP) on every node."
+    yield _check("cluster clocks", off <= NODE_CLOCK_DIFFERENCE_S_MAX, found, fix=fix)
     local = cluster.find_local_tables(connection)
-    yield Finding(
-        name="cluster tables",
-        ok=not local,
-        found=f"Not distributed: {', '.join(local)}." if local else "Every table of organizations is distributed.",
-        advice="Distribute them by organization_id; until then they fill the coordinator alone." if local else "",
-    )
+    found = f"Not distributed: {', '.join(local)}." if local else "Every table of organizations is distributed."
+    fix = "Distribute them by organization_id; until then only the coordinator stores them."
+    yield _check("cluster tables", not local, found, fix=fix)
 
 
 def _migrations(settings: Settings, url: str) -> Finding:
@@ -317,10 +285,59 @@ def _migrations(settings: Settings, url: str) -> Finding:
         missing = migrate.pending(url)
     except (MigrationError, OutdatedReleaseError, psycopg.Error) as error:
         return Finding(name="migrations", ok=False, found=str(error))
-    advice = "`regulars serve` applies them." if settings.is_embedded else "Run `regulars migrate`."
-    return Finding(
-        name="migrations",
-        ok=not missing,
-        found=f"Missing: {', '.join(missing)}." if missing else "The schema is up to date.",
-        advice=advice if missing else "",
+    found = f"Missing: {', '.join(missing)}." if missing else "The schema is up to date."
+    fix = "`regulars serve` applies them." if settings.is_embedded else "Run `regulars migrate`."
+    return _check("migrations", not missing, found, fix=fix)
+
+
+def _recount(*, as_json: bool) -> None:
+    """Mark all derived data as due; the worker rebuilds it in batches while servers keep running.
+
+    It is needed after a worker of an older release has handled facts that it does not know.
+    """
+    count = run_on_pool(lambda pool, _settings: _recount_all(pool))
+    if as_json:
+        print_json({"organizations": count, "recounted": list(DERIVED)})
+        return
+    names = ", ".join(DERIVED)
+    out.print(
+        f"The worker recounts {counted(count, 'organization')}: {names}. Pages say up to when sales are counted.",
+        markup=False,
     )
+
+
+async def _recount_all(pool: Database) -> int:
+    async with pool.connection() as connection:
+        organizations = await manage.list_organizations(connection)
+    for organization in organizations:
+        for name, mark in DERIVED.items():
+            await _mark_as_due(pool, organization.id, name, mark)
+        async with pool.transaction() as tx:
+            await record(tx, organization.id, OPERATOR, "organization.recount", organization.name)
+    return len(organizations)
+
+
+async def _mark_as_due(
+    pool: Database, organization_id: UUID, name: str, mark: Callable[[Tx, UUID], Awaitable[object]]
+) -> None:
+    for _ in range(RECOUNT_TRIES_MAX):
+        try:
+            async with pool.transaction() as tx:
+                await mark(tx, organization_id)
+                return
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            await asyncio.sleep(RECOUNT_RETRY_S)
+    raise CommandError(f"The {name} are locked all the time; try again when the worker has less to do.")
+
+
+async def _recount_catalogs(tx: Tx, organization_id: UUID) -> None:
+    for catalog in Catalog:
+        await count_every_key(tx, organization_id, catalog)
+
+
+DERIVED: Final[dict[str, Callable[[Tx, UUID], Awaitable[object]]]] = {
+    "hourly totals of sales": fill.recount,
+    "catalog keys and values": _recount_catalogs,
+    "consent figures": figures.recount,
+    "columns of segments": lifecycle.rebuild,
+}

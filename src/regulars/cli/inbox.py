@@ -1,4 +1,4 @@
-"""`regulars inbox`: replies that a person has to read."""
+"""`regulars inbox`: replies that no keyword rule could process."""
 
 import getpass
 from enum import StrEnum
@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
 from regulars.cli.output import err, print_rows
-from regulars.cli.texting import load
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.cli.sms_settings import load_sms_settings
 from regulars.kit import ids
 from regulars.messaging.find import list_replies
 from regulars.messaging.in_flight import wait_for_texts_in_flight
@@ -34,11 +34,11 @@ class Verdict(StrEnum):
 @app.command("list")
 def list_all(
     organization: OfOrganization,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that are decided.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="How many at most, the newest first.")] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="Include replies that are decided.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="Maximum number, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List replies; one that may ask to stop keeps its number from being texted until it is decided."""
+    """List replies. While a possible opt-out is undecided, its number gets no texts."""
     replies = run(
         organization,
         lambda it: list_replies(it.tx, it.organization_id, undecided_only=not everything, limit=limit),
@@ -50,38 +50,36 @@ def list_all(
 def decide(
     organization: OfOrganization,
     reply_id: TheReply,
-    verdict: Annotated[Verdict, typer.Argument(help="Whether the person asks to stop.", show_default=False)],
+    verdict: Annotated[Verdict, typer.Argument(help="Whether the customer opts out.", show_default=False)],
 ) -> None:
-    """Decide what a reply means: `stop` withdraws, `not-stop` lets the number be texted again."""
+    """Decide what a reply means: `stop` withdraws consent, `not-stop` allows texts to the number again."""
     identifier = read_id(ids.REPLY, reply_id)
-
     is_stop = verdict is Verdict.STOP
 
-    async def act(it: CommandContext) -> None:
-        texting, by = await load(it), getpass.getuser()
+    async def decide_reply(it: CommandContext) -> None:
+        texting, by = await load_sms_settings(it), getpass.getuser()
         await use_case.decide(it.tx, it.organization_id, identifier, is_stop=is_stop, decided_by=by, texting=texting)
-        await it.record("reply.withdraw" if is_stop else "reply.not_stop", reply_id)
 
-    run(organization, act, afterwards=wait_for_texts_in_flight)
-    err.print("Withdrawn." if is_stop else "Not a withdrawal.", markup=False)
+    act = "reply.withdraw" if is_stop else "reply.not_stop"
+    change(organization, decide_reply, act, reply_id, after_commit=wait_for_texts_in_flight)
+    err.print("Consent withdrawn." if is_stop else "Not a withdrawal.", markup=False)
 
 
 @app.command()
 def answer(
     organization: OfOrganization,
     reply_id: TheReply,
-    text: Annotated[str, typer.Option(help="What to write back.")],
+    text: Annotated[str, typer.Option(help="Text of the answer.")],
 ) -> None:
-    """Write back; the answer goes through the gate like every text."""
+    """Answer a reply, if consent, sending hours and limits allow it."""
     identifier = read_id(ids.REPLY, reply_id)
 
-    async def act(it: CommandContext) -> None:
-        texting, by = await load(it), getpass.getuser()
+    async def answer_reply(it: CommandContext) -> None:
+        texting, by = await load_sms_settings(it), getpass.getuser()
         await use_case.answer(it.tx, it.organization_id, identifier, words=text, answered_by=by, texting=texting)
-        await it.record("reply.answer", reply_id)
 
-    run(organization, act)
-    err.print("Queued; `regulars message list` shows what becomes of it.", style="dim")
+    change(organization, answer_reply, "reply.answer", reply_id)
+    err.print("Queued; `regulars message list` shows its delivery.", style="dim")
 
 
 def _as_data(reply: ReplyRow) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`regulars journey`: definitions from files, their life, their runs and traces."""
+"""`regulars journey`: definitions from files, activation, runs, traces and backtests."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -8,13 +8,13 @@ import msgspec
 import typer
 
 from regulars.cli.definitions import AVersion, DefinitionCommands, TheId
-from regulars.cli.frame import Act, AsJson, CommandContext, OfOrganization, read_id, run
 from regulars.cli.output import CommandError, err, print_json, print_outcome, print_rows, print_table
-from regulars.cli.texting import load
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, UseCase, change, read_id, run
+from regulars.cli.sms_settings import load_sms_settings
 from regulars.journeys import manage
 from regulars.journeys.backtest.report import NOTE, Report, sorted_counts
 from regulars.journeys.backtest.run import DAYS_MAX
-from regulars.journeys.backtest.run import backtest as play_back
+from regulars.journeys.backtest.run import backtest as run_backtest
 from regulars.journeys.definition import read_definition, schema
 from regulars.journeys.model import JourneyRow, RunRow
 from regulars.journeys.runs.lifecycle import resume_run
@@ -78,10 +78,10 @@ COMMANDS: Final = DefinitionCommands(
 )
 COMMANDS.add_to(
     app,
-    create="Save a definition as a draft; what keeps it from running is said.",
-    update="Save a new version; a live journey takes it for new facts, and runs finish on theirs.",
-    list_="List the journeys, the newest first.",
-    show="Show a journey: its state, its definition, and what keeps it from running.",
+    create="Save a definition as a draft; print what prevents it from running.",
+    update="Save a new version; a live journey uses it for new entries, and active runs keep their version.",
+    list_="List the journeys, newest first.",
+    show="Show a journey: its state, its definition, and what prevents it from running.",
 )
 
 
@@ -89,10 +89,10 @@ COMMANDS.add_to(
 def activate(
     organization: OfOrganization,
     journey_id: TheId,
-    waiting: Annotated[Waiting | None, typer.Option(help="What becomes of runs that waited out a long pause.")] = None,
+    waiting: Annotated[Waiting | None, typer.Option(help="What to do with runs after a long pause.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make it live: facts recorded from now on bring customers in."""
+    """Make a journey live: purchases and consents from now on start runs."""
     identifier = read_id(ids.JOURNEY, journey_id)
 
     async def act(it: CommandContext) -> JourneyRow:
@@ -106,7 +106,7 @@ def activate(
 
 @app.command()
 def pause(organization: OfOrganization, journey_id: TheId, as_json: AsJson = False) -> None:
-    """Nobody enters and no run goes on until it is activated again."""
+    """Pause a journey: no run starts or continues until it is activated again."""
     identifier = read_id(ids.JOURNEY, journey_id)
     _change(
         organization,
@@ -119,7 +119,7 @@ def pause(organization: OfOrganization, journey_id: TheId, as_json: AsJson = Fal
 
 @app.command()
 def archive(organization: OfOrganization, journey_id: TheId, as_json: AsJson = False) -> None:
-    """End it for good; its runs leave."""
+    """Archive a journey for good, and end its runs."""
     identifier = read_id(ids.JOURNEY, journey_id)
     _change(
         organization,
@@ -130,9 +130,9 @@ def archive(organization: OfOrganization, journey_id: TheId, as_json: AsJson = F
     )
 
 
-def _change(organization: str, change: Act[JourneyRow], act: str, sentence: str, *, as_json: bool) -> None:
+def _change(organization: str, use_case: UseCase[JourneyRow], act: str, sentence: str, *, as_json: bool) -> None:
     async def work(it: CommandContext) -> JourneyRow:
-        row = await change(it)
+        row = await use_case(it)
         await COMMANDS.record(it, act, row)
         return row
 
@@ -144,8 +144,8 @@ def _change(organization: str, change: Act[JourneyRow], act: str, sentence: str,
 def runs(
     organization: OfOrganization,
     journey_id: TheId,
-    state: Annotated[RunState | None, typer.Option(help="Only those in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="How many at most, the newest first.")] = 50,
+    state: Annotated[RunState | None, typer.Option(help="Only runs in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="Maximum number, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a journey."""
@@ -157,43 +157,38 @@ def runs(
 
 @app.command()
 def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
-    """Show what a run saw and decided, and when."""
+    """Show the history of a run: each step, its decision and its time."""
     identifier = read_id(ids.RUN, run_id)
     rows = run(organization, lambda it: list_trace(it.tx, it.organization_id, identifier))
     if not rows:
         raise CommandError(f"There is no run {run_id}; `regulars journey runs` shows the ids.")
-    # Microseconds stay in the JSON: steps of one run may lie close together.
+    # The JSON keeps microseconds: steps of one run may follow each other within a millisecond.
     as_data = [{**row._asdict(), "at": msgspec.to_builtins(row.at) if as_json else row.at} for row in rows]
     print_rows(as_data, TRACE_COLUMNS, as_json=as_json)
 
 
 @app.command()
 def resume(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
-    """Let a run that was parked try again."""
+    """Retry a parked run."""
     identifier = read_id(ids.RUN, run_id)
-
-    async def act(it: CommandContext) -> None:
-        await resume_run(it.tx, it.organization_id, identifier)
-        await it.record("journey.resume_run", run_id)
-
-    run(organization, act)
-    print_outcome({"id": run_id, "state": RunState.ACTIVE.value}, "It tries again.", as_json=as_json)
+    change(organization, lambda it: resume_run(it.tx, it.organization_id, identifier), "journey.resume_run", run_id)
+    print_outcome({"id": run_id, "state": RunState.ACTIVE.value}, "The run is active again.", as_json=as_json)
 
 
 @app.command()
 def backtest(
     organization: OfOrganization,
     journey_id: TheId,
-    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="How far back.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Number of days to look back.")] = 30,
     version: AVersion = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play it over what was recorded: who would enter, what would be texted. Nothing is sent or written."""
+    """Show which customers would have entered and which texts they would have got. Sends and stores nothing."""
     identifier = read_id(ids.JOURNEY, journey_id)
 
     async def act(it: CommandContext) -> Report:
-        texting = await load(it)
-        return await play_back(it.tx, it.organization_id, identifier, texting=texting, days=days, version=version)
+        texting = await load_sms_settings(it)
+        return await run_backtest(it.tx, it.organization_id, identifier, texting=texting, days=days, version=version)
 
     report = run(organization, act)
     if as_json:
@@ -203,17 +198,17 @@ def backtest(
     print_table(
         ["DAY", "ENTRIES", "TEXTS", "SKIPPED", "NOT ENTERED"],
         [
-            [name, str(day.entries), str(day.texts), _shown(day.skipped), _shown(day.not_entered)]
+            [name, str(day.entries), str(day.texts), _join_counts(day.skipped), _join_counts(day.not_entered)]
             for name, day in days_and_total
         ],
     )
-    err.print(f"Runs: {_shown({**report.outcomes, 'still waiting': report.still_waiting})}.", markup=False)
+    err.print(f"Runs: {_join_counts({**report.outcomes, 'still waiting': report.still_waiting})}.", markup=False)
     if report.is_cut:
-        err.print(f"Only the first {report.facts} facts were played; ask for fewer days.", style="yellow", markup=False)
+        err.print(f"Only the first {report.facts} events were used; choose fewer days.", style="yellow", markup=False)
     err.print(NOTE, markup=False)
 
 
-def _shown(counts: Mapping[str, int]) -> str:
+def _join_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name}: {times}" for name, times in sorted_counts(counts).items())
 
 

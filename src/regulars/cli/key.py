@@ -6,8 +6,8 @@ import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, transact
 from regulars.cli.output import CommandError, err, print_json, print_rows
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Tx
 from regulars.organizations import manage
@@ -21,13 +21,13 @@ COLUMNS: Final = ("id", "name", "permission", "ends_in", "created_at", "last_use
 @app.command()
 def create(
     organization: OfOrganization,
-    name: Annotated[str, typer.Option(help="What the key is for; shown in lists.")] = "default",
+    name: Annotated[str, typer.Option(help="Purpose of the key; shown in lists.")] = "default",
     permission: Annotated[
-        Permission, typer.Option(help="An ingest key writes, and reads nothing that was stored before.")
+        Permission, typer.Option(help="An ingest key can write, but cannot read stored data.")
     ] = Permission.FULL,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print it, this once: afterwards only its hash exists."""
+    """Create a key and print it. It cannot be shown again: only its hash is stored."""
 
     async def act(it: CommandContext) -> tuple[ApiKey, str]:
         key, secret = await manage.create_key(it.tx.connection, it.organization_id, name, permission=permission)
@@ -39,10 +39,10 @@ def create(
     if as_json:
         print_json({**_as_data(key), "key": secret})
     else:
-        # The key and nothing else, so that a script can take it: `KEY=$(regulars key create -o Shop)`.
+        # stdout has only the key, so that a script can read it: `KEY=$(regulars key create -o Shop)`.
         typer.echo(secret)
-    made_in = f"Made in {database.place(settings.load())}."
-    err.print(f"{made_in} Keep this key now: it is never shown again.", style="dim", markup=False)
+    created_in = f"Created in {database.describe(settings.load())}."
+    err.print(f"{created_in} Store this key now: it is not shown again.", style="dim", markup=False)
 
 
 @app.command("list")
@@ -57,10 +57,10 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `key list` shows.", show_default=False)],
     organization: Annotated[
         str | None,
-        typer.Option("--organization", "-o", help="Name of the organization; a key of another is refused."),
+        typer.Option("--organization", "-o", help="Name of the organization; refuses a key of another one."),
     ] = None,
 ) -> None:
-    """Revoke a key; every server process refuses it within a second."""
+    """Revoke a key; all servers reject it within a second."""
     identifier = read_id(ids.API_KEY, key_id)
 
     async def work(tx: Tx) -> bool:

@@ -1,80 +1,94 @@
-"""The list of all commands."""
+"""The `regulars` command: the table of all commands, and those that need nothing but the settings."""
 
+import dataclasses
+import importlib.metadata
+import tomllib
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from regulars.cli import ending, version
-from regulars.cli.lazy import LazyCommand, lazy_group
-from regulars.kit import log
-from regulars.kit.settings import Settings
+from regulars.cli import error_handling
+from regulars.cli.lazy_commands import LazyCommand, lazy_group
+from regulars.cli.output import out, print_json
+from regulars.kit import log, settings
+
+PROJECT_FILE: Final = Path(__file__).parents[3] / "pyproject.toml"
 
 COMMANDS: Final = {
-    "serve": LazyCommand(
-        "serve:serve",
-        "Serve the API and the pages, and run the worker beside them, until SIGTERM or Ctrl+C.",
-    ),
+    "serve": LazyCommand("serve:serve", "Run the API, the pages and the worker until SIGTERM or Ctrl+C."),
     "serve-process": LazyCommand(
         "serve:serve_process", "One of several server processes; `regulars serve` starts it.", hidden=True
     ),
     "worker": LazyCommand(
-        "work:worker",
-        "Run the jobs until SIGTERM or Ctrl+C; `regulars serve` does it too, unless told --no-worker.",
+        "worker:worker",
+        "Run background jobs until SIGTERM or Ctrl+C; `regulars serve` runs them too, unless started with --no-worker.",
     ),
     "analysis": LazyCommand("analysis:analysis", "Count segments until SIGTERM or Ctrl+C.", hidden=True),
     "migrate": LazyCommand(
-        "migrating:migrate",
-        "Apply the migrations that are missing; safe while servers run and when several nodes do it at once.",
+        "database:migrate_schema",
+        "Apply missing migrations; safe while servers run, and on several nodes at once.",
     ),
     "doctor": LazyCommand(
         "doctor:doctor",
-        "Check versions, durability, migrations, clock and disk, and say what to do; exit code 1 if anything is wrong.",
+        "Check versions, durability, migrations, clock and disk, and say how to fix problems; exit code 1 if there are"
+        " any.",
     ),
     "backup": LazyCommand(
-        "backup:backup", "Write the whole database into FILE, as of one moment, while everything goes on running."
+        "backup:backup", "Write a consistent copy of the whole database into FILE, while servers keep running."
     ),
     "restore": LazyCommand(
         "backup:restore",
-        "Bring back a backup, into an empty database or, with --force, in place of what is there.\n\nSessions and links"
-        " end, texts are put on hold, and customers who were erased after the backup are erased again.",
+        "Restore a backup into an empty database or, with --force, replace the data that is there.\n\nSessions and"
+        " one-time links end, texts are put on hold, and customers who were erased after the backup are erased again.",
     ),
-    "config": LazyCommand("config:config", "Show every setting: value, source, meaning. Passwords are masked."),
+    "config": LazyCommand("main:config", "Show every setting: value, source, meaning. Passwords are masked."),
     "demo": LazyCommand(
         "demo:demo",
-        "Fill an organization with two years of a believable chain: shops, customers, consents, tickets, returns, and"
+        "Fill a demo organization with two years of sample data: stores, customers, consents, tickets, returns, and"
         " journeys with simulated texts and replies.",
     ),
     "import": LazyCommand(
-        "import_:import_file",
-        "Import a file by the rules of the API. Running it twice changes nothing; exit code 1 says rows were rejected.",
+        "import_file:import_file",
+        "Import a file under the rules of the API. Importing it again changes nothing; exit code 1 if rows were"
+        " rejected.",
     ),
-    "organization": LazyCommand("organization:app", "Create, list, rename, set up and delete organizations."),
+    "organization": LazyCommand("organization:app", "Create, list, rename, configure and delete organizations."),
     "key": LazyCommand("key:app", "Create, list and revoke API keys."),
-    "consent": LazyCommand("verify:consent_app", "Prove the consent ledger."),
-    "audit": LazyCommand("verify:audit_app", "Prove the audit log."),
-    "message": LazyCommand("message:app", "Texts that were sent and received."),
-    "segment": LazyCommand("segment:app", "Customers described by conditions, counted exactly."),
-    "inbox": LazyCommand("inbox:app", "Replies that wait for a person."),
-    "journey": LazyCommand("journey:app", "Automations that a recent sale or consent enters at most once."),
-    "sms": LazyCommand("sms:app", "How an organization texts."),
-    "webhook": LazyCommand("webhook:app", "Manage webhook endpoints, and look at and repeat their deliveries."),
-    "user": LazyCommand("user:app", "Create people who sign in, give them links and roles."),
-    "vault": LazyCommand("vault:app", "Seal secrets of the database, and change their key."),
+    "consent": LazyCommand("verify:consent_app", "Verify the consent ledger."),
+    "audit": LazyCommand("verify:audit_app", "Verify the audit log."),
+    "message": LazyCommand("message:app", "List, send and receive texts."),
+    "segment": LazyCommand("segment:app", "Define, count and export groups of customers."),
+    "inbox": LazyCommand("inbox:app", "Read and answer replies that need a person."),
+    "journey": LazyCommand("journey:app", "Define, run and inspect automations."),
+    "sms": LazyCommand("sms:app", "Choose the SMS provider, set sending rules, hold and release texts."),
+    "webhook": LazyCommand("webhook:app", "Manage webhook endpoints, list their deliveries and send them again."),
+    "user": LazyCommand("user:app", "Invite users, change their roles, reset and disable their accounts."),
+    "vault": LazyCommand("vault:app", "Encrypt the secrets in the database, and change the key."),
 }
 
 app = typer.Typer(
     name="regulars",
     cls=lazy_group(COMMANDS),
-    help="Customers, shops, sales and SMS consent of a retailer: ingested exactly once, kept provably, self-hosted.",
+    help="Customers, stores, sales and SMS consent of a retailer, self-hosted: each sale is stored exactly once, and"
+    " each consent can be proved.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(version.running())
+def find_version() -> str:
+    """Return the version of the clone that runs, else of the installed package: both may exist on one machine."""
+    if PROJECT_FILE.is_file():
+        version: str = tomllib.loads(PROJECT_FILE.read_text(encoding="utf-8"))["project"]["version"]
+        return version
+    return importlib.metadata.version("regulars")
+
+
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        typer.echo(find_version())
         raise typer.Exit
 
 
@@ -84,9 +98,22 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    # What a library or a lower room has to say goes to stderr from the first word on: stdout is for data.
-    log.configure(Settings())
+    # Logs go to stderr from the beginning: stdout is for data.
+    log.configure(settings.Settings())
+
+
+def config(as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False) -> None:
+    described = settings.describe(settings.load())
+    if as_json:
+        print_json([dataclasses.asdict(each) for each in described])
+        return
+    for each in described:
+        unit = f" {each.unit}" if each.unit and each.value else ""
+        out.print(f"[bold]{each.variable}[/bold] = ", end="")
+        out.print(f"{each.value or '(none)'}{unit}", end="", markup=False)
+        out.print(f"  [dim]from {each.source}[/dim]" if each.source != "default" else "  [dim]default[/dim]")
+        out.print(f"    {each.meaning}", markup=False)
 
 
 def main() -> None:
-    ending.run(app)
+    error_handling.run(app)

@@ -1,13 +1,13 @@
-"""`regulars message`: what was sent. Commands that send are in `sending`."""
+"""`regulars message`: list texts. The commands that send and receive are in `message_send`."""
 
 from typing import Annotated, Any, Final
 
 import typer
 
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, run
-from regulars.cli.lazy import LazyCommand, lazy_group
+from regulars.cli.lazy_commands import LazyCommand, lazy_group
 from regulars.cli.output import print_rows
-from regulars.cli.texting import load, read_number
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, run
+from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.kit import ids
 from regulars.messaging.find import list_texts
 from regulars.messaging.model import State, TextRow
@@ -19,16 +19,19 @@ COLUMNS: Final = (
     "state",
     "reason",
     "parts",
-    ("ASKED FOR (UTC)", "created_at"),
+    ("REQUESTED (UTC)", "created_at"),
     ("TEXT", "body"),
 )
 
 COMMANDS: Final = {
-    "send": LazyCommand("sending:send", "Send a text to a number; consent, hours and caps decide as for every other."),
+    "send": LazyCommand("message_send:send", "Send a text to a number, if consent, sending hours and limits allow it."),
     "resend": LazyCommand(
-        "sending:resend", "Send a text again whose fate is unknown, or that failed; the customer may get it twice."
+        "message_send:resend",
+        "Send a text again that failed or whose delivery is unknown; the customer may get it twice.",
     ),
-    "receive": LazyCommand("sending:receive", "Take in a reply as if the provider had delivered it; STOP withdraws."),
+    "receive": LazyCommand(
+        "message_send:receive", "Process a reply as if the provider had delivered it; STOP withdraws consent."
+    ),
 }
 
 app = typer.Typer(no_args_is_help=True, cls=lazy_group(COMMANDS))
@@ -37,18 +40,18 @@ app = typer.Typer(no_args_is_help=True, cls=lazy_group(COMMANDS))
 @app.command("list")
 def list_all(
     organization: OfOrganization,
-    number: Annotated[str | None, typer.Option(help="Only those to this number.")] = None,
-    state: Annotated[State | None, typer.Option(help="Only those in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="How many at most, the newest first.")] = 50,
+    number: Annotated[str | None, typer.Option(help="Only texts to this number.")] = None,
+    state: Annotated[State | None, typer.Option(help="Only texts in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="Maximum number, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List texts with their state, and why they were skipped."""
-    wanted = None if number is None else read_number(number)
+    phone_number = None if number is None else read_phone_number(number)
 
     async def act(it: CommandContext) -> list[dict[str, Any]]:
-        secret = (await load(it)).secret
+        secret = (await load_sms_settings(it)).secret
         found = await list_texts(
-            it.tx, it.organization_id, secret=secret, phone_number=wanted, state=state, limit=limit
+            it.tx, it.organization_id, secret=secret, phone_number=phone_number, state=state, limit=limit
         )
         return [_as_data(text) for text in found]
 

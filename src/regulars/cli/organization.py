@@ -1,4 +1,4 @@
-"""`regulars organization`: create, list, rename, set up and delete."""
+"""`regulars organization`: create, list, rename, configure and delete."""
 
 import dataclasses
 import sys
@@ -8,10 +8,10 @@ import typer
 from rich.progress import Progress, TextColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.accounts.organization import known_locales
+from regulars.accounts.organization_settings import known_locales
 from regulars.cli import database
-from regulars.cli.frame import AsJson, CommandContext, find_organization, run, run_on_pool, transact
 from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_rows
+from regulars.cli.runner import AsJson, CommandContext, find_organization, run, run_on_pool, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Database, Tx
 from regulars.organizations import manage, particulars
@@ -24,8 +24,8 @@ app = typer.Typer(no_args_is_help=True)
 NAME_CHARACTERS_MAX = 255
 NO_COUNTRY = "none"
 WARNING = (
-    "This deletes {name} from {place} for good: its customers, tickets, consents with their ledger, keys and pages. Its"
-    " withdrawals and do-not-contact entries go too: a new organization will not know who asked not to be texted."
+    "This deletes {name} from {database} for good: its customers, tickets, consents with their ledger, keys and pages."
+    " Its opt-outs and do-not-contact entries are deleted too: a new organization could text these people again."
 )
 
 Name = Annotated[str, typer.Argument(help="Name of the organization.", show_default=False)]
@@ -33,10 +33,10 @@ Name = Annotated[str, typer.Argument(help="Name of the organization.", show_defa
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="The organization's name; it must be unique.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Name of the new organization; it must be unique.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Create an organization and print its id; a name that is taken is refused."""
+    """Create an organization and print its id."""
     _check_name(name)
     try:
         organization = transact(lambda tx: _create(tx, name))
@@ -50,7 +50,7 @@ def create(
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """List every organization."""
+    """List all organizations."""
     organizations = transact(lambda tx: manage.list_organizations(tx.connection))
     print_rows([_as_data(each) for each in organizations], ("id", "name", "created_at"), as_json=as_json)
 
@@ -58,9 +58,9 @@ def list_all(as_json: AsJson = False) -> None:
 @app.command()
 def rename(
     name: Name,
-    new_name: Annotated[str, typer.Argument(help="Its new name; it must be unique.", show_default=False)],
+    new_name: Annotated[str, typer.Argument(help="New name; it must be unique.", show_default=False)],
 ) -> None:
-    """Give an organization another name; its id, keys and addresses stay."""
+    """Rename an organization; its id, keys and addresses stay the same."""
     _check_name(new_name)
     run(name, lambda it: _change(it, name=new_name))
     err.print(f"Renamed {name} to {new_name}.", markup=False)
@@ -69,13 +69,13 @@ def rename(
 @app.command("set")
 def set_particulars(
     name: Name,
-    time_zone: Annotated[str | None, typer.Option(help="As in Europe/Paris.", show_default=False)] = None,
-    locale: Annotated[str | None, typer.Option(help="As in fr-FR.", show_default=False)] = None,
+    time_zone: Annotated[str | None, typer.Option(help="Time zone, such as Europe/Paris.", show_default=False)] = None,
+    locale: Annotated[str | None, typer.Option(help="Locale, such as fr-FR.", show_default=False)] = None,
     default_country: Annotated[
         str | None,
         typer.Option(
-            help="As in FR; reads phone numbers of profiles and withdrawals written without a country prefix. none"
-            " takes REGULARS_DEFAULT_COUNTRY.",
+            help="Country, such as FR, of phone numbers that have no country prefix, in profiles and opt-outs; `none`"
+            " uses REGULARS_DEFAULT_COUNTRY.",
             show_default=False,
         ),
     ] = None,
@@ -83,12 +83,12 @@ def set_particulars(
         bool | None,
         typer.Option(
             "--require-second-factor/--no-second-factor-required",
-            help="Whether owners and admins enter only with a second factor.",
+            help="Whether owners and admins need a second factor.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Set the time zone, the locale, the default country or the second factor; what is left out stays."""
+    """Change settings of an organization; options that are left out keep their value."""
     changes: dict[str, str | bool | None] = {}
     if require_second_factor is not None:
         changes["requires_second_factor"] = require_second_factor
@@ -104,7 +104,7 @@ def set_particulars(
     if default_country is not None:
         country = default_country.upper()
         if default_country != NO_COUNTRY and country not in COUNTRY_CODES:
-            raise CommandError(f"'{default_country}' is no country code such as FR, and not none.", code=Exit.USAGE)
+            raise CommandError(f"'{default_country}' is not a country code such as FR, nor `none`.", code=Exit.USAGE)
         changes["default_country"] = None if default_country == NO_COUNTRY else country
     after = run(name, lambda it: _change(it, **changes))
     err.print(
@@ -120,19 +120,19 @@ def delete(
     name: Name,
     confirm: Annotated[
         str | None,
-        typer.Option(help="The name once more, for scripts; otherwise it is asked for.", show_default=False),
+        typer.Option(help="The name again, for scripts; without it the command asks.", show_default=False),
     ] = None,
 ) -> None:
-    """Delete an organization and everything in it, for good; takes a little over a minute."""
+    """Delete an organization with all its data, for good; takes a little over a minute."""
     organization = transact(lambda tx: find_organization(tx.connection, name))
     if confirm is None:
-        err.print(WARNING.format(name=name, place=database.place(settings.load())), markup=False)
-        err.print("Type the organization's name to go on: ", end="")
+        err.print(WARNING.format(name=name, database=database.describe(settings.load())), markup=False)
+        err.print("Type the name of the organization to continue: ", end="")
         confirm = sys.stdin.readline().rstrip("\n")
     if confirm != name:
-        raise CommandError("That is not its name, so nothing was deleted.")
+        raise CommandError("The name does not match, so nothing was deleted.")
     rows = run_on_pool(lambda pool, _settings: _dissolve(pool, organization))
-    err.print(f"Deleted {name} and {counted(rows, 'row')} of it.", markup=False)
+    err.print(f"Deleted {name} with {counted(rows, 'row')}.", markup=False)
 
 
 async def _create(tx: Tx, name: str) -> Organization:
@@ -151,18 +151,18 @@ async def _change(it: CommandContext, **changes: str | bool | None) -> particula
 
 
 async def _dissolve(pool: Database, organization: Organization) -> int:
-    gone = 0
+    deleted_rows = 0
     columns = (TextColumn("{task.description}"), TextColumn("{task.fields[rows]:,} rows"))
     with Progress(*columns, console=err) as progress:
-        task = progress.add_task("Its keys are being revoked", rows=0)
+        task = progress.add_task("Revoking its keys", rows=0)
 
         def on_deleted(table: str, count: int) -> None:
-            nonlocal gone
-            gone += count
-            progress.update(task, description=f"Deleting {table}", rows=gone)
+            nonlocal deleted_rows
+            deleted_rows += count
+            progress.update(task, description=f"Deleting {table}", rows=deleted_rows)
 
         await dissolve(pool, organization.id, on_deleted=on_deleted)
-    return gone
+    return deleted_rows
 
 
 def _check_name(name: str) -> None:

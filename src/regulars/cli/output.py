@@ -1,4 +1,4 @@
-"""How commands speak: data on stdout, everything else on stderr, a failure as one sentence and an exit code."""
+"""Write data to stdout and everything else to stderr; a failed command prints one sentence and has an exit code."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from regulars.kit.clock import format_timestamp
 
-# Where there is no terminal there is no width to fit into, and a table that wraps is no use to `grep`.
+# Without a terminal, tables do not wrap, so that `grep` finds whole rows.
 PIPE_CHARACTERS: Final = 250
 
 out: Final = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_CHARACTERS)
@@ -24,18 +24,18 @@ err: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class Exit(IntEnum):
-    """What the exit code of a command means; `docs/operations.md` lists them."""
+    """The exit codes of commands; `docs/operations.md` lists them."""
 
     FAILED = 1
     USAGE = 2
     DATABASE = 3
-    # As shells number a process that Ctrl+C or SIGTERM ended.
+    # The numbers that shells give to processes ended by Ctrl+C and SIGTERM.
     INTERRUPTED = 130
     TERMINATED = 143
 
 
 class CommandError(Exception):
-    """A command cannot go on; the message is one sentence that says what to do about it."""
+    """The command failed; the message is one sentence that says what to do."""
 
     def __init__(self, sentence: str, *, code: Exit = Exit.FAILED) -> None:
         super().__init__(sentence)
@@ -43,7 +43,7 @@ class CommandError(Exception):
 
 
 def print_json(value: Any) -> None:
-    """Write data for programs: indented JSON, times with a `Z`, and nothing around it."""
+    """Write indented JSON, with times as the API writes them."""
     encoded = msgspec.json.format(msgspec.json.encode(_with_times(value), enc_hook=_encode_other), indent=2)
     out.print(encoded.decode(), markup=False)
 
@@ -67,7 +67,7 @@ def print_rows(rows: list[dict[str, Any]], columns: Sequence[Column], *, as_json
 
 
 def print_outcome(data: dict[str, Any], sentence: str, *, as_json: bool) -> None:
-    """Write what a command did as JSON, or as a sentence on stderr."""
+    """Write the result of a command as JSON, or as a sentence on stderr."""
     if as_json:
         print_json(data)
     else:
@@ -75,10 +75,10 @@ def print_outcome(data: dict[str, Any], sentence: str, *, as_json: bool) -> None
 
 
 def print_table(headings: list[str], rows: list[list[str]]) -> None:
-    """Write data for people."""
+    """Write a table to stdout."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for position, heading in enumerate(headings):
-        # The first column is what people copy: it must stay whole.
+        # The first column is the id, which people copy: it must not wrap.
         table.add_column(heading, overflow="fold", no_wrap=position == 0)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
@@ -90,7 +90,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def shown_time(moment: datetime | None) -> str:
+def format_time(moment: datetime | None) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
 
 
@@ -109,14 +109,14 @@ def _value(row: dict[str, Any], source: str | Callable[[dict[str, Any]], object]
 
 def _cell(value: object) -> str:
     if value is None or isinstance(value, datetime):
-        return shown_time(value)
+        return format_time(value)
     if isinstance(value, dict):
         return ", ".join(f"{name}: {inner}" for name, inner in value.items())
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _with_times(value: Any) -> Any:
-    """The same data with times as they are written in the API."""
+    """Return the same data with times as the API writes them."""
     if isinstance(value, datetime):
         return format_timestamp(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`regulars segment`: definitions from files, exact counts, members, and why somebody is in or out."""
+"""`regulars segment`: definitions from files, exact counts, members, and why a customer is in or out."""
 
 import csv
 import sys
@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
+import msgspec
 import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, run_on_pool
 from regulars.cli.output import CommandError, err, out, print_json, print_table
-from regulars.cli.segment_shown import as_data, figures_as_data, lines_of, size_as_data, tree_as_data
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, run_on_pool
+from regulars.conditions.customers import Explained, ObservedConsent
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database
@@ -26,24 +27,45 @@ from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition, schema
 from regulars.segments.explain import Why, explain
 from regulars.segments.saved import manage
-from regulars.segments.saved.model import Segment, SegmentRow
+from regulars.segments.saved.model import Segment, SegmentRow, SizeRow
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.segments.saved.sizes import find_last_sizes, store_size
 
 app = typer.Typer(no_args_is_help=True)
 
-Answer = TypeVar("Answer")
-PAGE: Final = 1_000
-# A command has the patience of whoever waits for it; the first count after a start reads columns.
-PATIENCE_S: Final = 120.0
+Result = TypeVar("Result")
+PAGE_MEMBERS: Final = 1_000
+# Longer than a page would wait: the first count after a start reads the columns.
+DEADLINE_S: Final = 120.0
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "created_at")
-MATCHES_NOBODY: Final = "It matches nobody"
+MATCHES_NO_CUSTOMER: Final = "The segment is empty"
 
 
 async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
     rows = await manage.list_segments(it.tx, it.organization_id)
     sizes = await find_last_sizes(it.tx, it.organization_id, [row.id for row in rows])
-    return [{**as_data(row), "last_count": size_as_data(sizes.get(row.id))} for row in rows]
+    return [{**_as_data(row), "last_count": _size_as_data(sizes.get(row.id))} for row in rows]
+
+
+def _as_data(row: SegmentRow) -> dict[str, Any]:
+    return {
+        "id": ids.SEGMENT.encode(row.id),
+        "name": row.name,
+        "version": row.version,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+    }
+
+
+def _size_as_data(size: SizeRow | None) -> dict[str, Any] | None:
+    if size is None:
+        return None
+    return {
+        "total": size.total,
+        "may_be_texted": size.may_be_texted,
+        "version": size.version,
+        "counted_at": size.counted_at,
+    }
 
 
 DefinitionCommands(
@@ -58,16 +80,16 @@ DefinitionCommands(
         *("id", "name", "version", ("CHANGED (UTC)", "updated_at"), ("CUSTOMERS", "last_count.total")),
         *(("MAY BE TEXTED", "last_count.may_be_texted"), ("COUNTED (UTC)", "last_count.counted_at")),
     ),
-    row_as_data=as_data,
+    row_as_data=_as_data,
     acts=("segment.create", "segment.update"),
     recorded=("version",),
-    consequence=f"{MATCHES_NOBODY} until this is mended",
+    consequence=f"{MATCHES_NO_CUSTOMER} until this is fixed",
 ).add_to(
     app,
-    create="Save a definition; whatever is wrong with it is said with its place, and nothing is saved.",
-    update="Save a new version; whoever uses the segment follows it from now on.",
-    list_="List the segments, the one changed last first, with their last counts.",
-    show="Show a segment: its definition, and what makes it match nobody.",
+    create="Save a definition; if it has errors, print them and save nothing.",
+    update="Save a new version; everything that uses the segment uses it from now on.",
+    list_="List the segments with their last counts, last changed first.",
+    show="Show a segment: its definition, and errors that make it empty.",
 )
 
 
@@ -81,17 +103,17 @@ def delete(organization: OfOrganization, segment_id: TheId) -> None:
         await it.record("segment.delete", segment_id, before={"version": row.version})
         return row
 
-    err.print(f"{run(organization, act).name} is deleted.", markup=False)
+    err.print(f"Deleted {run(organization, act).name}.", markup=False)
 
 
 @app.command()
 def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = False) -> None:
-    """Count the customers of a segment now, and how many of them may be texted."""
+    """Count the customers of a segment, and how many of them may be texted."""
 
-    async def ask(
+    async def count_now(
         analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, query: SegmentQuery
     ) -> SegmentCounts:
-        found = await analysis.figures(organization_id, query, deadline_s=PATIENCE_S)
+        found = await analysis.figures(organization_id, query, deadline_s=DEADLINE_S)
         async with pool.transaction() as tx:
             await store_size(
                 tx,
@@ -103,10 +125,10 @@ def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = Fal
             )
         return found
 
-    segment, figures = _ask(organization, segment_id, ask)
-    print_faults(segment.faults, MATCHES_NOBODY)
+    segment, figures = _analyse(organization, segment_id, count_now)
+    print_faults(segment.faults, MATCHES_NO_CUSTOMER)
     if as_json:
-        print_json({"id": segment.id, "version": segment.row.version, **figures_as_data(figures)})
+        print_json({"id": segment.id, "version": segment.row.version, **_figures_as_data(figures)})
         return
     split = figures.split
     cells = (figures.total, split.may_be_texted, split.never_asked, split.withdrawn, split.do_not_contact)
@@ -121,27 +143,27 @@ def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = Fal
 def members(
     organization: OfOrganization,
     segment_id: TheId,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Names and numbers too, as a CSV file.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many at most.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV, with names and numbers.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number.")] = None,
 ) -> None:
-    """List the customers of a segment by their canonical ids."""
+    """List the ids of the customers of a segment."""
     writer = csv.writer(sys.stdout)
 
-    async def ask(
+    async def write(
         analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, query: SegmentQuery
     ) -> int:
         if as_csv:
             writer.writerow(CSV_HEADER)
         written = 0
-        wanted = PAGE if limit is None else min(PAGE, limit)
-        first = await analysis.members(organization_id, query, limit=wanted, deadline_s=PATIENCE_S)
-        async for found in follow(analysis, organization_id, query, first, limit=PAGE, deadline_s=PATIENCE_S):
-            some = found.profile_ids if limit is None else found.profile_ids[: limit - written]
-            written += len(some)
+        first_limit = PAGE_MEMBERS if limit is None else min(PAGE_MEMBERS, limit)
+        first = await analysis.members(organization_id, query, limit=first_limit, deadline_s=DEADLINE_S)
+        async for found in follow(analysis, organization_id, query, first, limit=PAGE_MEMBERS, deadline_s=DEADLINE_S):
+            page = found.profile_ids if limit is None else found.profile_ids[: limit - written]
+            written += len(page)
             if as_csv:
-                writer.writerows(await _csv_rows(pool, organization_id, some))
+                writer.writerows(await _csv_rows(pool, organization_id, page))
             else:
-                for identifier in some:
+                for identifier in page:
                     out.print(ids.PROFILE.encode(identifier), markup=False)
             if written == limit:
                 break
@@ -151,7 +173,7 @@ def members(
                 await record(tx, organization_id, OPERATOR, "segment.export", segment.id, after=after)
         return written
 
-    segment, written = _ask(organization, segment_id, ask)
+    segment, written = _analyse(organization, segment_id, write)
     err.print(f"{written} customers of {segment.row.name}, version {segment.row.version}.", markup=False)
 
 
@@ -159,10 +181,10 @@ def members(
 def explain_one(
     organization: OfOrganization,
     segment_id: TheId,
-    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="The customer: external_id or prof_ id.")],
+    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="External id or prof_ id of the customer.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say why a customer is in or out, from their own rows."""
+    """Show why a customer is in or out of a segment."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
     async def act(it: CommandContext) -> Why | None:
@@ -174,17 +196,17 @@ def explain_one(
     if why is None:
         raise CommandError(f"There is no customer {profile}.")
     if as_json:
-        print_json({"is_in": why.is_in, "faults": faults_as_data(why.resolved.faults), "why": tree_as_data(why.tree)})
+        print_json({"is_in": why.is_in, "faults": faults_as_data(why.resolved.faults), "why": _tree_as_data(why.tree)})
         return
     out.print("in" if why.is_in else "out", markup=False)
-    print_faults(why.resolved.faults, MATCHES_NOBODY)
-    for line in lines_of(why.tree, 0):
+    print_faults(why.resolved.faults, MATCHES_NO_CUSTOMER)
+    for line in _tree_lines(why.tree, 0):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
 def rebuild(organization: OfOrganization) -> None:
-    """Read all customers anew; counts wait until it is done."""
+    """Rebuild the data that counts use; counts wait until it is done."""
 
     async def act(it: CommandContext) -> None:
         if not await lifecycle.rebuild(it.tx, it.organization_id):
@@ -192,23 +214,23 @@ def rebuild(organization: OfOrganization) -> None:
         await it.record("segment.rebuild", "segments")
 
     run(organization, act)
-    err.print("The worker builds it anew; `regulars segment count` answers when it is ready.", markup=False)
+    err.print("The worker rebuilds it; `regulars segment count` works again when it is done.", markup=False)
 
 
-Ask = Callable[[Analysis, Database, UUID, Segment, SegmentQuery], Awaitable[Answer]]
+UseCase = Callable[[Analysis, Database, UUID, Segment, SegmentQuery], Awaitable[Result]]
 
 
-def _ask(organization: str, segment_id: str, ask: Ask[Answer]) -> tuple[Segment, Answer]:
-    """Ask the analysis process about a saved segment: that of a server beside us, or one for as long as it takes."""
+def _analyse(organization: str, segment_id: str, use_case: UseCase[Result]) -> tuple[Segment, Result]:
+    """Call the analysis process about a saved segment: that of a running server, or one that is started for it."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
-    async def work(pool: Database, settings: Settings) -> tuple[Segment, Answer]:
+    async def work(pool: Database, settings: Settings) -> tuple[Segment, Result]:
         async with pool.transaction() as tx:
             found = await find_organization(tx.connection, organization)
             segment = await manage.load_segment(tx, found.id, identifier)
             query = query_of(await resolve(tx, found.id, segment.definition.match))
         async with running(settings) as analysis:
-            return segment, await ask(analysis, pool, found.id, segment, query)
+            return segment, await use_case(analysis, pool, found.id, segment, query)
 
     return run_on_pool(work)
 
@@ -228,3 +250,49 @@ async def _csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence
         )
         rows.append([safe_cell(cell) for cell in cells])
     return rows
+
+
+def _figures_as_data(figures: SegmentCounts) -> dict[str, Any]:
+    return {
+        "total": figures.total,
+        "customers": figures.customers,
+        "split": msgspec.to_builtins(figures.split),
+        "conditions": [
+            {"path": list(one.path), "count": one.count, "unreadable": one.unreadable} for one in figures.conditions
+        ],
+        "as_of": figures.as_of,
+    }
+
+
+def _tree_as_data(explained: Explained) -> dict[str, Any]:
+    return {
+        "condition": str(type(explained.condition).__struct_config__.tag),
+        "holds": explained.holds,
+        "saw": _describe_facts(explained),
+        "of": [_tree_as_data(inner) for inner in explained.inner],
+    }
+
+
+def _tree_lines(explained: Explained, depth: int) -> list[str]:
+    mark = {True: "+", False: "-", None: "?"}[explained.holds]
+    name = f"{type(explained.condition).__struct_config__.tag} {getattr(explained.condition, 'key', '')}".rstrip()
+    facts = _describe_facts(explained)
+    return [
+        f"{'  ' * depth}{mark} {name}{f' ({facts})' if facts else ''}",
+        *(line for inner in explained.inner for line in _tree_lines(inner, depth + 1)),
+    ]
+
+
+def _describe_facts(explained: Explained) -> str | None:
+    """Describe in short which facts decided a condition."""
+    observation = explained.observation
+    if observation is None:
+        return None
+    facts = {name: value for name, value in observation._asdict().items() if name not in {"sale", "last", "standing"}}
+    for name in ("sale", "last"):
+        value = getattr(observation, name, None)
+        if value is not None:
+            facts[name] = getattr(value, "external_id", value)
+    if isinstance(observation, ObservedConsent):
+        facts = {name: value for name, value in observation.standing._asdict().items() if value is not None}
+    return ", ".join(f"{name}: {value}" for name, value in facts.items())

@@ -1,4 +1,4 @@
-"""`regulars serve`: the API, the pages and the worker, in one command."""
+"""`regulars serve`: run the API, the pages, the worker and the analysis process."""
 
 import asyncio
 import contextlib
@@ -13,9 +13,9 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
-from regulars.accounts.links.link import LINK_PATH
+from regulars.accounts.links import LINK_PATH
 from regulars.accounts.welcome import offer_first_owner
-from regulars.cli import database, unlock
+from regulars.cli import database
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
@@ -31,12 +31,12 @@ from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
 from regulars.work.statistics import Statistics
 
-# A server that was killed leaves children that close the port as soon as they notice, within this time.
+# The children of a killed server close the port within this time.
 PORT_WAIT_S: Final = 2.0
 PORT_RETRY_S: Final = 0.05
-LOOK_FOR_COLUMNS_S: Final = 2.0
-LOOK_S_MAX: Final = 2.0
-# Every organization that has columns is found by this.
+COLUMNS_POLL_S: Final = 2.0
+COLUMNS_QUERY_S_MAX: Final = 2.0
+# Finds the organizations that have segment columns.
 HAS_COLUMNS: Final = Due(table="segment_columns", column="updated_at")
 
 _log = log.get(__name__)
@@ -49,13 +49,15 @@ def _default(name: str) -> str:
 def serve(
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="Server processes that share the port.", show_default=_default("workers")),
+        typer.Option(min=1, max=64, help="Number of server processes.", show_default=_default("workers")),
     ] = None,
-    no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave the jobs to `regulars worker`.")] = False,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Do not run background jobs; `regulars worker` runs them.")
+    ] = False,
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=_default("host"))] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=PORT_MAX, help="Port to listen on; 0 picks one.", show_default=_default("port")),
+        typer.Option(min=0, max=PORT_MAX, help="Port to listen on; 0 picks a free one.", show_default=_default("port")),
     ] = None,
 ) -> None:
     loaded = load()
@@ -74,25 +76,25 @@ def serve(
     ):
         _prepare_schema(settings, url, with_worker=not no_worker)
         own_data = settings.data_dir if settings.is_embedded else None
-        settings = unlock.unlocked(settings, url)
+        settings = database.with_secret_key(settings, url)
         presence.tell_key(vault.of(settings).fingerprint)
         database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="0")
-        came_up = _run(_serve_all(settings, listening, with_worker=not no_worker, own_data=own_data))
-    if not came_up:
+        is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, own_data=own_data))
+    if not is_started:
         raise CommandError("The server could not start; the log above says why.")
 
 
 def serve_process(
     *,
     listening: Annotated[int, typer.Option(help="File descriptor of the bound socket.")],
-    lifeline: Annotated[int, typer.Option(help="File descriptor that ends with the parent.")],
-    slot: Annotated[int, typer.Option(help="Number of this process among its siblings.")],
+    lifeline: Annotated[int, typer.Option(help="File descriptor that closes when the parent exits.")],
+    slot: Annotated[int, typer.Option(help="Number of this process, from 0.")],
     host: Annotated[str, typer.Option(help="Address the socket is bound to.")],
-    workers: Annotated[int, typer.Option(help="How many siblings there are.")],
-    shared: Annotated[int, typer.Option(help="File descriptor of the memory that the siblings share.")],
+    workers: Annotated[int, typer.Option(help="Number of server processes.")],
+    shared: Annotated[int, typer.Option(help="File descriptor of the shared memory.")],
 ) -> None:
     bound = socket.socket(fileno=listening)
     settings = dataclasses.replace(load(), host=host, port=bound.getsockname()[1], workers=workers)
@@ -100,7 +102,7 @@ def serve_process(
     with database.opened(settings) as url:
         database.check_schema(url, Role.SERVER)
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker=str(slot))
-        settings = dataclasses.replace(unlock.unlocked(settings, url), database_url=url)
+        settings = dataclasses.replace(database.with_secret_key(settings, url), database_url=url)
 
         async def run() -> bool:
             stop = asyncio.Event()
@@ -109,8 +111,8 @@ def serve_process(
             memory = map_block(shared)
             return await server_process.serve(settings, bound, stop=stop, started=asyncio.Event(), shared=memory)
 
-        came_up = _run(run())
-    if not came_up:
+        is_started = _run(run())
+    if not is_started:
         raise CommandError("This server process could not start; the log above says why.")
 
 
@@ -120,9 +122,9 @@ def _run(main: Coroutine[object, object, bool]) -> bool:
 
 
 async def _serve_all(settings: Settings, listening: socket.socket, *, with_worker: bool, own_data: Path | None) -> bool:
-    """Serve here when one process is enough; otherwise only watch over the processes that do.
+    """Serve in this process if one is enough, else supervise the server processes.
 
-    `own_data` is the folder of the embedded database; an external one has its own keeper.
+    `own_data` is the folder of the embedded database, which is restarted after a crash.
     """
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
@@ -154,7 +156,7 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
 
 
 async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None:
-    """Nobody may ever run a worker, and plans would stay as they were made for empty tables."""
+    """Update the planner statistics, which the worker does otherwise: plans for empty tables would stay in use."""
     database = Database(settings.database_url or "", pool_max=2)
     gathering = asyncio.create_task(Statistics(database).run())
     try:
@@ -166,16 +168,16 @@ async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None
 
 
 async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asyncio.Event) -> None:
-    """Start the analysis process with the first segment of any organization; without one nobody carries it."""
+    """Start the analysis process with the first segment of any organization: it needs memory that others can use."""
     database = Database(settings.database_url or "", pool_max=2)
     try:
         while not stop.is_set():
             with contextlib.suppress(*CONNECTION_ERRORS):
-                async with database.transaction(until=monotonic() + LOOK_S_MAX) as tx:
+                async with database.transaction(until=monotonic() + COLUMNS_QUERY_S_MAX) as tx:
                     if await find_due_organizations(tx, HAS_COLUMNS, after=None):
                         break
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), LOOK_FOR_COLUMNS_S)
+                await asyncio.wait_for(stop.wait(), COLUMNS_POLL_S)
     finally:
         await database.close()
     if not stop.is_set():
@@ -201,7 +203,7 @@ def _server(settings: Settings, slot: int, listening: socket.socket, lifeline: L
         "--workers": settings.workers,
         "--shared": shared,
     }
-    arguments = ["serve-process", *(str(part) for option in options.items() for part in option)]
+    arguments = ["serve-process", *(str(item) for option in options.items() for item in option)]
     descriptors = [listening.fileno(), lifeline.reading, shared]
     return Child(name=f"server {slot}", arguments=arguments, descriptors=descriptors)
 
@@ -212,7 +214,7 @@ async def _announce(settings: Settings, started: asyncio.Event) -> None:
     _log.info("server.started", port=settings.port, workers=settings.workers)
     token = await _first_owner_token(settings)
     if token is not None:
-        # To the terminal and not to the log: whoever holds it becomes the owner.
+        # To the terminal and not to the log: the holder of the link becomes the owner.
         out.print(
             "There is no user yet. Set up your organization with this link; it works once, for 24 hours:", markup=False
         )

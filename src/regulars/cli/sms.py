@@ -1,4 +1,4 @@
-"""`regulars sms`: the provider, the rules, and the hold."""
+"""`regulars sms`: the provider, the sending rules, hold and release."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, run
 from regulars.cli.output import CommandError, Exit, err, print_json
-from regulars.cli.texting import load, lock
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run
+from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
 from regulars.kit import settings as kit_settings
 from regulars.kit.clock import format_timestamp
 from regulars.messaging import holds
@@ -29,8 +29,8 @@ from regulars.messaging.settings.model import (
 from regulars.messaging.settings.store import Texting, change_provider, seal_token
 
 app = typer.Typer(no_args_is_help=True)
-provider_app = typer.Typer(no_args_is_help=True, help="Through whom texts leave.")
-rules_app = typer.Typer(no_args_is_help=True, help="When and how often texts may leave.")
+provider_app = typer.Typer(no_args_is_help=True, help="Show and choose the SMS provider.")
+rules_app = typer.Typer(no_args_is_help=True, help="Show and set sending hours, limits and opt-out notices.")
 app.add_typer(provider_app, name="provider")
 app.add_typer(rules_app, name="rules")
 
@@ -38,24 +38,23 @@ app.add_typer(rules_app, name="rules")
 @app.command()
 def hold(
     organization: OfOrganization,
-    reason: Annotated[str, typer.Option(help="Why, for whoever asks later.")] = "Held by a person.",
+    reason: Annotated[str, typer.Option(help="Reason, for the pages and the audit log.")] = "Held by a person.",
 ) -> None:
-    """Stop all texts of an organization; what waits stays queued."""
+    """Stop all texts of an organization; waiting texts stay queued."""
 
-    async def act(it: CommandContext) -> None:
-        await holds.hold(it.tx, it.organization_id, await lock(it), reason=reason)
-        await it.record("texts.hold", "texts", after={"reason": reason})
+    async def hold_texts(it: CommandContext) -> None:
+        await holds.hold(it.tx, it.organization_id, await lock_sms_settings(it), reason=reason)
 
-    run(organization, act)
-    err.print("Held: nothing is sent until `regulars sms release`.", markup=False)
+    change(organization, hold_texts, "texts.hold", "texts", after={"reason": reason})
+    err.print("On hold: nothing is sent until `regulars sms release`.", markup=False)
 
 
 @app.command()
 def release(organization: OfOrganization) -> None:
-    """Start the texts of an organization again; what is too old by now is skipped."""
+    """Send the texts of an organization again; texts that are too old by now are skipped."""
 
     async def act(it: CommandContext) -> None:
-        texting = await lock(it)
+        texting = await lock_sms_settings(it)
         await holds.release(it.tx, it.organization_id, texting)
         await it.record("texts.release", "texts", before={"reason": texting.held_reason})
 
@@ -65,37 +64,39 @@ def release(organization: OfOrganization) -> None:
 
 @provider_app.command("show")
 def show_provider(organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Show the provider, without its secrets."""
-    shown = _provider(run(organization, load))
+    """Show the SMS provider, without its secrets."""
+    data = _provider_data(run(organization, load_sms_settings))
     if as_json:
-        print_json(shown)
+        print_json(data)
         return
-    for name, value in shown.items():
+    for name, value in data.items():
         err.print(f"{name}: {format_timestamp(value) if isinstance(value, datetime) else value}", markup=False)
 
 
 @provider_app.command("set")
 def set_provider(
     organization: OfOrganization,
-    provider: Annotated[str, typer.Argument(help="simulator or twilio.")],
+    provider: Annotated[str, typer.Argument(help="`simulator` or `twilio`.")],
     *,
-    brand: Annotated[str | None, typer.Option(help="The name every text begins with.")] = None,
-    help_contact: Annotated[str | None, typer.Option(help="Whom HELP names: an address or a number.")] = None,
-    account_sid: Annotated[str | None, typer.Option(help="Twilio: the account.")] = None,
+    brand: Annotated[str | None, typer.Option(help="Name at the start of every text.")] = None,
+    help_contact: Annotated[
+        str | None, typer.Option(help="Contact in the answer to HELP: an address or a number.")
+    ] = None,
+    account_sid: Annotated[str | None, typer.Option(help="Twilio: account SID.")] = None,
     auth_token: Annotated[
-        str | None, typer.Option(envvar="TWILIO_AUTH_TOKEN", help="Twilio: its token; better in the environment.")
+        str | None, typer.Option(envvar="TWILIO_AUTH_TOKEN", help="Twilio: auth token; better set in the environment.")
     ] = None,
     sender: Annotated[str | None, typer.Option(help="Twilio: number, short code, name or messaging service.")] = None,
-    fails: Annotated[float, typer.Option(min=0, max=1, help="Simulator: the share that it refuses.")] = 0.0,
-    loses: Annotated[float, typer.Option(min=0, max=1, help="Simulator: the share whose fate stays unknown.")] = 0.0,
-    delay_ms: Annotated[int, typer.Option(min=0, max=7_000, help="Simulator: how long it takes.")] = 0,
+    fails: Annotated[float, typer.Option(min=0, max=1, help="Simulator: share of texts that fail.")] = 0.0,
+    loses: Annotated[float, typer.Option(min=0, max=1, help="Simulator: share with unknown delivery.")] = 0.0,
+    delay_ms: Annotated[int, typer.Option(min=0, max=7_000, help="Simulator: delay of each text.")] = 0,
 ) -> None:
-    """Choose the provider. Another one begins on hold: look first, then `regulars sms release`."""
+    """Choose the SMS provider. After a change texts are on hold until `regulars sms release`."""
     if provider not in {"simulator", "twilio"}:
-        raise CommandError("The provider is simulator or twilio.", code=Exit.USAGE)
+        raise CommandError("The provider must be simulator or twilio.", code=Exit.USAGE)
 
     async def act(it: CommandContext) -> Texting:
-        texting = await lock(it)
+        texting = await lock_sms_settings(it)
         settings = texting.settings
         changed = msgspec.structs.replace(
             settings,
@@ -111,47 +112,46 @@ def set_provider(
             changed = msgspec.structs.replace(changed, twilio=account)
             sealed = sealed if auth_token is None else seal_token(it.vault, it.organization_id, auth_token)
             if sealed is None:
-                raise CommandError("Twilio needs the token of its account; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
+                raise CommandError("Twilio needs an auth token; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
         after = await change_provider(
             it.tx, it.organization_id, texting, provider=name, settings=changed, sealed=sealed
         )
-        was, is_ = {"provider": texting.provider}, {"provider": after.provider, "brand": after.brand}
-        await it.record("texts.provider", "texts", before=was, after=is_)
+        recorded = {"provider": after.provider, "brand": after.brand}
+        await it.record("texts.provider", "texts", before={"provider": texting.provider}, after=recorded)
         return after
 
     texting = run(organization, act, seals=True)
-    err.print(f"Texts leave through {texting.provider}." + (" They are on hold." if texting.is_held else ""))
+    err.print(f"Texts are sent by {texting.provider}." + (" They are on hold." if texting.is_held else ""))
     if texting.provider == "twilio":
         base_url = kit_settings.load().base_url
-        err.print(f"Enter this address at Twilio for messages that come in: {inbound_url(base_url, texting)}")
+        err.print(f"Enter this address at Twilio for incoming messages: {inbound_url(base_url, texting)}")
 
 
 @rules_app.command("show")
 def show_rules(organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Show hours by country, caps and notices."""
-    shown = _rules(run(organization, load).settings)
+    """Show sending hours, limits and opt-out notices."""
+    data = _rules_data(run(organization, load_sms_settings).settings)
     if as_json:
-        print_json(shown)
+        print_json(data)
         return
-    for country, hours in shown["hours"].items():
+    for country, hours in data["hours"].items():
         err.print(f"{country}: " + ", ".join(f"{day} {text}" for day, text in hours.items()), markup=False)
-    for cap in shown["caps"]:
-        err.print(f"At most {cap['texts']} in {cap['hours']} hours to one number.")
-    for country, notice in shown["notices"].items():
-        err.print(f"{country} ends with: {notice['words']} (stops by {notice['reply_path']})", markup=False)
+    for cap in data["caps"]:
+        err.print(f"At most {cap['texts']} texts in {cap['hours']} hours to one number.")
+    for country, notice in data["notices"].items():
+        err.print(f"{country}: texts end with {notice['words']} (opt-out by {notice['reply_path']})", markup=False)
 
 
 @rules_app.command("holidays")
 def show_holidays(
     organization: OfOrganization,
-    country: Annotated[str, typer.Argument(help="Two letters, such as FR.")],
+    country: Annotated[str, typer.Argument(help="Country code, such as FR.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the public holidays of the next twelve months on which no text leaves, before any rule is changed."""
-
+    """Show the public holidays of the next twelve months, on which no text is sent unless the rules allow it."""
     closed = run(organization, lambda it: _find_closed(it, country))
     if as_json:
-        print_json(_closed(closed))
+        print_json(_closed_data(closed))
         return
     _print_closed(closed)
 
@@ -160,18 +160,20 @@ def show_holidays(
 def set_rules(
     organization: OfOrganization,
     *,
-    country: Annotated[str | None, typer.Option(help="Which country the hours or the notice are for.")] = None,
-    hours: Annotated[list[str] | None, typer.Option(help="For example Monday=8-20 or Sunday=closed.")] = None,
-    on_holidays: Annotated[bool | None, typer.Option(help="Whether texts leave on public holidays.")] = None,
-    notice: Annotated[str | None, typer.Option(help="What every text to the country ends with.")] = None,
-    reply_path: Annotated[str | None, typer.Option(help="The number or keyword by which people stop.")] = None,
-    cap: Annotated[list[str] | None, typer.Option(help="All caps anew, each as TEXTS/HOURS: 1/24.")] = None,
+    country: Annotated[str | None, typer.Option(help="Country of the hours or the notice.")] = None,
+    hours: Annotated[
+        list[str] | None, typer.Option(help="Sending hours, such as Monday=8-20 or Sunday=closed.")
+    ] = None,
+    on_holidays: Annotated[bool | None, typer.Option(help="Whether to send on public holidays.")] = None,
+    notice: Annotated[str | None, typer.Option(help="Opt-out notice at the end of every text.")] = None,
+    reply_path: Annotated[str | None, typer.Option(help="Number or keyword for opting out.")] = None,
+    cap: Annotated[list[str] | None, typer.Option(help="Limits as TEXTS/HOURS, such as 1/24; replace all.")] = None,
 ) -> None:
-    """Change hours, notices and caps; what is looser than the default is said."""
+    """Change sending hours, notices and limits; prints a warning if they are looser than the default."""
     given = dict(_pair(text) for text in hours or [])
 
     async def act(it: CommandContext) -> tuple[list[str], ClosedDays | None]:
-        texting = await lock(it)
+        texting = await lock_sms_settings(it)
         settings, warnings = texting.settings, list[str]()
         closed = None
         if country is not None and (given or on_holidays is not None):
@@ -184,20 +186,20 @@ def set_rules(
             settings, looser = with_caps(settings, tuple(_cap(text) for text in cap))
             warnings = [*warnings, *looser]
         await change_settings(it.tx, it.organization_id, texting, settings)
-        asked = {"country": country, "hours": given, "on_holidays": on_holidays, "notice": notice, "caps": cap}
-        after = {name: value for name, value in asked.items() if value not in (None, {})}
+        options = {"country": country, "hours": given, "on_holidays": on_holidays, "notice": notice, "caps": cap}
+        after = {name: value for name, value in options.items() if value not in (None, {})}
         await it.record("texts.rules", "texts", after=after)
         return warnings, closed
 
     if country is None and (given or notice is not None or on_holidays is not None):
-        raise CommandError("Hours and notices are for a country: add --country.", code=Exit.USAGE)
+        raise CommandError("Hours and notices belong to a country: add --country.", code=Exit.USAGE)
     warnings, closed = run(organization, act)
     if closed is not None:
-        err.print("Closed on these public holidays of the next twelve months:")
+        err.print("No texts on these public holidays of the next twelve months:")
         _print_closed(closed)
     for warning in warnings:
         err.print(f"Looser than the default: {warning}", style="yellow", markup=False)
-    err.print("Set.", markup=False)
+    err.print("Saved.", markup=False)
 
 
 async def _find_closed(it: CommandContext, country: str) -> ClosedDays:
@@ -208,30 +210,32 @@ def _print_closed(closed: ClosedDays) -> None:
     for day, name in closed.everywhere:
         err.print(f"{day:%Y-%m-%d %a}  {name}", markup=False)
     if not closed.everywhere:
-        err.print("No holiday of this country is known; close such days by hand.")
+        err.print("No public holidays of this country are known.")
     for region, days in closed.regions.items():
-        for word, found in (("also closed", days.closed), ("open", days.opened)):
+        for state, found in (("also closed", days.closed), ("open", days.opened)):
             for day, name in found:
-                err.print(f"{day:%Y-%m-%d %a}  {name} ({word} for customers of stores in {region})", markup=False)
+                err.print(f"{day:%Y-%m-%d %a}  {name} ({state} for customers of stores in {region})", markup=False)
 
 
-def _closed(closed: ClosedDays) -> dict[str, Any]:
-    def told(days: NamedDays) -> list[dict[str, str]]:
-        return [{"day": day.isoformat(), "name": name} for day, name in days]
-
+def _closed_data(closed: ClosedDays) -> dict[str, Any]:
     regions = {
-        region: {"closed": told(days.closed), "open": told(days.opened)} for region, days in closed.regions.items()
+        region: {"closed": _days_data(days.closed), "open": _days_data(days.opened)}
+        for region, days in closed.regions.items()
     }
-    return {"everywhere": told(closed.everywhere), "regions": regions}
+    return {"everywhere": _days_data(closed.everywhere), "regions": regions}
+
+
+def _days_data(days: NamedDays) -> list[dict[str, str]]:
+    return [{"day": day.isoformat(), "name": name} for day, name in days]
 
 
 def _account(settings: SmsSettings, account_sid: str | None, sender: str | None) -> TwilioAccount:
-    known = settings.twilio
-    sid = account_sid or (known.account_sid if known else None)
-    own_sender = sender or (known.sender if known else None)
-    if sid is None or own_sender is None:
+    stored = settings.twilio
+    account_sid = account_sid or (stored.account_sid if stored else None)
+    sender = sender or (stored.sender if stored else None)
+    if account_sid is None or sender is None:
         raise CommandError("Twilio needs --account-sid and --sender.", code=Exit.USAGE)
-    return TwilioAccount(sid, own_sender)
+    return TwilioAccount(account_sid, sender)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -248,7 +252,7 @@ def _cap(text: str) -> Cap:
     return Cap(int(texts), int(hours))
 
 
-def _provider(texting: Texting) -> dict[str, Any]:
+def _provider_data(texting: Texting) -> dict[str, Any]:
     account = texting.settings.twilio
     simulation = texting.settings.simulation
     return {
@@ -265,7 +269,7 @@ def _provider(texting: Texting) -> dict[str, Any]:
     }
 
 
-def _rules(settings: SmsSettings) -> dict[str, Any]:
+def _rules_data(settings: SmsSettings) -> dict[str, Any]:
     countries = {**DEFAULT_RULES, **settings.rules}
     return {
         "hours": {country: _hours(rule) for country, rule in sorted(countries.items())},
@@ -279,11 +283,11 @@ def _rules(settings: SmsSettings) -> dict[str, Any]:
 
 
 def _hours(rule: Rule) -> dict[str, str]:
-    shown = {
+    hours = {
         day: "closed" if it is None else f"{_clock(it.opens_minute)}-{_clock(it.closes_minute)}"
         for day, it in zip(DAYS, rule.days, strict=True)
     }
-    return {**shown, "holidays": "open" if rule.on_holidays else "closed"}
+    return {**hours, "holidays": "open" if rule.on_holidays else "closed"}
 
 
 def _clock(minute: int) -> str:

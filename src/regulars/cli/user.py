@@ -1,14 +1,14 @@
-"""`regulars user`: people who sign in to the web application."""
+"""`regulars user`: users of the web application."""
 
 from typing import Annotated, Any, Final
 
 import typer
 
-from regulars.accounts import manage
-from regulars.accounts.links.link import LINK_PATH
+from regulars.accounts import users
+from regulars.accounts.links import LINK_PATH
 from regulars.accounts.model import read_email
-from regulars.cli.frame import AsJson, OfOrganization, run, transact
 from regulars.cli.output import CommandError, Exit, err, print_rows
+from regulars.cli.runner import AsJson, OfOrganization, run, transact
 from regulars.kit import settings
 from regulars.web.access import Role
 
@@ -18,19 +18,22 @@ COLUMNS: Final = (
     *("email", "name", "organization", "role"),
     *(("SECOND FACTOR", lambda user: "on" if user["second_factor"] else "off"), "created_at", "disabled_at"),
 )
-Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address they sign in with.", show_default=False)]
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Email address of the user.", show_default=False)]
 
 
 @app.command()
 def create(
     email: Email,
     organization: OfOrganization,
-    role: Annotated[Role, typer.Option(help="What they may do.")] = Role.ANALYST,
+    role: Annotated[Role, typer.Option(help="Role in the organization.")] = Role.ANALYST,
 ) -> None:
-    """Print a one-time link that invites somebody; they choose a password with it, or show the one they have."""
+    """Invite a user: print a one-time link with which they choose a password, or enter the one they have."""
     address = _read(email)
     _print_link(
-        run(organization, lambda it: manage.create_user(it.tx, address, organization_id=it.organization_id, role=role))
+        run(
+            organization,
+            lambda it: users.invite_user(it.tx, address, organization_id=it.organization_id, role=role),
+        )
     )
 
 
@@ -41,34 +44,34 @@ def link(
         bool,
         typer.Option(
             "--without-second-factor",
-            help="Take the second factor and the old password too: a lost phone, an account in other hands.",
+            help="Also remove the second factor and the password, for a lost phone or a stolen account.",
         ),
     ] = False,
 ) -> None:
-    """Print a one-time link for a new password, for 48 hours; ends their sessions and links that others made."""
+    """Print a one-time link for a new password, valid for 48 hours; ends the user's sessions and older links."""
     address = _read(email)
-    _print_link(transact(lambda tx: manage.link_for(tx, address, without_second_factor=without_second_factor)))
+    _print_link(transact(lambda tx: users.reset_user(tx, address, without_second_factor=without_second_factor)))
 
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """List every user with their organizations and roles."""
-    print_rows([_as_data(one) for one in transact(manage.list_users)], COLUMNS, as_json=as_json)
+    """List all users with their organizations and roles."""
+    print_rows([_as_data(one) for one in transact(users.list_users)], COLUMNS, as_json=as_json)
 
 
 @app.command()
 def disable(email: Email) -> None:
-    """Sign somebody out everywhere and let them in no more; what they did stays in the audit log."""
+    """Sign a user out everywhere and refuse further sign-ins; their acts stay in the audit log."""
     address = _read(email)
-    transact(lambda tx: manage.disable_user(tx, address))
+    transact(lambda tx: users.disable_user(tx, address))
     err.print(f"Disabled {address}.", markup=False)
 
 
 @app.command()
 def enable(email: Email) -> None:
-    """Let somebody in again who was disabled."""
+    """Allow a disabled user to sign in again."""
     address = _read(email)
-    transact(lambda tx: manage.enable_user(tx, address))
+    transact(lambda tx: users.enable_user(tx, address))
     err.print(f"Enabled {address}.", markup=False)
 
 
@@ -78,16 +81,16 @@ def role(
     role: Annotated[Role, typer.Argument(metavar="ROLE", help="owner, admin, marketer, analyst or developer.")],
     organization: OfOrganization,
 ) -> None:
-    """Give a member another role; the last owner stays one."""
+    """Change the role of a member; the last owner cannot be changed."""
     address = _read(email)
-    run(organization, lambda it: manage.give_role(it.tx, address, role, organization_id=it.organization_id))
-    err.print(f"{address} is {role.value} of {organization} now.", markup=False)
+    run(organization, lambda it: users.set_role(it.tx, address, role, organization_id=it.organization_id))
+    err.print(f"{address} is now {role.value} of {organization}.", markup=False)
 
 
 def _print_link(token: str) -> None:
-    # The link and nothing else, so that a script can pass it on.
+    # stdout has only the link, so that a script can read it.
     typer.echo(f"{settings.load().base_url}{LINK_PATH}/{token}")
-    err.print("The link works once, for 48 hours; pass it on to the person it is for.", style="dim")
+    err.print("The link works once, for 48 hours; send it to the user.", style="dim")
 
 
 def _read(email: str) -> str:
@@ -97,7 +100,7 @@ def _read(email: str) -> str:
     return address
 
 
-def _as_data(one: manage.Listed) -> dict[str, Any]:
+def _as_data(one: users.UserListing) -> dict[str, Any]:
     person = one.person
     return {
         "email": person.email,

@@ -1,12 +1,12 @@
-"""`regulars vault`: seal what the database still holds plain, and change the key."""
+"""`regulars vault`: encrypt the secrets that the database still stores in plain text, and change the key."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from regulars.accounts.factor.code import reseal as reseal_factors
-from regulars.cli import database, unlock
+from regulars.accounts.second_factor import reseal as reseal_factors
+from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, counted, err
 from regulars.kit import releases, settings
 from regulars.kit import vault as keys
@@ -22,10 +22,10 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def seal() -> None:
-    """Take the plain secrets of organizations out of the database; from then on only the key opens them.
+    """Replace the plain secrets of organizations by encrypted ones, which only the key opens.
 
-    Servers and workers that were started with the key may run on; it is refused while one without it is connected.
-    Without the key, numbers that were erased or withdrawn are no longer recognized.
+    Servers and workers that have the key may keep running; the command is refused while one without it is connected.
+    If the key is lost, erased and opted-out numbers can no longer be recognized.
     """
     loaded = settings.load()
     with database.ready(loaded) as url:
@@ -34,21 +34,23 @@ def seal() -> None:
             users = in_use.list_users(connection)
             if any(user.release < sealing.SEALED_SINCE for user in users):
                 raise CommandError(
-                    "A server or worker of an older release is connected, and it cannot read sealed secrets; upgrade or"
-                    " stop all of them, then try again."
+                    "A server or worker of an older release is connected, which cannot read encrypted secrets; upgrade"
+                    " or stop all of them, then try again."
                 )
             if any(user.fingerprint != vault.fingerprint for user in users):
                 raise CommandError(
-                    f"A server or worker that is connected does not have the key {vault.fingerprint}; start all of them"
-                    " again with it (REGULARS_SECRET_KEY), then try again."
+                    f"A connected server or worker does not have the key {vault.fingerprint}; restart all of them with"
+                    " it (REGULARS_SECRET_KEY), then try again."
                 )
             with connection.transaction():
                 count = sealing.empty_plain(connection, vault)
                 releases.exclude_older(connection, than=sealing.SEALED_SINCE)
-            # The old versions of the rows would stay in the files until they are needed for others.
+            # Without it, the old row versions would stay in the files until their space is reused.
             connection.execute("VACUUM organizations")
-    err.print(f"Sealed the secrets of {counted(count, 'organization')} with the key {vault.fingerprint}.", markup=False)
-    err.print("Backups from before hold them plain: delete those, or keep them as safe as the key.", markup=False)
+    err.print(
+        f"Encrypted the secrets of {counted(count, 'organization')} with the key {vault.fingerprint}.", markup=False
+    )
+    err.print("Older backups contain them in plain text: delete those, or protect them like the key.", markup=False)
 
 
 @app.command()
@@ -57,18 +59,18 @@ def rotate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File of the new key, made if it does not exist; needed where REGULARS_SECRET_KEY holds the key.",
+            help="File of the new key, created if it does not exist; required if REGULARS_SECRET_KEY holds the key.",
         ),
     ] = None,
 ) -> None:
-    """Seal every secret with a new key. Stop all servers and workers first."""
+    """Encrypt all secrets with a new key. Stop all servers and workers first."""
     loaded = settings.load()
     is_file = loaded.is_embedded and loaded.secret_key is None
     if is_file == (new_key is not None):
         raise CommandError(
-            f"The key is in {loaded.data_dir / keys.KEY_FILE_NAME}, where the new one goes too; leave out --new-key."
+            f"The key is in {loaded.data_dir / keys.KEY_FILE_NAME}, and the new one will be too; leave out --new-key."
             if is_file
-            else "Name a file with --new-key: it holds the new key, or gets one, for REGULARS_SECRET_KEY from then on.",
+            else "Name a file with --new-key: it contains the new key, or gets one, for REGULARS_SECRET_KEY.",
             code=Exit.USAGE,
         )
     with (
@@ -80,20 +82,20 @@ def rotate(
         old = _vault(loaded, url)
         new = keys.new_key_file(new_key or loaded.data_dir / keys.NEW_KEY_FILE_NAME)
         if new.fingerprint == old.fingerprint:
-            raise CommandError(f"The file {new_key} holds the key that is in use; name another one.", code=Exit.USAGE)
+            raise CommandError(f"The file {new_key} contains the current key; name another one.", code=Exit.USAGE)
         count = database.transact(url, lambda tx: _reseal(tx, old, new))
         if is_file:
             keys.take_over_new_key(loaded.data_dir, new.fingerprint)
-    err.print(f"Sealed {counted(count, 'secret')} with the key {new.fingerprint}.", markup=False)
-    kept = f"{loaded.data_dir / keys.KEY_FILE_NAME}.{old.fingerprint}" if is_file else "the old one"
+    err.print(f"Encrypted {counted(count, 'secret')} with the key {new.fingerprint}.", markup=False)
+    old_key = f"{loaded.data_dir / keys.KEY_FILE_NAME}.{old.fingerprint}" if is_file else "the old one"
     if not is_file:
         err.print(f"Set REGULARS_SECRET_KEY to the content of {new_key} on every node, then start them.", markup=False)
-    err.print(f"Copy the new key to a safe place. Backups from before need {kept}.", markup=False)
+    err.print(f"Copy the new key to a safe place. Older backups need {old_key}.", markup=False)
 
 
 async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
-    # First, because it locks the row: a command that is about to seal a value waits, and the value of one that was
-    # earlier is committed by now and sealed again with the others.
+    # First, because it locks the row of the key: a command that is about to seal a value waits for us, and a value that
+    # was sealed before is committed by now and sealed again with the others.
     await keys.replace_fingerprint(tx.connection, new)
     count = 0
     for reseal in (sealing.reseal, reseal_factors, reseal_credentials, reseal_webhooks):
@@ -102,7 +104,7 @@ async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
 
 
 def _vault(loaded: Settings, url: str) -> keys.Vault:
-    vault = keys.of(unlock.unlocked(loaded, url))
+    vault = keys.of(database.with_secret_key(loaded, url))
     if isinstance(vault, keys.NoVault):
-        raise CommandError("Set REGULARS_SECRET_KEY first: there is no key to seal with.", code=Exit.USAGE)
+        raise CommandError("Set REGULARS_SECRET_KEY first: there is no key to encrypt with.", code=Exit.USAGE)
     return vault

@@ -1,4 +1,4 @@
-"""`regulars consent verify` and `regulars audit verify`: recompute the chains of hashes."""
+"""`regulars consent verify` and `regulars audit verify`: recompute the hash chains."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 import typer
 from rich.progress import Progress, TextColumn
 
-from regulars.accounts.audit.verify import AuditProof, verify_log
-from regulars.cli.frame import AsJson, find_organization, run_on_pool
+from regulars.accounts.audit.chain import AuditProof, verify_log
 from regulars.cli.output import CommandError, counted, err, print_rows
+from regulars.cli.runner import AsJson, find_organization, run_on_pool
 from regulars.consent.verify import Audit, verify_organization
 from regulars.kit import ids
 from regulars.kit.db import Database
@@ -25,13 +25,13 @@ NAME: Final = ("ORGANIZATION", "organization.name")
 
 OfAny = Annotated[
     str | None,
-    typer.Option("--organization", "-o", help="Name of the organization; default all of them.", show_default=False),
+    typer.Option("--organization", "-o", help="Name of the organization; default: all.", show_default=False),
 ]
 
 
 @consent_app.command("verify")
 def verify_consent(organization: OfAny = None, as_json: AsJson = False) -> None:
-    """Recompute every hash of the ledger and say what was seen; exit code 1 if anything does not hold."""
+    """Recompute every hash of the ledger; exit code 1 if one does not match."""
 
     async def work(pool: Database, _settings: Settings) -> list[tuple[Organization, Audit]]:
         found = []
@@ -63,12 +63,12 @@ def verify_consent(organization: OfAny = None, as_json: AsJson = False) -> None:
     for name, fault in faults[:FAULTS_SHOWN_MAX]:
         err.print(f"{name}, {fault['subscription']}: {fault['fault']}", markup=False)
     if faults:
-        raise CommandError(f"The ledger does not hold for {counted(len(faults), 'number')}.")
+        raise CommandError(f"The ledger is damaged for {counted(len(faults), 'number')}.")
 
 
 @audit_app.command("verify")
 def verify_audit_log(organization: OfAny = None, as_json: AsJson = False) -> None:
-    """Recompute every hash of the audit log and print the end of each chain; exit code 1 if anything does not hold."""
+    """Recompute every hash of the audit log and print the last one; exit code 1 if one does not match."""
 
     async def work(pool: Database, _settings: Settings) -> list[tuple[Organization, AuditProof]]:
         return [(each, await verify_log(pool, each.id)) for each in await _find_organizations(pool, organization)]
@@ -92,7 +92,7 @@ def verify_audit_log(organization: OfAny = None, as_json: AsJson = False) -> Non
     for row in faults:
         err.print(f"{row['organization']['name']}: {row['fault']}.", markup=False)
     if faults:
-        raise CommandError(f"The audit log does not hold for {counted(len(faults), 'organization')}.")
+        raise CommandError(f"The audit log is damaged for {counted(len(faults), 'organization')}.")
 
 
 def _count(name: str) -> Callable[[dict[str, Any]], str]:

@@ -1,4 +1,4 @@
-"""`regulars webhook`: endpoints, their deliveries, and sending again."""
+"""`regulars webhook`: endpoints, deliveries and replays."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -8,8 +8,8 @@ from uuid import UUID
 
 import typer
 
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
 from regulars.cli.output import CommandError, Exit, out, print_json, print_outcome, print_rows
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
@@ -26,22 +26,22 @@ DELIVERY_COLUMNS: Final = (
     *("id", "event", "state", "attempts", ("ANSWER", "answer_status"), "created_at"),
     *(("LAST ATTEMPT (UTC)", "attempted_at"), "next_attempt_at"),
 )
-EndpointId = Annotated[str, typer.Argument(metavar="ID", help="The id that `webhook list` shows.", show_default=False)]
+EndpointId = Annotated[str, typer.Argument(metavar="ID", help="Id of the endpoint.", show_default=False)]
 T = TypeVar("T")
 
 
 @app.command()
 def create(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where events are posted to.", show_default=False)],
+    url: Annotated[str, typer.Argument(metavar="URL", help="Address that receives the events.", show_default=False)],
     organization: OfOrganization,
     events: Annotated[
         str,
-        typer.Option(help="Types of events, separated by commas: names, or families such as profile.*."),
+        typer.Option(help="Event types, separated by commas: names, or groups such as profile.*."),
     ] = ",".join(DEFAULT),
-    description: Annotated[str, typer.Option(help="What the endpoint is for; shown in lists.")] = "",
+    description: Annotated[str, typer.Option(help="Purpose of the endpoint; shown in lists.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Create an endpoint and print its id and the secret that signs what is sent to it."""
+    """Create an endpoint and print its id and its signing secret."""
     types = [name.strip() for name in events.split(",") if name.strip()]
     policy = AddressPolicy(settings.load().webhook_allow)
 
@@ -71,7 +71,7 @@ def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Show one endpoint, and why it is disabled if it is."""
+    """Show an endpoint, and why it is disabled."""
     identifier = read_id(WEBHOOK, endpoint_id)
     endpoint = run(organization, lambda it: manage.lock_endpoint(it.tx, it.organization_id, identifier))
     _show_endpoint(endpoint, as_json=as_json)
@@ -79,26 +79,26 @@ def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson 
 
 @app.command()
 def disable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Hold what waits for an endpoint; events from now on are not made for it."""
+    """Stop deliveries to an endpoint; new events are not stored for it."""
     _show_endpoint(_change(organization, endpoint_id, manage.disable_endpoint, "webhook.disable"), as_json=as_json)
 
 
 @app.command()
 def enable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Send what was held, and make events for an endpoint again."""
+    """Send the waiting deliveries of an endpoint, and store new events for it again."""
     _show_endpoint(_change(organization, endpoint_id, manage.enable_endpoint, "webhook.enable"), as_json=as_json)
 
 
 @app.command()
 def delete(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Delete an endpoint; nothing more is sent to it."""
+    """Delete an endpoint and stop its deliveries."""
     _change(organization, endpoint_id, manage.delete_endpoint, "webhook.delete")
     print_outcome({"id": endpoint_id, "deleted": True}, f"Deleted {endpoint_id}.", as_json=as_json)
 
 
 @app.command()
 def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Make a new secret and print it; the one before signs too for 24 hours."""
+    """Create a new signing secret and print it; the old one signs too for 24 hours."""
     identifier = read_id(WEBHOOK, endpoint_id)
 
     async def act(it: CommandContext) -> manage.EndpointWithSecret:
@@ -111,29 +111,29 @@ def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
 
 @app.command()
 def ping(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Send a test event to an endpoint, and print the id of its delivery."""
+    """Send a test event to an endpoint and print the id of its delivery."""
     _show_delivery_id(_change(organization, endpoint_id, events.ping, "webhook.ping"), as_json=as_json)
 
 
 @app.command()
 def deliveries(
     organization: OfOrganization,
-    endpoint: Annotated[str | None, typer.Option(metavar="ID", help="Only those to this endpoint.")] = None,
-    state: Annotated[str | None, typer.Option(help="Only pending, delivered, failed or cancelled ones.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=find.LIMIT_MAX, help="How many, the newest first.")] = 50,
+    endpoint: Annotated[str | None, typer.Option(metavar="ID", help="Only deliveries to this endpoint.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only pending, delivered, failed or cancelled deliveries.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=find.LIMIT_MAX, help="Maximum number, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List deliveries, the newest first."""
+    """List deliveries, newest first."""
     endpoint_id = None if endpoint is None else read_id(WEBHOOK, endpoint)
-    wanted: DeliveryState | None = next((one for one in get_args(DeliveryState) if one == state), None)
-    if state is not None and wanted is None:
+    filter_: DeliveryState | None = next((one for one in get_args(DeliveryState) if one == state), None)
+    if state is not None and filter_ is None:
         raise CommandError("--state must be pending, delivered, failed or cancelled.", code=Exit.USAGE)
 
     async def act(it: CommandContext) -> list[Delivery]:
         if endpoint_id is not None:
             await manage.lock_endpoint(it.tx, it.organization_id, endpoint_id)
         return await find.list_newest_deliveries(
-            it.tx, it.organization_id, endpoint_id=endpoint_id, state=wanted, limit=limit
+            it.tx, it.organization_id, endpoint_id=endpoint_id, state=filter_, limit=limit
         )
 
     print_rows([_delivery_data(each) for each in run(organization, act)], DELIVERY_COLUMNS, as_json=as_json)
@@ -141,24 +141,26 @@ def deliveries(
 
 @app.command()
 def replay(
-    delivery: Annotated[str | None, typer.Argument(metavar="DELIVERY_ID", help="One to send again.")] = None,
+    delivery: Annotated[str | None, typer.Argument(metavar="DELIVERY_ID", help="A delivery to send again.")] = None,
     *,
     organization: OfOrganization,
-    endpoint: Annotated[str | None, typer.Option(metavar="ID", help="Send again what went to this endpoint.")] = None,
-    since: Annotated[str | None, typer.Option("--from", metavar="TIME", help="From this moment on.")] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Up to this moment; now without it.")
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="ID", help="Send the deliveries of this endpoint again.")
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only what never arrived.")] = False,
+    since: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the time range.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="End of the time range; default: now.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only failed deliveries.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send one delivery again, or all of an endpoint in a time."""
+    """Send one delivery again, or all deliveries of an endpoint in a time range."""
     if delivery is not None and endpoint is None and since is None and until is None and not failed:
         new = _change(organization, delivery, replaying.replay_delivery, "webhook.replay", kind=WEBHOOK_DELIVERY)
         _show_delivery_id(new, as_json=as_json)
         return
     if delivery is not None or endpoint is None or since is None:
-        raise CommandError("Name one delivery, or an endpoint with --endpoint and a time with --from.", code=Exit.USAGE)
+        raise CommandError("Name a delivery, or an endpoint with --endpoint and a start with --from.", code=Exit.USAGE)
     begin, end = _read_time(since), None if until is None else _read_time(until)
     replay_range = partial(replaying.replay_range, since=begin, until=end, only_failed=failed)
     count = _change(organization, endpoint, replay_range, "webhook.replay_range")
@@ -170,28 +172,22 @@ def replay(
 
 def _change(
     organization: str,
-    shown_id: str,
-    change: Callable[[Tx, UUID, UUID], Awaitable[T]],
+    identifier: str,
+    use_case: Callable[[Tx, UUID, UUID], Awaitable[T]],
     act: str,
     *,
     kind: Kind = WEBHOOK,
 ) -> T:
     """Run a use case that changes one endpoint or delivery."""
-    identifier = read_id(kind, shown_id)
-
-    async def work(it: CommandContext) -> T:
-        answer = await change(it.tx, it.organization_id, identifier)
-        await it.record(act, shown_id)
-        return answer
-
-    return run(organization, work)
+    row_id = read_id(kind, identifier)
+    return change(organization, lambda it: use_case(it.tx, it.organization_id, row_id), act, identifier)
 
 
 def _read_time(text: str) -> datetime:
     try:
         return parse_timestamp(text)
     except ValueError:
-        raise CommandError(f"'{text}' is no time such as 2026-03-02T09:30:00Z.", code=Exit.USAGE) from None
+        raise CommandError(f"'{text}' is not a time such as 2026-03-02T09:30:00Z.", code=Exit.USAGE) from None
 
 
 def _show_created(created: manage.EndpointWithSecret, *, as_json: bool) -> None:
@@ -207,17 +203,17 @@ def _show_endpoint(endpoint: Endpoint, *, as_json: bool) -> None:
         print_json(data)
         return
     for name, value in data.items():
-        shown = ", ".join(value) if isinstance(value, list) else value
-        shown = format_timestamp(shown) if isinstance(shown, datetime) else shown
-        out.print(f"{name}: {'' if shown is None else shown}", markup=False)
+        text = ", ".join(value) if isinstance(value, list) else value
+        text = format_timestamp(text) if isinstance(text, datetime) else text
+        out.print(f"{name}: {'' if text is None else text}", markup=False)
 
 
 def _show_delivery_id(delivery_id: UUID, *, as_json: bool) -> None:
-    shown = WEBHOOK_DELIVERY.encode(delivery_id)
+    delivery = WEBHOOK_DELIVERY.encode(delivery_id)
     if as_json:
-        print_json({"delivery": shown})
+        print_json({"delivery": delivery})
     else:
-        typer.echo(shown)
+        typer.echo(delivery)
 
 
 def _endpoint_data(endpoint: Endpoint) -> dict[str, Any]:

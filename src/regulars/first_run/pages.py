@@ -8,7 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.accounts.people import find_memberships, join
+from regulars.accounts.users import find_memberships, join
 from regulars.demo.requests import TICKETS, find_run, request_demo
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
 from regulars.first_run.state import STEPS, read_state

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.accounts.links.link import end_all_links
+from regulars.accounts.links import end_all_links
 from regulars.accounts.sessions import end_all_sessions
 from regulars.kit.db import Database, Tx
 from regulars.messaging.holds import hold_all_organizations

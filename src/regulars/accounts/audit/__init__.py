@@ -1,1 +1,1 @@
-"""The audit log. Owns the tables `audit_log`, to which rows are only added, and `audit_heads`, the ends of chains."""
+"""The audit log. Owns the tables `audit_log`, which only grows, and `audit_heads`, the last hash of each chain."""

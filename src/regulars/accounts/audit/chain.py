@@ -1,22 +1,26 @@
-"""The hash chain of an organization's audit log: what a row commits to, and how rows hang together."""
+"""The hash chain of an organization's audit log: hash rows, and verify that none was changed, removed or inserted."""
 
 import hashlib
+import hmac
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit
+from regulars.kit.db import Database, Tx
 
+PAGE_ROWS: Final = 1000
+COMMITMENT_BYTES: Final = 32
 _GENESIS_DOMAIN: Final = b"regulars audit log\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a row says of people. Each field is bytes under its own commitment, so that one can be deleted alone."""
+    """The personal fields of a row. Each has its own commitment, so that one can be deleted without the others."""
 
     address: bytes
     actor: bytes
@@ -33,7 +37,7 @@ class Content:
         before: str | None,
         after: str | None,
     ) -> "Content":
-        """`before` and `after` are JSON texts, as they are stored."""
+        """`before` and `after` are JSON strings, as they are stored."""
         return cls(
             address=msgspec.json.encode([address]),
             actor=msgspec.json.encode([None if actor_id is None else str(actor_id), actor]),
@@ -41,18 +45,127 @@ class Content:
         )
 
     def commitments(self, *, address_salt: bytes, actor_salt: bytes, subject_salt: bytes) -> bytes:
-        """The three, one after the other."""
         return commit(address_salt, self.address) + commit(actor_salt, self.actor) + commit(subject_salt, self.subject)
 
 
 def genesis(organization_id: UUID) -> bytes:
-    """What the first row is chained to: rows cannot be moved to another organization."""
+    """Return the predecessor of the first row. It names the organization, so that rows cannot be moved to another."""
     return hashlib.sha256(_GENESIS_DOMAIN + organization_id.bytes).digest()
 
 
 def hash_row(previous: bytes, *, sequence: int, identifier: UUID, at: datetime, act: str, commitments: bytes) -> bytes:
-    """Everything a row says, written in one way only, so that no column can be changed unseen."""
+    """Hash all columns of a row in one canonical form, so that no column can be changed without notice."""
     text = msgspec.json.encode(
         [previous.hex(), sequence, str(identifier), format_timestamp(at), act, commitments.hex()]
     )
     return hashlib.sha256(text).digest()
+
+
+class ChainedRow(NamedTuple):
+    """A row with all columns that its hash covers; `before` and `after` as the stored JSON strings."""
+
+    sequence: int
+    id: UUID
+    at: datetime
+    act: str
+    actor_id: UUID | None
+    actor: str
+    address: str | None
+    subject: str
+    before: str | None
+    after: str | None
+    address_salt: bytes | None
+    actor_salt: bytes | None
+    subject_salt: bytes | None
+    commitments: bytes
+    hash: bytes
+
+
+@dataclass(slots=True)
+class AuditProof:
+    """The result of verifying one log. `fault` is None if the log is intact, else a sentence."""
+
+    rows: int = 0
+    # Rows from before the chain existed, or written by a server of an older release.
+    rows_outside: int = 0
+    # Addresses are deleted after their retention time; a deleted value is deleted with its salt.
+    addresses_deleted: int = 0
+    others_deleted: int = 0
+    # The last hash; an operator who stores it elsewhere can show later that no earlier row was changed.
+    head: bytes = b""
+    fault: str | None = None
+
+
+async def verify_log(database: Database, organization_id: UUID) -> AuditProof:
+    """Check the chain from its first row to the current last one; rows that are added meanwhile are not checked."""
+    proof = AuditProof(head=genesis(organization_id))
+    async with database.reading() as tx:
+        proof.rows_outside = await _count_rows_outside(tx, organization_id)
+        end, head = await _find_head(tx, organization_id) or (0, proof.head)
+    while proof.rows < end and proof.fault is None:
+        async with database.reading() as tx:
+            page = await _list_rows(tx, organization_id, after=proof.rows, until=end, limit=PAGE_ROWS)
+        if not page:
+            proof.fault = f"rows are missing after row {proof.rows}"
+        for row in page:
+            fault = _check(proof, row)
+            if fault is not None:
+                proof.fault = f"row {row.sequence}: {fault}"
+                break
+    if proof.fault is None and not hmac.compare_digest(proof.head, head):
+        proof.fault = "the last row is not the one that the chain ends with"
+    return proof
+
+
+def _check(proof: AuditProof, row: ChainedRow) -> str | None:
+    """Add one row to the proof, or describe its fault."""
+    if row.sequence != proof.rows + 1:
+        return "a row before this one is missing"
+    expected = hash_row(
+        proof.head, sequence=row.sequence, identifier=row.id, at=row.at, act=row.act, commitments=row.commitments
+    )
+    if not hmac.compare_digest(expected, row.hash):
+        return "its hash is not the hash of what it says"
+    content = Content.of(
+        address=row.address,
+        actor_id=row.actor_id,
+        actor=row.actor,
+        subject=row.subject,
+        before=row.before,
+        after=row.after,
+    )
+    fields = (
+        ("address", content.address, row.address_salt, row.address is None),
+        ("actor", content.actor, row.actor_salt, not row.actor and row.actor_id is None),
+        ("subject", content.subject, row.subject_salt, not row.subject and row.before is None and row.after is None),
+    )
+    for number, (name, content_bytes, salt, is_empty) in enumerate(fields):
+        committed = row.commitments[number * COMMITMENT_BYTES : (number + 1) * COMMITMENT_BYTES]
+        if not (is_empty if salt is None else hmac.compare_digest(commit(salt, content_bytes), committed)):
+            return f"its {name} is not the one it commits to"
+    proof.addresses_deleted += row.address_salt is None
+    proof.others_deleted += row.actor_salt is None or row.subject_salt is None
+    proof.rows, proof.head = row.sequence, row.hash
+    return None
+
+
+async def _list_rows(tx: Tx, organization_id: UUID, *, after: int, until: int, limit: int) -> list[ChainedRow]:
+    rows = await tx.fetch(
+        "SELECT sequence, id, at, act, actor_id, actor, address, subject, before::text, after::text,"
+        " address_salt, actor_salt, subject_salt, commitments, hash FROM audit_log"
+        " WHERE organization_id = %s AND sequence > %s AND sequence <= %s ORDER BY sequence LIMIT %s",
+        (organization_id, after, until, limit),
+    )
+    return [ChainedRow(*row) for row in rows]
+
+
+async def _count_rows_outside(tx: Tx, organization_id: UUID) -> int:
+    rows = await tx.fetch(
+        "SELECT count(*) FROM audit_log WHERE organization_id = %s AND sequence IS NULL", (organization_id,)
+    )
+    return int(rows[0][0])
+
+
+async def _find_head(tx: Tx, organization_id: UUID) -> tuple[int, bytes] | None:
+    rows = await tx.fetch("SELECT sequence, hash FROM audit_heads WHERE organization_id = %s", (organization_id,))
+    return (rows[0][0], bytes(rows[0][1])) if rows else None

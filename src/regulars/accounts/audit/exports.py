@@ -1,4 +1,4 @@
-"""Files that leave: each is in the audit log with the number of its rows, also one that was broken off."""
+"""CSV exports of pages: each is recorded in the audit log with its number of rows, also when it was interrupted."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.web.csv import csv_response
 from regulars.web.visit import Visit
 
-# The event loop refers to tasks weakly: one without another reference may be collected before it has run.
+# The event loop keeps weak references to tasks: without this set a task may be collected before it has run.
 _recording: set["asyncio.Task[None]"] = set()
 
 
@@ -24,21 +24,21 @@ def export_csv(
     subject: str = "",
     after: Mapping[str, Any] | None = None,
 ) -> Response:
-    """A list as a file. `subject` names what was exported, where the file's name does not."""
+    """Return a list as a CSV file. `subject` names what was exported, if the file name does not."""
     return csv_response(filename, header, _counted(visit, act, subject or filename, rows, after or {}))
 
 
 async def _counted(
     visit: Visit, act: str, subject: str, rows: AsyncIterator[Sequence[str]], after: Mapping[str, Any]
 ) -> AsyncIterator[Sequence[str]]:
-    """The rows, and a line in the log when the last one has left or the reader has gone."""
+    """Pass the rows on, and record the export after the last one or when the client disconnects."""
     count = 0
     try:
         async for row in rows:
             count += 1
             yield row
     finally:
-        # A task of its own: a reader who hangs up cancels whatever is awaited here.
+        # In its own task: a client that disconnects cancels what is awaited here.
         task = asyncio.create_task(_record(visit, act, subject, {**after, "rows": count}))
         _recording.add(task)
         task.add_done_callback(_recording.discard)

@@ -1,7 +1,7 @@
 """The audit log: who did what, from where, before and after. Rows are added in the transaction of the act itself.
 
-Each row is chained to the one before it in its organization. A transaction that appends locks the end of the chain
-until its commit, so a use case records last: acts are rare, and nothing that runs often waits here.
+Each row is chained to the previous row of its organization. A transaction that appends locks the end of the chain
+until its commit, so a use case records last. Acts are rare, and no frequent request waits for this lock.
 """
 
 from collections.abc import Mapping
@@ -11,21 +11,23 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
+from psycopg.sql import SQL
 
-from regulars.accounts.audit import chain, queries
+from regulars.accounts.audit import chain
 from regulars.accounts.model import Act, ActFilter
 from regulars.kit.commitments import new_salt
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import API_KEY, new_uuid
-from regulars.kit.keyset import PageRequest, PageRows
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, narrow
 
 COMMAND_LINE: Final = "the command line"
 EVERY_ACT: Final = ActFilter()
+ROWS_PER_TRANSACTION_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: a signed-in user, a program with an API key, or the operator at the server."""
+    """A signed-in user, a program with an API key, or the operator at the server."""
 
     id: UUID | None
     name: str
@@ -36,7 +38,7 @@ OPERATOR: Final = Actor(None, COMMAND_LINE, None)
 
 
 def key_actor(key_id: UUID) -> Actor:
-    """A program that calls the API with this key."""
+    """The actor for a program that calls the API with this key."""
     return Actor(None, API_KEY.encode(key_id), None)
 
 
@@ -49,7 +51,7 @@ class _User(Protocol):
 
 
 class _Visit(Protocol):
-    """As much of a page's visit as the log needs: commands record too, and load nothing of the pages."""
+    """The part of a page's visit that the log needs: commands record too, and must not import the pages."""
 
     @property
     def user(self) -> _User: ...
@@ -59,7 +61,7 @@ class _Visit(Protocol):
 
 
 def actor_of(visit: _Visit) -> Actor:
-    """Whoever is signed in, with the address they come from."""
+    """The actor for the signed-in user, with their client address."""
     return Actor(visit.user.id, visit.user.email, visit.client_address or None)
 
 
@@ -90,49 +92,101 @@ async def record(
     hash_ = chain.hash_row(
         previous, sequence=sequence, identifier=identifier, at=tx.now, act=act, commitments=commitments
     )
-    await queries.insert_act(
-        tx,
-        organization_id,
-        identifier=identifier,
-        act=act,
-        sequence=sequence,
-        commitments=commitments,
-        hash=hash_,
-        **row,
-        **salts,
+    await tx.execute(
+        "INSERT INTO audit_log (organization_id, id, at, actor_id, actor, address, act, subject, before, after,"
+        " sequence, address_salt, actor_salt, subject_salt, commitments, hash)"
+        " VALUES (%(organization_id)s, %(id)s, %(now)s, %(actor_id)s, %(actor)s, %(address)s, %(act)s,"
+        " %(subject)s, %(before)s, %(after)s, %(sequence)s, %(address_salt)s, %(actor_salt)s, %(subject_salt)s,"
+        " %(commitments)s, %(hash)s)",
+        {
+            "organization_id": organization_id,
+            "id": identifier,
+            "now": tx.now,
+            "act": act,
+            **row,
+            **salts,
+            "sequence": sequence,
+            "commitments": commitments,
+            "hash": hash_,
+        },
     )
-    await queries.move_head(tx, organization_id, sequence=sequence, hash_=hash_)
+    await tx.execute(
+        "UPDATE audit_heads SET sequence = %s, hash = %s WHERE organization_id = %s", (sequence, hash_, organization_id)
+    )
 
 
 async def lock_end(tx: Tx, organization_id: UUID) -> tuple[int, bytes]:
-    """The number and hash of the last row. A transaction that records in several logs locks them all in one order."""
-    await queries.insert_head_if_new(tx, organization_id, genesis=chain.genesis(organization_id))
-    return await queries.lock_head(tx, organization_id)
+    """Return number and hash of the last row. A transaction that records in several logs locks them in one order."""
+    await tx.execute(
+        "INSERT INTO audit_heads (organization_id, sequence, hash) VALUES (%s, 0, %s)"
+        " ON CONFLICT (organization_id) DO NOTHING",
+        (organization_id, chain.genesis(organization_id)),
+    )
+    rows = await tx.fetch(
+        "SELECT sequence, hash FROM audit_heads WHERE organization_id = %s FOR UPDATE", (organization_id,)
+    )
+    return rows[0][0], bytes(rows[0][1])
+
+
+_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
+_FILTERS: Final = {
+    "act": "act = %(act)s",
+    "actor": "actor = %(actor)s",
+    "subject": "subject = %(subject)s",
+    "since": "at >= %(since)s",
+    "until": "at < %(until)s",
+}
 
 
 async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, only: ActFilter = EVERY_ACT) -> PageRows[Act]:
-    """The newest first."""
-    return await queries.list_acts(tx, organization_id, page, only)
+    """List acts, newest first."""
+    return await _NEWEST.fetch(
+        tx,
+        SQL(
+            """
+            SELECT id, at, actor, address, act, subject, before, after FROM audit_log
+            WHERE organization_id = %(organization_id)s {narrowed} {beyond}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
+        ),
+        page,
+        {"organization_id": organization_id, **only._asdict()},
+        make=Act,
+        filters=_FILTERS,
+    )
 
 
 async def count_acts(tx: Tx, organization_id: UUID, only: ActFilter, *, cap: int) -> int:
-    return await queries.count_acts(tx, organization_id, only, cap=cap)
+    values = {"organization_id": organization_id, "cap": cap, **only._asdict()}
+    statement = SQL(
+        "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %(organization_id)s {} LIMIT %(cap)s)"
+        " AS found"
+    )
+    rows = await tx.fetch(statement.format(narrow(values, _FILTERS)), values)
+    return int(rows[0][0])
 
 
 async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:
-    """The acts that happened here, for the filter."""
-    return await queries.list_kinds(tx, organization_id)
-
-
-ROWS_PER_TRANSACTION_MAX: Final = 1_000
+    """The kinds of acts in the last 10,000 rows, for the filter."""
+    rows = await tx.fetch(
+        "SELECT DISTINCT act FROM (SELECT act FROM audit_log WHERE organization_id = %s ORDER BY id DESC LIMIT 10000)"
+        " AS latest ORDER BY act LIMIT 200",
+        (organization_id,),
+    )
+    return [str(row[0]) for row in rows]
 
 
 async def sweep_addresses(database: Database, organization_id: UUID, *, keep: timedelta) -> int:
+    """Delete client addresses that are older than `keep`; return how many."""
     swept = 0
     while True:
         async with database.transaction() as tx:
-            deleted = await queries.delete_addresses_before(
-                tx, organization_id, until=tx.now - keep, at_most=ROWS_PER_TRANSACTION_MAX
+            deleted = await tx.execute(
+                "UPDATE audit_log SET address = NULL, address_salt = NULL WHERE organization_id = %s AND id IN"
+                " (SELECT id FROM audit_log WHERE organization_id = %s AND address_since <= %s LIMIT %s"
+                " FOR UPDATE SKIP LOCKED)",
+                (organization_id, organization_id, tx.now - keep, ROWS_PER_TRANSACTION_MAX),
             )
         swept += deleted
         if deleted < ROWS_PER_TRANSACTION_MAX:

@@ -1,4 +1,4 @@
-"""What each act of the audit log says in a sentence, and the page of what it is about."""
+"""Describe an act of the audit log in a sentence, with a link to its subject."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -8,18 +8,18 @@ from regulars.kit.ids import Kind
 from regulars.web.format import short_id
 
 USER: Final = Kind("user", "user_")
-# `{}` is the thing; without it the thing is left out.
+# `{}` is the subject; a sentence without it does not name the subject.
 SENTENCES: Final = {
     "audit.export": "exported the audit log",
-    "collision.decide": "decided about the collision {}",
-    "collisions.export": "exported the list of collisions",
-    "consent.certificate": "took the certificate of consent of {}",
+    "collision.decide": "decided about the conflicting tickets {}",
+    "collisions.export": "exported the list of conflicting tickets",
+    "consent.certificate": "downloaded the consent certificate of {}",
     "consent.export": "exported the list of numbers",
     "customer.erase": "erased the customer {}",
     "customer.export": "exported the data of the customer {}",
     "customers.export": "exported the list of customers",
     "deliveries.export": "exported the list of deliveries",
-    "demo.ask": "asked for a demo",
+    "demo.ask": "requested a demo",
     "demo.fill": "filled the demo {}",
     "first_steps.dismiss": "dismissed the first steps",
     "import.run": "imported a file of {}",
@@ -38,22 +38,23 @@ SENTENCES: Final = {
     "member.invite": "invited {}",
     "member.join": "joined as {}",
     "member.link_withdraw": "withdrew the link of {}",
-    "member.password_link": "made a link for a new password of {}",
+    "member.password_link": "created a password link for {}",
     "member.remove": "removed {}",
     "member.role": "changed the role of {}",
     "member.sign_out": "signed out {} everywhere",
     "messages.export": "exported the list of texts",
     "organization.change": "changed the organization {}",
     "organization.create": "created the organization {}",
-    "password.by_link": "set a password by a link",
+    "organization.recount": "started a recount of all totals",
+    "password.by_link": "set a password with a one-time link",
     "password.change": "changed their password",
     "reply.answer": "answered the reply {}",
-    "reply.not_stop": "decided that the reply {} is no withdrawal",
-    "reply.receive": "took in the reply {}",
-    "reply.withdraw": "decided that the reply {} withdraws",
+    "reply.not_stop": "decided that the reply {} is no opt-out",
+    "reply.receive": "entered the reply {}",
+    "reply.withdraw": "decided that the reply {} is an opt-out",
     "second_factor.disable": "turned off the second factor of {}",
     "second_factor.enable": "turned on their second factor",
-    "second_factor.new_recovery_codes": "made new recovery codes",
+    "second_factor.new_recovery_codes": "created new recovery codes",
     "segment.create": "created the segment {}",
     "segment.delete": "deleted the segment {}",
     "segment.export": "exported the customers of the segment {}",
@@ -66,13 +67,13 @@ SENTENCES: Final = {
     "text.resend": "sent the text {} again",
     "text.send": "sent the text {}",
     "text.test": "sent a test text",
-    "texts.caps": "changed how often a number is texted",
+    "texts.caps": "changed the limits of texts",
     "texts.hold": "put all texts on hold",
-    "texts.hours": "changed the hours of texts for {}",
+    "texts.hours": "changed the sending hours for {}",
     "texts.notice": "changed the opt-out notice for {}",
-    "texts.provider": "changed the provider of texts",
+    "texts.provider": "changed the SMS provider",
     "texts.release": "released all texts",
-    "texts.rules": "changed the rules of texts",
+    "texts.rules": "changed the sending rules",
     "tickets.export": "exported the list of tickets",
     "user.disable": "disabled the account of {}",
     "user.enable": "enabled the account of {}",
@@ -86,8 +87,8 @@ SENTENCES: Final = {
     "webhook.ping": "sent a test event to the webhook endpoint {}",
     "webhook.replay": "sent the delivery {} again",
     "webhook.replay_range": "sent deliveries to the webhook endpoint {} again",
-    "webhook.reveal": "looked at the secret of the webhook endpoint {}",
-    "webhook.rotate": "made a new secret for the webhook endpoint {}",
+    "webhook.reveal": "viewed the secret of the webhook endpoint {}",
+    "webhook.rotate": "created a new secret for the webhook endpoint {}",
     "webhook.withdraw": "deleted the draft of the webhook endpoint {}",
 }
 PATHS: Final = {
@@ -105,7 +106,7 @@ _GONE: Final = frozenset({"customer.erase", "segment.delete", "webhook.delete", 
 
 
 class Sentence(NamedTuple):
-    """`{before}{thing}{after}`; `path` leads to the thing, below the organization."""
+    """`{before}{thing}{after}`; `path` is the page of the thing, below the organization."""
 
     who: str
     before: str
@@ -115,10 +116,10 @@ class Sentence(NamedTuple):
 
 
 def describe(act: Act, members: Mapping[str, Member]) -> Sentence:
-    """`members` are those of today, by their addresses."""
+    """`members` are the current members, by address."""
     actor = members.get(act.actor)
-    words = SENTENCES.get(act.act, f"did {act.act} to {{}}")
-    before, has_thing, after = words.partition("{}")
+    sentence = SENTENCES.get(act.act, f"did {act.act} to {{}}")
+    before, has_thing, after = sentence.partition("{}")
     if not has_thing:
         return Sentence(actor.name if actor else act.actor, before, "", "", None)
     member = members.get(act.subject)

@@ -1,1 +1,1 @@
-"""The pages of accounts: signing in, one's own account, the team, the organization, the audit log."""
+"""The pages of accounts: sign-in, the account, the team, the organization, the audit log."""

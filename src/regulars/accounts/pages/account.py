@@ -1,20 +1,19 @@
-"""One's own account: name and locale, password, second factor, sessions."""
+"""The account page: name and locale, password, second factor, sessions."""
 
 from typing import Final
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from regulars.accounts import own, sessions
+from regulars.accounts import queries, second_factor, sessions, users
+from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.errors import FactorIsOn, TooManyAttempts, WrongCode
-from regulars.accounts.factor import code as factor
 from regulars.accounts.model import NAME_CHARACTERS_MAX
-from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY, read_new_password
+from regulars.accounts.pages.sign_in_responses import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY, read_new_password
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sessions import browser_of
 from regulars.accounts.sign_in import check_password, confirm_password, given_back_on_error, record_failure
-from regulars.accounts.throttle import attempts
 from regulars.kit import ids
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
@@ -27,7 +26,7 @@ from regulars.web.visit import Visit
 FACTOR_PATH: Final = "/account/second-factor"
 SESSIONS_PATH: Final = "/account/sessions"
 SESSION: Final = ids.Kind("session", "ses_")
-WRONG_PASSWORD: Final = "This is not your password."  # noqa: S105  # a sentence
+WRONG_PASSWORD: Final = "Wrong password."  # noqa: S105  # a sentence
 
 
 class AccountPages:
@@ -61,7 +60,7 @@ class AccountPages:
         if form.is_refused:
             return await _account(visit, form=form, password_form=FormState(), status=400)
         async with visit.database.transaction() as tx:
-            await own.change_particulars(tx, visit.user.id, name=name, locale=locale or None)
+            await queries.set_particulars(tx, visit.user.id, name=name, locale=locale or None)
         return redirect(visit, ACCOUNT_PATH, done="Saved.")
 
     async def change_password(self, visit: Visit) -> Response:
@@ -69,14 +68,14 @@ class AccountPages:
         status = await self._check_password(visit, form)
         password = read_new_password(form, email=visit.user.email)
         if form.is_refused:
-            shown = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
-            return await _account(visit, form=shown, password_form=form, status=status)
+            stored = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
+            return await _account(visit, form=stored, password_form=form, status=status)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
-            ended = await own.change_password(
+            ended = await users.change_password(
                 tx, actor_of(visit), visit.user.id, password_hash=password_hash, session_id=visit.user.session_id
             )
-        return redirect(visit, ACCOUNT_PATH, done=f"The password is changed; {ended} other sessions were signed out.")
+        return redirect(visit, ACCOUNT_PATH, done=f"Your password is changed; {ended} other sessions were signed out.")
 
     async def show_factor(self, visit: Visit) -> Response:
         return await self._factor(visit, FormState())
@@ -88,14 +87,14 @@ class AccountPages:
         try:
             if not form.is_refused:
                 async with visit.database.transaction() as tx:
-                    codes = await own.enable_second_factor(
+                    codes = await users.enable_second_factor(
                         tx, self._vault, actor_of(visit), visit.user.id, secret=secret, code=form.value("code")
                     )
                 return redirect(visit, FACTOR_PATH, done="The second factor is on.", reveal=" ".join(codes))
         except (WrongCode, FactorIsOn) as refusal:
             form.refuse("code", str(refusal))
         except ValueError:
-            form.refuse("code", "The secret was lost on the way; begin again.")
+            form.refuse("code", "The setup key is missing; reload this page.")
         except VaultError as error:
             form.refuse("code", str(error))
         return await self._factor(visit, form, status=status)
@@ -107,7 +106,7 @@ class AccountPages:
         return await self._with_password_and_code(visit, off=False)
 
     async def _with_password_and_code(self, visit: Visit, *, off: bool) -> Response:
-        """Both are one attempt: the password alone is not enough to make new codes or to turn the factor off."""
+        """Password and code are one attempt: the password alone may not create codes or turn the factor off."""
         form, user, by = FormState(visit.form), visit.user, actor_of(visit)
         try:
             check = await check_password(
@@ -121,12 +120,12 @@ class AccountPages:
                 form.refuse("current", WRONG_PASSWORD)
                 return await self._factor(visit, form, status=400)
             async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
-                await factor.check(tx, self._vault, user.id, form.value("code"))
+                await second_factor.check(tx, self._vault, user.id, form.value("code"))
                 await attempts.succeed(tx, check.attempt)
                 if off:
-                    await own.disable_second_factor(tx, by, user.id)
+                    await users.disable_second_factor(tx, by, user.id)
                     return redirect(visit, FACTOR_PATH, done="The second factor is off.")
-                codes = await own.renew_recovery_codes(tx, by, user.id)
+                codes = await users.renew_recovery_codes(tx, by, user.id)
         except TooManyAttempts as refusal:
             form.refuse("current", str(refusal))
             return await self._factor(visit, form, status=TOO_MANY)
@@ -134,15 +133,15 @@ class AccountPages:
             await record_failure(visit.database, user.email, visit.client_address)
             form.refuse("code", str(refusal))
             return await self._factor(visit, form, status=400)
-        return redirect(visit, FACTOR_PATH, done="The old recovery codes are over.", reveal=" ".join(codes))
+        return redirect(visit, FACTOR_PATH, done="The old recovery codes no longer work.", reveal=" ".join(codes))
 
     async def _factor(self, visit: Visit, form: FormState, *, status: int = 200) -> Response:
         async with visit.database.reading() as tx:
-            is_on = await factor.is_enabled(tx, visit.user.id)
-            codes_left = await factor.count_recovery_codes(tx, visit.user.id)
-        # A refused form keeps its secret, so that the app need not scan again.
-        kept = form.value("secret") if _is_secret(form.value("secret")) else None
-        offer = None if is_on else factor.new_offer(visit.user.email, kept)
+            is_on = await second_factor.is_enabled(tx, visit.user.id)
+            codes_left = await second_factor.count_recovery_codes(tx, visit.user.id)
+        # A refused form shows its secret again, so that the user need not scan again.
+        secret = form.value("secret") if _is_secret(form.value("secret")) else None
+        offer = None if is_on else second_factor.new_offer(visit.user.email, secret)
         return render(
             visit,
             "accounts/second_factor.html",
@@ -151,12 +150,11 @@ class AccountPages:
             is_on=is_on,
             codes_left=codes_left,
             offer=offer,
-            # Made by segno of our own text: an <svg> of one path.
-            picture=Markup(offer.qr_svg) if offer else "",  # noqa: S704  # no text of anybody's is in it as markup
+            picture=Markup(offer.qr_svg) if offer else "",  # noqa: S704  # one <svg> path, made from our own text
         )
 
     async def _check_password(self, visit: Visit, form: FormState) -> int:
-        """Refuses the field `current` if it is wrong; the status that a refused form has then."""
+        """Refuse the field `current` if it is wrong; return the HTTP status of the refused form."""
         password = form.value("current")
         try:
             is_right = await confirm_password(
@@ -177,8 +175,8 @@ class AccountPages:
 async def show_sessions(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         found = await sessions.list_sessions(tx, visit.user.id)
-    shown = [(SESSION.encode(one.id), browser_of(one.agent), one) for one in found]
-    return render(visit, "accounts/sessions.html", sessions=shown)
+    rows = [(SESSION.encode(one.id), browser_of(one.agent), one) for one in found]
+    return render(visit, "accounts/sessions.html", sessions=rows)
 
 
 async def end_session(visit: Visit) -> Response:
@@ -187,7 +185,7 @@ async def end_session(visit: Visit) -> Response:
         ended = identifier is not None and await sessions.end_session(tx, visit.user.id, identifier)
     if identifier == visit.user.session_id:
         return _signed_out(visit)
-    return redirect(visit, SESSIONS_PATH, done="Signed out there." if ended else "That session had ended already.")
+    return redirect(visit, SESSIONS_PATH, done="Session signed out." if ended else "That session had ended.")
 
 
 async def sign_out_everywhere(visit: Visit) -> Response:
@@ -204,8 +202,8 @@ def _signed_out(visit: Visit) -> Response:
 
 async def _account(visit: Visit, *, form: FormState, password_form: FormState, status: int = 200) -> Response:
     async with visit.database.reading() as tx:
-        person = await own.find_person(tx, visit.user.id)
-    locales = [("", "As each organization has it"), *LOCALES.items()]
+        person = await users.find_person(tx, visit.user.id)
+    locales = [("", "Use the organization's setting"), *LOCALES.items()]
     return render(
         visit,
         "accounts/account.html",

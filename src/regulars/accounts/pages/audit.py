@@ -1,4 +1,4 @@
-"""The audit log: a list, its filters, and the whole of it as a file."""
+"""The audit log as a list with filters, and as a CSV file."""
 
 from typing import Final
 
@@ -62,9 +62,9 @@ def _csv_row(act: Act) -> tuple[str, ...]:
 async def _view(tx: Tx, visit: Visit) -> ListView:
     kinds = await list_kinds(tx, visit.organization_id)
     filters = (
-        Filter("act", "Act", choices=tuple((kind, SENTENCES.get(kind, kind).replace("{}", "…")) for kind in kinds)),
+        Filter("act", "Action", choices=tuple((kind, SENTENCES.get(kind, kind).replace("{}", "…")) for kind in kinds)),
         Filter("actor", "Person", placeholder="name@example.com"),
-        Filter("subject", "Thing", placeholder="An id or an address"),
+        Filter("subject", "Object", placeholder="An ID or an address"),
         Filter("from", "From", kind="date"),
         Filter("to", "To", kind="date"),
     )

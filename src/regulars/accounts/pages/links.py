@@ -1,16 +1,16 @@
-"""What a one-time link opens: a form, and only sending it uses the link up."""
+"""The form behind a one-time link; only sending the form uses the link."""
 
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts import welcome
+from regulars.accounts import second_factor, welcome
+from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import LinkUnusable, TooManyAttempts
-from regulars.accounts.factor import code as factor
-from regulars.accounts.links.link import LINK_PATH, Link, Purpose
+from regulars.accounts.links import LINK_PATH, Link, Purpose
 from regulars.accounts.model import NAME_CHARACTERS_MAX, Person, read_email
-from regulars.accounts.pages.guess import countries, guess, zones
-from regulars.accounts.pages.parts import (
+from regulars.accounts.pages.location_guess import countries, guess, zones
+from regulars.accounts.pages.sign_in_responses import (
     ORGANIZATIONS_PATH,
     SIGN_IN_PATH,
     begin_session,
@@ -20,7 +20,6 @@ from regulars.accounts.pages.parts import (
 )
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password, given_back_on_error, record_sign_in
-from regulars.accounts.throttle import attempts
 from regulars.organizations.particulars import NameTaken, time_zones
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
@@ -51,7 +50,7 @@ class LinkPages:
     async def show(self, visit: Visit) -> Response:
         try:
             async with visit.database.reading() as tx:
-                link, person = await welcome.look(tx, visit.references[0])
+                link, person = await welcome.inspect_link(tx, visit.references[0])
         except LinkUnusable as refusal:
             return _gone(visit, refusal)
         form = FormState()
@@ -63,7 +62,7 @@ class LinkPages:
     async def take(self, visit: Visit) -> Response:
         try:
             async with visit.database.reading() as tx:
-                link, person = await welcome.look(tx, visit.references[0])
+                link, person = await welcome.inspect_link(tx, visit.references[0])
             if link.purpose is Purpose.FIRST_OWNER:
                 return await self._first_owner(visit, link)
             if link.purpose is Purpose.PASSWORD:
@@ -82,14 +81,14 @@ class LinkPages:
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
-            someone, _link = await welcome.accept_as_new(
+            member, _link = await welcome.accept_as_new(
                 tx, visit.references[0], name=name, password_hash=password_hash, address=visit.client_address
             )
-            token = await begin_session(tx, visit, someone.id)
+            token = await begin_session(tx, visit, member.id)
         return signed_in(visit, token, ORGANIZATIONS_PATH)
 
     async def _join(self, visit: Visit, link: Link, person: Person) -> Response:
-        """An invitation to an address that has an account: the link alone is not enough, nor is being signed in."""
+        """An invitation to an address that has an account needs its password; neither link nor session is enough."""
         form, template, address = FormState(visit.form), TEMPLATES[link.purpose], visit.client_address
         if visit.visitor is not None and visit.visitor.id != person.id:
             return render(visit, template, form=form, link=link, person=person)
@@ -101,17 +100,17 @@ class LinkPages:
         except TooManyAttempts as refusal:
             return too_many(visit, template, form, "current", refusal, link=link, person=person)
         if check.stored is None:
-            form.refuse("current", "This is not the password of this account.")
+            form.refuse("current", "Wrong password.")
             return refused(visit, template, form, link=link, person=person)
         async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             await welcome.accept_as_known(
                 tx, visit.references[0], person.id, password_hash=check.stored.password_hash, address=address
             )
-            done = f"You are a member of {link.organization_name} now."
+            done = f"You are now a member of {link.organization_name}."
             if visit.visitor is not None:
                 await attempts.give_back(tx, check.attempt)
                 return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=done)
-            if await factor.is_enabled(tx, person.id):
+            if await second_factor.is_enabled(tx, person.id):
                 await attempts.give_back(tx, check.attempt)
                 return redirect(visit, SIGN_IN_PATH, done=f"{done} Sign in with your password and your code.")
             await attempts.succeed(tx, check.attempt)
@@ -126,12 +125,12 @@ class LinkPages:
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
-            someone = await welcome.set_password_by_link(
+            user = await welcome.set_password_by_link(
                 tx, visit.references[0], password_hash=password_hash, address=visit.client_address
             )
-            if await factor.is_enabled(tx, someone.id):
-                return redirect(visit, SIGN_IN_PATH, done="The password is changed. Sign in with it and your code.")
-            token = await begin_session(tx, visit, someone.id)
+            if await second_factor.is_enabled(tx, user.id):
+                return redirect(visit, SIGN_IN_PATH, done="Your password is changed. Sign in with it and your code.")
+            token = await begin_session(tx, visit, user.id)
         return signed_in(visit, token, ORGANIZATIONS_PATH)
 
     async def _first_owner(self, visit: Visit, link: Link) -> Response:
@@ -149,7 +148,7 @@ class LinkPages:
         password_hash = await self._passwords.hash(password)
         try:
             async with visit.database.transaction() as tx:
-                someone, slug = await welcome.become_first_owner(
+                owner, slug = await welcome.become_first_owner(
                     tx,
                     visit.references[0],
                     organization_name=organization,
@@ -160,7 +159,7 @@ class LinkPages:
                     password_hash=password_hash,
                     address=visit.client_address,
                 )
-                token = await begin_session(tx, visit, someone.id)
+                token = await begin_session(tx, visit, owner.id)
         except NameTaken:
             form.refuse("organization", "An organization on this server has this name already; choose another.")
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None, **_choices(link))

@@ -4,10 +4,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts import organization
+from regulars.accounts import organization_settings, second_factor
 from regulars.accounts.audit.log import actor_of
-from regulars.accounts.factor import code as factor
-from regulars.accounts.pages.guess import countries, zones
+from regulars.accounts.pages.location_guess import countries, zones
 from regulars.organizations.particulars import NameTaken, Settings, find_settings, time_zones
 from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action
@@ -41,7 +40,7 @@ async def change(visit: Visit) -> Response:
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     slug = form.text("slug", characters_max=SLUG_CHARACTERS_MAX)
     if slug and not is_slug(slug):
-        form.refuse("slug", "Use small letters, digits and single hyphens between them.")
+        form.refuse("slug", "Use lower-case letters, digits and single hyphens between them.")
     zone = form.choice("time_zone", set(time_zones()))
     locale = form.choice("locale", set(LOCALES))
     country = form.choice("default_country", {"", *dict(countries())})
@@ -51,24 +50,24 @@ async def change(visit: Visit) -> Response:
     settings = Settings(name, zone, locale, country or None, is_required)
     try:
         async with visit.database.transaction() as tx:
-            if is_required and not await factor.is_enabled(tx, visit.user.id):
-                # A user with a second factor has shown that it works here, and the next click does not lock them out.
+            if is_required and not await second_factor.is_enabled(tx, visit.user.id):
+                # Otherwise the next click would lock the user out.
                 form.refuse("requires_second_factor", "Turn on your own second factor first, under Your account.")
                 return refused(visit, TEMPLATE, form, **_choices())
-            slug = await organization.change_organization(
+            slug = await organization_settings.change_organization(
                 tx, visit.organization_id, settings, slug=slug, by=actor_of(visit)
             )
         return redirect(visit, f"/o/{slug}{PATH}", done="Saved.")
     except NameTaken:
         form.refuse("name", "Another organization on this server has this name.")
-    except organization.SlugTaken:
+    except organization_settings.SlugTaken:
         form.refuse("slug", "Another organization has or had this address.")
     return refused(visit, TEMPLATE, form, **_choices())
 
 
 def _choices() -> dict[str, Any]:
     return {
-        "zones": [(zone.name, zone.words) for zone in zones()],
+        "zones": [(zone.name, zone.label) for zone in zones()],
         "locales": list(LOCALES.items()),
         "countries": [("", "None"), *countries()],
     }

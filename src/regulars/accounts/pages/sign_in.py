@@ -1,4 +1,4 @@
-"""Signing in: the password, then the code of the second factor where there is one; and signing out."""
+"""Sign in with a password, then with a code if the second factor is on; sign out."""
 
 import base64
 import binascii
@@ -9,11 +9,17 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from regulars.accounts import people, sessions
+from regulars.accounts import second_factor, sessions, users
+from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import TooManyAttempts, WrongCode
-from regulars.accounts.factor import code as factor
 from regulars.accounts.model import EMAIL_CHARACTERS_MAX, read_email
-from regulars.accounts.pages.parts import ORGANIZATIONS_PATH, SIGN_IN_PATH, begin_session, signed_in, too_many
+from regulars.accounts.pages.sign_in_responses import (
+    ORGANIZATIONS_PATH,
+    SIGN_IN_PATH,
+    begin_session,
+    signed_in,
+    too_many,
+)
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import (
     begin_attempt,
@@ -24,7 +30,6 @@ from regulars.accounts.sign_in import (
     record_failure,
     record_sign_in,
 )
-from regulars.accounts.throttle import attempts
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
 from regulars.web.form import FormState
@@ -37,13 +42,13 @@ FORM: Final = "accounts/sign_in.html"
 CODE_FORM: Final = "accounts/sign_in_code.html"
 
 
-class _Halfway(msgspec.Struct, frozen=True):
-    """The password was right and the code is awaited. It travels sealed in the form, bound to the browser."""
+class _PendingSignIn(msgspec.Struct, frozen=True):
+    """The password was right and the code is missing. The form carries it encrypted, bound to the browser."""
 
     user_id: UUID
     email: str
     password_digest: str
-    is_kept: bool
+    is_remembered: bool = msgspec.field(name="is_kept")
     next: str
     until: datetime
 
@@ -87,52 +92,54 @@ class SignInPages:
         if check.stored is None:
             return _wrong(visit, form, check.attempt)
         user_id, digest = check.stored.user_id, digest_of(check.stored)
-        is_kept, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
+        is_remembered, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
         async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             if not await lock_checked_password(tx, email, digest):
                 return _wrong(visit, form, check.attempt)
-            if await factor.is_enabled(tx, user_id):
+            if await second_factor.is_enabled(tx, user_id):
                 await attempts.give_back(tx, check.attempt)
-                halfway = _Halfway(user_id, email, digest, is_kept, next_, visit.now + CODE_WAIT)
-                return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, halfway)}))
+                pending = _PendingSignIn(user_id, email, digest, is_remembered, next_, visit.now + CODE_WAIT)
+                return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, pending)}))
             await attempts.succeed(tx, check.attempt)
             await record_sign_in(tx, user_id, email, address)
-            token = await begin_session(tx, visit, user_id, is_kept=is_kept)
-        return signed_in(visit, token, next_, is_kept=is_kept)
+            token = await begin_session(tx, visit, user_id, is_remembered=is_remembered)
+        return signed_in(visit, token, next_, is_remembered=is_remembered)
 
     async def give_code(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        halfway = self._open(visit, form.value("half"))
-        if halfway is None or visit.now > halfway.until:
-            return redirect(visit, SIGN_IN_PATH, done="That took longer than five minutes: sign in again.")
+        pending = self._open(visit, form.value("half"))
+        if pending is None or visit.now > pending.until:
+            return redirect(visit, SIGN_IN_PATH, done="Your sign-in has expired after five minutes: sign in again.")
         address = visit.client_address
         try:
-            attempt = await begin_attempt(visit.database, halfway.email, address)
+            attempt = await begin_attempt(visit.database, pending.email, address)
         except TooManyAttempts as refusal:
             return too_many(visit, CODE_FORM, form, "code", refusal)
         try:
             async with given_back_on_error(visit.database, attempt), visit.database.transaction() as tx:
-                if not await lock_checked_password(tx, halfway.email, halfway.password_digest):
+                if not await lock_checked_password(tx, pending.email, pending.password_digest):
                     await attempts.give_back(tx, attempt)
-                    return redirect(visit, SIGN_IN_PATH, done="The password was changed meanwhile: sign in again.")
-                await factor.check(tx, self._vault, halfway.user_id, form.value("code"))
+                    return redirect(visit, SIGN_IN_PATH, done="The password has changed: sign in again.")
+                await second_factor.check(tx, self._vault, pending.user_id, form.value("code"))
                 await attempts.succeed(tx, attempt)
-                await record_sign_in(tx, halfway.user_id, halfway.email, address)
-                token = await begin_session(tx, visit, halfway.user_id, is_kept=halfway.is_kept)
+                await record_sign_in(tx, pending.user_id, pending.email, address)
+                token = await begin_session(tx, visit, pending.user_id, is_remembered=pending.is_remembered)
         except WrongCode as refusal:
-            await record_failure(visit.database, halfway.email, address)
+            await record_failure(visit.database, pending.email, address)
             form.refuse("code", f"{refusal} {_left(visit, attempt)}")
             return refused(visit, CODE_FORM, form)
-        return signed_in(visit, token, safe_next(halfway.next, otherwise=ORGANIZATIONS_PATH), is_kept=halfway.is_kept)
+        return signed_in(
+            visit, token, safe_next(pending.next, otherwise=ORGANIZATIONS_PATH), is_remembered=pending.is_remembered
+        )
 
-    def _seal(self, visit: Visit, halfway: _Halfway) -> str:
-        sealed = self._vault.seal(msgspec.json.encode(halfway), context=f"sign-in {visit.csrf}")
+    def _seal(self, visit: Visit, pending: _PendingSignIn) -> str:
+        sealed = self._vault.seal(msgspec.json.encode(pending), context=f"sign-in {visit.csrf}")
         return base64.urlsafe_b64encode(sealed).decode()
 
-    def _open(self, visit: Visit, text: str) -> _Halfway | None:
+    def _open(self, visit: Visit, text: str) -> _PendingSignIn | None:
         try:
             opened = self._vault.open(base64.urlsafe_b64decode(text), context=f"sign-in {visit.csrf}")
-            return msgspec.json.decode(opened, type=_Halfway)
+            return msgspec.json.decode(opened, type=_PendingSignIn)
         except (VaultError, binascii.Error, ValueError, msgspec.MsgspecError):
             return None
 
@@ -142,26 +149,26 @@ async def sign_out(visit: Visit) -> Response:
         await sessions.end_session(tx, visit.user.id, visit.user.session_id)
     response = redirect(visit, SIGN_IN_PATH)
     cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
-    # Whatever the browser still holds of the pages goes too.
+    # The browser also deletes cached pages.
     response.headers["Clear-Site-Data"] = '"cache"'
     return response
 
 
 async def organizations(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        found = await people.find_memberships(tx, visit.user.id)
+        found = await users.find_memberships(tx, visit.user.id)
     if len(found) == 1 and "choose" not in visit.query:
         return redirect(visit, f"/o/{found[0].slug}/")
     return render(visit, "accounts/organizations.html", memberships=found)
 
 
 def _wrong(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
-    form.refuse("password", f"The address or the password is not right. {_left(visit, attempt)}")
+    form.refuse("password", f"The address or the password is wrong. {_left(visit, attempt)}")
     return refused(visit, FORM, form)
 
 
 def _left(visit: Visit, attempt: attempts.Attempt) -> str:
     tries = attempt.left
     if tries <= 0:
-        return "There are no tries left in the next 15 minutes."
-    return f"{visit.format.count(tries, 'try is', 'tries are')} left in the next 15 minutes."
+        return "No attempts are left for the next 15 minutes."
+    return f"{visit.format.count(tries, 'attempt is', 'attempts are')} left in the next 15 minutes."

@@ -1,4 +1,4 @@
-"""The team: members and their roles, invitations, one-time links."""
+"""The team page: members and their roles, invitations, one-time links."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -11,10 +11,9 @@ from regulars.accounts import team
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.audit.sentences import USER
 from regulars.accounts.errors import AccountRefusal, NoSuchMember
-from regulars.accounts.links.link import LINK_PATH, list_links
+from regulars.accounts.links import LINK_PATH, list_links
 from regulars.accounts.model import Member, read_email
 from regulars.kit import ids
-from regulars.kit.db import Tx
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
@@ -24,12 +23,12 @@ from regulars.web.visit import Visit
 
 TEAM_PATH: Final = "/settings/team"
 LINK: Final = ids.Kind("link", "inv_")
-ROLE_WORDS: Final = (
-    (Role.OWNER.value, "Owner", "Everything, owners included"),
-    (Role.ADMIN.value, "Admin", "Everything but owners"),
-    (Role.MARKETER.value, "Marketer", "Customers, catalogs and texts; no erasure, no keys, no team"),
-    (Role.ANALYST.value, "Analyst", "Reads everything, without personal data"),
-    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs, webhook health and drafts, without personal data"),
+ROLE_DESCRIPTIONS: Final = (
+    (Role.OWNER.value, "Owner", "Everything, including owners"),
+    (Role.ADMIN.value, "Admin", "Everything except owners"),
+    (Role.MARKETER.value, "Marketer", "Customers, catalogs and texts; not erasure, keys or team"),
+    (Role.ANALYST.value, "Analyst", "Can see everything except personal data"),
+    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs, webhook health and drafts; no personal data"),
 )
 
 
@@ -49,7 +48,7 @@ class TeamPages:
             Form(path=f"{one}/role", needs=needs, handle=change_role, needs_password=True),
             Form(path=f"{one}/password-link", needs=needs, handle=self.password_link, needs_password=True),
             Form(path=f"{one}/sign-out", needs=needs, handle=sign_out),
-            Page(path=f"{one}/remove", needs=needs, handle=ask_remove),
+            Page(path=f"{one}/remove", needs=needs, handle=confirm_remove),
             Form(path=f"{one}/remove", needs=needs, handle=remove),
         )
 
@@ -73,7 +72,7 @@ class TeamPages:
                 return redirect(visit, visit.url(TEAM_PATH), reveal=self._link(visit, token))
         except AccountRefusal as refusal:
             form.refuse("email", str(refusal))
-        return refused(visit, "accounts/invite.html", form, roles=ROLE_WORDS)
+        return refused(visit, "accounts/invite.html", form, roles=ROLE_DESCRIPTIONS)
 
     async def password_link(self, visit: Visit) -> Response:
         try:
@@ -86,7 +85,7 @@ class TeamPages:
         return redirect(visit, visit.url(TEAM_PATH), reveal=self._link(visit, token))
 
     def _link(self, visit: Visit, token: str) -> str:
-        """With the public address where it is set, else the one the admin uses."""
+        """Use the public address if it is set, else the one in the admin's browser."""
         base = self._base_url or str(visit.request.base_url).rstrip("/")
         return f"{base}{LINK_PATH}/{token}"
 
@@ -104,7 +103,7 @@ async def show_team(visit: Visit) -> Response:
 
 
 async def show_invite(visit: Visit) -> Response:
-    return render(visit, "accounts/invite.html", form=FormState({"role": Role.ANALYST.value}), roles=ROLE_WORDS)
+    return render(visit, "accounts/invite.html", form=FormState({"role": Role.ANALYST.value}), roles=ROLE_DESCRIPTIONS)
 
 
 async def withdraw(visit: Visit) -> Response:
@@ -113,7 +112,7 @@ async def withdraw(visit: Visit) -> Response:
         raise PageNotFound
     async with visit.database.transaction() as tx:
         await team.withdraw_link(tx, visit.organization_id, identifier, by=actor_of(visit))
-    return redirect(visit, visit.url(TEAM_PATH), done="The link is withdrawn: it no longer works.")
+    return redirect(visit, visit.url(TEAM_PATH), done="Link withdrawn.")
 
 
 async def show_member(visit: Visit) -> Response:
@@ -125,14 +124,14 @@ async def change_role(visit: Visit) -> Response:
     if role not in set(Role):
         return await _member_page(visit, refusal="Choose one of the roles.")
     change = partial(team.change_role, role=Role(role))
-    return await _change(visit, change, done=f"is {role} now.")
+    return await _change(visit, change, done=f"is now {role}.")
 
 
 async def sign_out(visit: Visit) -> Response:
     return await _change(visit, team.sign_out_member, done="is signed out everywhere.")
 
 
-async def ask_remove(visit: Visit) -> Response:
+async def confirm_remove(visit: Visit) -> Response:
     member = await _find(visit)
     return render(visit, "accounts/remove_member.html", member=member, reference=visit.references[0], form=FormState())
 
@@ -161,19 +160,15 @@ async def _member_page(visit: Visit, *, refusal: str = "") -> Response:
         member=member,
         reference=visit.references[0],
         form=FormState({"role": member.role.value}),
-        roles=ROLE_WORDS,
+        roles=ROLE_DESCRIPTIONS,
         refusal=refusal,
     )
 
 
 async def _find(visit: Visit) -> Member:
-    async with visit.database.reading() as tx:
-        return await _found(tx, visit)
-
-
-async def _found(tx: Tx, visit: Visit) -> Member:
     try:
-        return await team.find_member(tx, visit.organization_id, _user(visit))
+        async with visit.database.reading() as tx:
+            return await team.find_member(tx, visit.organization_id, _user(visit))
     except NoSuchMember:
         raise PageNotFound from None
 

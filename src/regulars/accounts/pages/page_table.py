@@ -1,4 +1,4 @@
-"""Every page of accounts, for the composition root."""
+"""The list of all pages of accounts, for `server`."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from regulars.web.route import Page
 
 
 def pages(vault: AnyVault, *, public_url: str | None, first_steps: str) -> Sequence[Page]:
-    """`public_url` stands in the links that people pass on; without it, the address of whoever makes one.
+    """`public_url` is the base of one-time links; without it they use the address in the maker's browser.
 
-    `first_steps` is the page of a new organization that its first owner comes to.
+    `first_steps` is the page that the first owner of a new organization sees.
     """
     passwords = Passwords()
     return (

@@ -1,4 +1,4 @@
-"""Commands whose modules are imported when they are called, so that every command starts quickly."""
+"""Import the module of a command when it is called, so that every command starts quickly."""
 
 import importlib
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class LazyCommand(NamedTuple):
-    """Where a command is, as `module:name`: a function, or a `Typer` for a group of commands."""
+    """The place of a command as `module:name`: a function, or a `Typer` for a group of commands."""
 
     target: str
     help: str
@@ -27,9 +27,9 @@ class LazyCommand(NamedTuple):
         return typer.main.get_group(above).commands[name]
 
 
-class _QuickParam(RuntimeParam):
-    """Passes on a text, and a default, as it is. Typer's own way imports pydantic for that, which takes as long as the
-    database driver; it is taken for all other values."""
+class _FastParameter(RuntimeParam):
+    """Passes strings and defaults on unchanged. Typer would import pydantic to convert them, which takes as long as
+    importing the database driver; all other values are converted by Typer."""
 
     def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
         if type(value) is self.annotation:
@@ -37,12 +37,12 @@ class _QuickParam(RuntimeParam):
         return build_runtime_param(param.type_descriptor)._coerce_value(value, param=param, ctx=ctx)  # noqa: SLF001
 
 
-def _quicken(ctx: Any, command: Any) -> None:
+def _use_fast_parameters(ctx: Any, command: Any) -> None:
     for inner in getattr(command, "commands", {}).values():
-        _quicken(ctx, inner)
+        _use_fast_parameters(ctx, inner)
     for param in command.get_params(ctx):
         kind = param.type_descriptor
-        param._runtime_param = _QuickParam(kind.parameter_info, kind.annotation)  # noqa: SLF001
+        param._runtime_param = _FastParameter(kind.parameter_info, kind.annotation)  # noqa: SLF001
 
 
 class _LazyGroup(TyperGroup):
@@ -54,7 +54,7 @@ class _LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=lazy.help, hidden=lazy.hidden))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _quicken(ctx, self)
+        _use_fast_parameters(ctx, self)
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -62,10 +62,10 @@ class _LazyGroup(TyperGroup):
         lazy = self.table.get(name or "")
         command = listed if lazy is None else lazy.load(str(name))
         if command is not None:
-            _quicken(ctx, command)
+            _use_fast_parameters(ctx, command)
         return name, command, rest
 
 
 def lazy_group(table: Mapping[str, LazyCommand]) -> type[TyperGroup]:
-    """For `Typer(cls=...)`: it lists these commands by their names and help, and loads the one that is called."""
+    """Return a class for `Typer(cls=...)` that lists these commands with their help, and loads the one called."""
     return type("LazyGroup", (_LazyGroup,), {"table": table})

@@ -18,8 +18,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.frame import OfOrganization, find_organization
 from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
+from regulars.cli.runner import AsJson, OfOrganization, find_organization
 from regulars.imports.mapping import keep, translation
 from regulars.imports.model import FileError, Kind, Outcome, Report, Row
 from regulars.imports.read import FORMATS, Format, read_file
@@ -32,15 +32,14 @@ from regulars.organizations import manage
 
 STANDARD_INPUT: Final = "-"
 REJECTED_SUFFIX: Final = ".rejected.ndjson"
-SHOWN_MAX: Final = 5
+REJECTED_SHOWN_MAX: Final = 5
 IGNORED_SHOWN_MAX: Final = 10
 
-
-OfKind = Annotated[Kind, typer.Argument(help="What the rows are.", show_default=False)]
+OfKind = Annotated[Kind, typer.Argument(help="Kind of the rows.", show_default=False)]
 FromFile = Annotated[
     str,
     typer.Argument(
-        help="NDJSON, CSV with a header, or a spreadsheet, also packed with gzip; - is standard input.",
+        help="NDJSON, CSV with a header, or a spreadsheet, also compressed with gzip; - is standard input.",
         show_default=False,
     ),
 ]
@@ -48,42 +47,41 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Carry out every batch of rows and take it back: tells what each row would do to the data as they are"
-        " now, without what earlier batches of the file would have left.",
+        help="Run every batch of rows and roll it back: shows what each row would change, without the effects of"
+        " earlier batches of the file.",
     ),
 ]
 Form = Annotated[
     str | None,
-    typer.Option("--format", help="ndjson, csv or xlsx; default: by its beginning.", show_default=False),
+    typer.Option("--format", help="ndjson, csv or xlsx; default: detected.", show_default=False),
 ]
 Pairs = Annotated[
     list[str] | None,
     typer.Option(
         "--map",
-        metavar="THEIRS=OURS",
-        help="A column of the file and ours, such as Ticket=external_id; Ticket= leaves it out. May be repeated.",
+        metavar="COLUMN=FIELD",
+        help="Column of the file and its field, such as Ticket=external_id; Ticket= ignores it. May be repeated.",
         show_default=False,
     ),
 ]
-Kept = Annotated[Path | None, typer.Option(help="A kept mapping; what is said beside it wins.", show_default=False)]
-Keep = Annotated[Path | None, typer.Option(help="Keep what is said here for the next time.", show_default=False)]
+MappingFile = Annotated[Path | None, typer.Option(help="Saved mapping; other options win.", show_default=False)]
+SaveMapping = Annotated[Path | None, typer.Option(help="Save the mapping to this file.", show_default=False)]
 AmountsAs = Annotated[
     str | None,
-    typer.Option(help="cents, or decimal: 89,00 and 89.00 are 8900 cents; default cents.", show_default=False),
+    typer.Option(help="cents, or decimal: 89,00 and 89.00 are 8900 cents; default: cents.", show_default=False),
 ]
 Zone = Annotated[
     str | None,
     typer.Option(
-        help="Zone of times without an offset, such as Europe/Paris; dates may begin with the day.",
+        help="Time zone of times without an offset, such as Europe/Paris; allows dates with the day first.",
         show_default=False,
     ),
 ]
-Sheet = Annotated[str | None, typer.Option(help="Sheet of a spreadsheet; default the first.", show_default=False)]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of a spreadsheet; default: the first.", show_default=False)]
 RejectedTo = Annotated[
     Path | None,
-    typer.Option(help="Where rejected rows go with their reasons; default FILE.rejected.ndjson.", show_default=False),
+    typer.Option(help="File for rejected rows and reasons; default: FILE.rejected.ndjson.", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Write the report as JSON for programs.")]
 
 
 def import_file(
@@ -94,8 +92,8 @@ def import_file(
     dry_run: DryRun = False,
     form: Form = None,
     pairs: Pairs = None,
-    mapping: Kept = None,
-    save_mapping: Keep = None,
+    mapping: MappingFile = None,
+    save_mapping: SaveMapping = None,
     amounts: AmountsAs = None,
     timezone: Zone = None,
     sheet: Sheet = None,
@@ -103,7 +101,7 @@ def import_file(
     as_json: AsJson = False,
 ) -> None:
     if form not in {None, *FORMATS}:
-        raise CommandError("--format is ndjson, csv or xlsx.", code=Exit.USAGE)
+        raise CommandError("--format must be ndjson, csv or xlsx.", code=Exit.USAGE)
     loaded = settings.load()
     try:
         chosen = translation(mapping, pairs or (), amounts=amounts, timezone=timezone, sheet=sheet)
@@ -111,14 +109,16 @@ def import_file(
             keep(save_mapping, chosen)
     except FileError as error:
         raise CommandError(str(error), code=Exit.USAGE) from None
-    notes = _Rejected(rejected or Path(("import" if file == STANDARD_INPUT else file) + REJECTED_SUFFIX))
-    with _opened(file) as stream, database.ready(loaded) as url, notes:
+    rejections = _RejectedRows(rejected or Path(("import" if file == STANDARD_INPUT else file) + REJECTED_SUFFIX))
+    with _opened(file) as stream, database.ready(loaded) as url, rejections:
         try:
             opened = read_file(stream, kind, cast("Format | None", form), chosen)
             for remark in opened.remarks:
                 err.print(remark, markup=False)
             report = asyncio.run(
-                _run(url, organization, kind, opened.rows, loaded, stream=stream, dry_run=dry_run, notes=notes)
+                _run(
+                    url, organization, kind, opened.rows, loaded, stream=stream, dry_run=dry_run, rejections=rejections
+                )
             )
         except (FileError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise CommandError(_file_fault(error), code=Exit.USAGE) from None
@@ -126,13 +126,13 @@ def import_file(
     _print(report, dry_run=dry_run, as_json=as_json)
     rejected_rows = report.counts[Outcome.REJECTED]
     if rejected_rows:
-        notes.show()
+        rejections.show()
         were = "was" if rejected_rows == 1 else "were"
-        raise CommandError(f"{counted(rejected_rows, 'row')} {were} rejected; {notes.path} says why.")
+        raise CommandError(f"{counted(rejected_rows, 'row')} {were} rejected; {rejections.path} says why.")
 
 
 def _file_fault(error: Exception) -> str:
-    return str(error) if isinstance(error, FileError) else f"The packed file is damaged or cut off: {error}."
+    return str(error) if isinstance(error, FileError) else f"The compressed file is damaged or truncated: {error}."
 
 
 async def _run(
@@ -144,7 +144,7 @@ async def _run(
     *,
     stream: io.BufferedReader,
     dry_run: bool,
-    notes: "_Rejected",
+    rejections: "_RejectedRows",
 ) -> Report:
     async with database.pool(url) as opened:
         async with opened.connection() as connection:
@@ -163,7 +163,7 @@ async def _run(
                 rows,
                 target,
                 dry_run=dry_run,
-                on_rejected=notes.add,
+                on_rejected=rejections.add,
                 on_progress=on_progress,
             )
         if not dry_run:
@@ -171,14 +171,14 @@ async def _run(
             async with opened.transaction() as tx:
                 await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
         if kind is Kind.CONSENTS and not dry_run:
-            # A file may withdraw: it is done when nothing is on its way to those who did.
+            # A file may withdraw consents: the command ends when no text is on its way to these numbers.
             await wait_for_texts_in_flight(opened, organization.id)
         return report
 
 
 @contextmanager
 def _progress(title: str, stream: io.BufferedReader) -> Iterator[Callable[[int], None]]:
-    """A bar that follows the place in the file; standard input has no length, so there it only moves."""
+    """Show the position in the file; standard input has no length, so its bar only moves."""
     size = os.fstat(stream.fileno()).st_size if stream.seekable() else None
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"))
     with Progress(*columns, TimeElapsedColumn(), console=err) as progress:
@@ -193,13 +193,13 @@ def _progress(title: str, stream: io.BufferedReader) -> Iterator[Callable[[int],
         yield advance
 
 
-class _Rejected:
-    """The file of rejected rows; made with the first of them, for its owner only, because it holds people's data."""
+class _RejectedRows:
+    """The file of rejected rows; created with the first one, readable by its owner only, as it has personal data."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
-        self._shown: list[str] = []
+        self._first: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -209,44 +209,44 @@ class _Rejected:
             try:
                 self._file.close()
             except OSError as fault:
-                raise self._cannot(fault) from None
+                raise self._write_error(fault) from None
 
     def add(self, row: Row, error: ApiError) -> None:
         if self._file is None:
-            self._file = self._made()
-        if len(self._shown) < SHOWN_MAX:
-            self._shown.append(in_words(row, error))
-        note = {
+            self._file = self._create()
+        if len(self._first) < REJECTED_SHOWN_MAX:
+            self._first.append(describe_rejection(row, error))
+        entry = {
             "row": row.number,
             "code": error.code,
             "detail": error.detail,
             "errors": error.errors,
-            "input": _shown(row.body),
+            "input": _as_json(row.body),
         }
         try:
-            self._file.write(msgspec.json.encode(note) + b"\n")
+            self._file.write(msgspec.json.encode(entry) + b"\n")
         except OSError as fault:
-            raise self._cannot(fault) from None
+            raise self._write_error(fault) from None
 
     def show(self) -> None:
-        """The first of them, in words, for whoever waits at the terminal."""
-        for line in self._shown:
+        """Print the first rejected rows, each with its reason."""
+        for line in self._first:
             err.print(line, markup=False)
 
-    def _made(self) -> BinaryIO:
+    def _create(self) -> BinaryIO:
         try:
             return os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
         except OSError as fault:
-            raise self._cannot(fault) from None
+            raise self._write_error(fault) from None
 
-    def _cannot(self, fault: OSError) -> CommandError:
+    def _write_error(self, fault: OSError) -> CommandError:
         return CommandError(
             f"Rejected rows cannot be written to {self.path}: {fault.strerror}; name another file with --rejected.",
             code=Exit.USAGE,
         )
 
 
-def in_words(row: Row, error: ApiError) -> str:
+def describe_rejection(row: Row, error: ApiError) -> str:
     """`Row 3: total_amount_cents: It must be a whole number.`"""
     if not error.errors:
         return f"Row {row.number}: {error.detail}"
@@ -266,8 +266,8 @@ def _opened(file: str) -> Iterator[io.BufferedReader]:
         yield stream
 
 
-def _shown(body: bytes) -> object:
-    """The row as it was, so that it can be corrected and imported again; as text where it is no JSON."""
+def _as_json(body: bytes) -> object:
+    """Return the row unchanged, so that it can be corrected and imported again; as a string if it is not JSON."""
     try:
         msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -280,6 +280,6 @@ def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
         print_json({**report.as_data(), "dry_run": dry_run})
         return
     counts = {name: count for name, count in report.as_data().items() if name != "ignored"}
-    shown = [[name, f"{count:,}"] for name, count in counts.items() if count or name == "rows"]
-    shown += [[f"{name} ignored", f"{count:,}"] for name, count in report.ignored.most_common(IGNORED_SHOWN_MAX)]
-    print_table(["WOULD BE" if dry_run else "WERE", "ROWS"], shown)
+    cells = [[name, f"{count:,}"] for name, count in counts.items() if count or name == "rows"]
+    cells += [[f"{name} ignored", f"{count:,}"] for name, count in report.ignored.most_common(IGNORED_SHOWN_MAX)]
+    print_table(["WOULD BE" if dry_run else "WERE", "ROWS"], cells)

@@ -5,14 +5,13 @@ import hmac
 import io
 import secrets
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import pyotp
 import segno
 
 from regulars.accounts.errors import FactorIsOn, WrongCode
-from regulars.accounts.factor import queries
 from regulars.kit.commitments import commit, new_salt
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
@@ -25,22 +24,29 @@ RECOVERY_CODES: Final = 10
 RECOVERY_CHARACTERS: Final = 10
 _ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 _CODE_DIGITS: Final = 6
+_FACTOR: Final = "SELECT totp_secret, totp_step FROM users WHERE id = %s AND totp_enabled_at IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A secret that is being set up: as text, as the address that apps read, and as a picture of it."""
+    """A new secret: as text, as the address that apps read, and as a QR code of it."""
 
     secret: str
     uri: str
     qr_svg: str
 
 
+class _Factor(NamedTuple):
+    sealed: bytes
+    # The last step of 30 seconds whose code was used.
+    step: int | None
+
+
 def new_offer(email: str, secret: str | None = None) -> Offer:
     secret = secret or pyotp.random_base32()
     uri = pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name=ISSUER)
     picture = io.BytesIO()
-    # No inline style and no size: the policy forbids the one, and the style sheet gives the other.
+    # No inline style and no size: the content security policy forbids styles, and the style sheet sets the size.
     segno.make(uri, error="m").save(
         picture, kind="svg", xmldecl=False, svgns=True, omitsize=True, svgclass="qr", lineclass=None, border=2
     )
@@ -48,46 +54,55 @@ def new_offer(email: str, secret: str | None = None) -> Offer:
 
 
 async def enable(tx: Tx, vault: AnyVault, user_id: UUID, *, secret: str, code: str) -> list[str]:
-    """Turn it on with a code that proves the app has the secret; the recovery codes are shown this once.
+    """Turn it on with a code that proves that the app has the secret; return the recovery codes.
 
-    One that is on is not replaced: a password alone would take it over.
+    An existing factor is not replaced: otherwise a password alone would be enough to take it over.
     """
-    if await queries.lock_factor(tx, user_id) is not None:
+    if await _lock_factor(tx, user_id) is not None:
         raise FactorIsOn
     step = matching_step(secret, code, tx.now.timestamp(), after=None)
     if step is None:
         raise WrongCode
     sealed = vault.seal(secret.encode(), context=_context(user_id))
-    await queries.set_factor(tx, user_id, sealed=sealed, step=step)
+    await tx.execute(
+        "UPDATE users SET totp_secret = %s, totp_enabled_at = %s, totp_step = %s WHERE id = %s",
+        (sealed, tx.now, step, user_id),
+    )
     return await renew_recovery_codes(tx, user_id)
 
 
 async def disable(tx: Tx, user_id: UUID) -> None:
-    await queries.drop_factor(tx, user_id)
-    await queries.delete_recovery_codes(tx, user_id)
+    await tx.execute(
+        "UPDATE users SET totp_secret = NULL, totp_enabled_at = NULL, totp_step = NULL WHERE id = %s", (user_id,)
+    )
+    await _delete_recovery_codes(tx, user_id)
 
 
 async def renew_recovery_codes(tx: Tx, user_id: UUID) -> list[str]:
-    """Ten new ones; the old ones end."""
+    """Replace the recovery codes by ten new ones."""
     codes = ["".join(secrets.choice(_ALPHABET) for _ in range(RECOVERY_CHARACTERS)) for _ in range(RECOVERY_CODES)]
-    await queries.delete_recovery_codes(tx, user_id)
+    await _delete_recovery_codes(tx, user_id)
     for code in codes:
         salt = new_salt()
-        await queries.insert_recovery_code(tx, user_id, salt=salt, code_hash=_hash(code, salt))
+        await tx.execute(
+            "INSERT INTO recovery_codes (user_id, code_hash, salt, created_at) VALUES (%s, %s, %s, %s)",
+            (user_id, _hash(code, salt), salt, tx.now),
+        )
     return [f"{code[:5]}-{code[5:]}" for code in codes]
 
 
 async def count_recovery_codes(tx: Tx, user_id: UUID) -> int:
-    return await queries.count_recovery_codes(tx, user_id)
+    rows = await tx.fetch("SELECT count(*) FROM recovery_codes WHERE user_id = %s AND used_at IS NULL", (user_id,))
+    return int(rows[0][0])
 
 
 async def is_enabled(tx: Tx, user_id: UUID) -> bool:
-    return await queries.find_factor(tx, user_id) is not None
+    return bool(await tx.fetch(_FACTOR, (user_id,)))
 
 
 async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
-    """Take a code of the app, or a recovery code. The user's row is locked: two cannot take one code at once."""
-    factor = await queries.lock_factor(tx, user_id)
+    """Use a code of the app, or a recovery code. The user's row is locked: a code cannot be used twice at once."""
+    factor = await _lock_factor(tx, user_id)
     if factor is None:
         raise WrongCode
     text = code.replace(" ", "").replace("-", "").lower()
@@ -96,29 +111,23 @@ async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
         step = matching_step(secret, text, tx.now.timestamp(), after=factor.step)
         if step is None:
             raise WrongCode
-        await queries.set_step(tx, user_id, step)
+        await tx.execute("UPDATE users SET totp_step = %s WHERE id = %s", (step, user_id))
     elif not await _use_recovery_code(tx, user_id, text):
         raise WrongCode
 
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Seal the second factors of all users with another key; the factors themselves stay."""
-    sealed_ones = await queries.list_sealed(tx)
-    for user_id, sealed in sealed_ones:
-        secret = old.open(sealed, context=_context(user_id))
-        await queries.replace_sealed(tx, user_id, new.seal(secret, context=_context(user_id)))
-    return len(sealed_ones)
-
-
-async def _use_recovery_code(tx: Tx, user_id: UUID, code: str) -> bool:
-    for code_hash, salt in await queries.list_recovery_codes(tx, user_id):
-        if hmac.compare_digest(_hash(code, salt), code_hash):
-            return await queries.use_recovery_code(tx, user_id, code_hash)
-    return False
+    rows = await tx.fetch("SELECT id, totp_secret FROM users WHERE totp_secret IS NOT NULL FOR UPDATE")
+    for user_id, sealed in rows:
+        secret = old.open(bytes(sealed), context=_context(user_id))
+        resealed = new.seal(secret, context=_context(user_id))
+        await tx.execute("UPDATE users SET totp_secret = %s WHERE id = %s", (resealed, user_id))
+    return len(rows)
 
 
 def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> int | None:
-    """The step of 30 seconds whose code this is; steps up to the last one taken are over."""
+    """Find the step of 30 seconds that has this code; steps up to `after` were used already."""
     current = int(at_s // STEP_S)
     generator = pyotp.HOTP(secret)
     given = code.replace(" ", "").encode()
@@ -126,6 +135,29 @@ def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> 
         if (after is None or step > after) and hmac.compare_digest(generator.at(step).encode(), given):
             return step
     return None
+
+
+async def _lock_factor(tx: Tx, user_id: UUID) -> _Factor | None:
+    rows = await tx.fetch(_FACTOR + " FOR UPDATE", (user_id,))
+    return _Factor(bytes(rows[0][0]), rows[0][1]) if rows else None
+
+
+async def _use_recovery_code(tx: Tx, user_id: UUID, code: str) -> bool:
+    rows = await tx.fetch(
+        "SELECT code_hash, salt FROM recovery_codes WHERE user_id = %s AND used_at IS NULL", (user_id,)
+    )
+    for code_hash, salt in rows:
+        if hmac.compare_digest(_hash(code, None if salt is None else bytes(salt)), bytes(code_hash)):
+            count = await tx.execute(
+                "UPDATE recovery_codes SET used_at = %s WHERE user_id = %s AND code_hash = %s AND used_at IS NULL",
+                (tx.now, user_id, code_hash),
+            )
+            return count == 1
+    return False
+
+
+async def _delete_recovery_codes(tx: Tx, user_id: UUID) -> None:
+    await tx.execute("DELETE FROM recovery_codes WHERE user_id = %s", (user_id,))
 
 
 def _context(user_id: UUID) -> str:

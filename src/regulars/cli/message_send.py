@@ -1,12 +1,12 @@
-"""`regulars message send`, `resend` and `receive`: by hand, always through the gate."""
+"""`regulars message send`, `resend` and `receive`: the checks of every other text apply."""
 
 from typing import Annotated
 
 import typer
 
-from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
 from regulars.cli.output import CommandError, Exit, err, out, print_outcome
-from regulars.cli.texting import load, read_number
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.kit import ids
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply
@@ -19,28 +19,28 @@ from regulars.messaging.template import MissingValue, TemplateError, parse_templ
 
 def send(
     organization: OfOrganization,
-    number: Annotated[str, typer.Option(help="Whom to text, in international format.")],
-    text: Annotated[str, typer.Option(help="What to say; the brand and the way to stop are added.")],
+    number: Annotated[str, typer.Option(help="Number to text, in international format.")],
+    text: Annotated[str, typer.Option(help="Text to send; brand and opt-out are added.")],
 ) -> None:
-    to = read_number(number)
+    to = read_phone_number(number)
     try:
         words = render(parse_template(text), {})
     except TemplateError as error:
         raise CommandError(str(error), code=Exit.USAGE) from error
     if isinstance(words, MissingValue):
-        raise CommandError(f"The text has a place for {words.field}, and this command knows no customer.")
+        raise CommandError(f"The text uses the variable {words.field}, but this command has no customer for it.")
 
     async def act(it: CommandContext) -> PlacedOrder:
         order = TextOrder(
             origin_kind=OriginKind.PERSON, origin_id=ids.new_uuid(), step="command", words=words, phone_number=to
         )
-        [ordered] = await request_texts(it.tx, it.organization_id, [order], texting=await load(it))
+        [ordered] = await request_texts(it.tx, it.organization_id, [order], texting=await load_sms_settings(it))
         await it.record("text.send", ids.TEXT.encode(ordered.id))
         return ordered
 
     ordered = run(organization, act)
     out.print(ids.TEXT.encode(ordered.id), markup=False)
-    err.print("Queued; `regulars message list` shows what becomes of it.", style="dim")
+    err.print("Queued; `regulars message list` shows its delivery.", style="dim")
 
 
 def resend(
@@ -48,30 +48,25 @@ def resend(
     text_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `message list` shows.", show_default=False)],
 ) -> None:
     identifier = read_id(ids.TEXT, text_id)
-
-    async def act(it: CommandContext) -> None:
-        await send_again(it.tx, it.organization_id, identifier)
-        await it.record("text.resend", text_id)
-
-    run(organization, act)
+    change(organization, lambda it: send_again(it.tx, it.organization_id, identifier), "text.resend", text_id)
     err.print(f"Queued {text_id} again.", markup=False)
 
 
 def receive(
     organization: OfOrganization,
-    number: Annotated[str, typer.Option("--from", help="Who writes, in international format.")],
-    text: Annotated[str, typer.Option(help="What they write.")],
+    number: Annotated[str, typer.Option("--from", help="Number of the sender, in international format.")],
+    text: Annotated[str, typer.Option(help="Text of the reply.")],
     as_json: AsJson = False,
 ) -> None:
-    sender = read_number(number)
+    sender = read_phone_number(number)
 
     async def act(it: CommandContext) -> ReceivedReply:
         incoming = IncomingMessage(provider="command", provider_id=str(ids.new_uuid()), phone_number=sender, body=text)
-        received = await take_in(it.tx, it.organization_id, incoming, texting=await load(it))
+        received = await take_in(it.tx, it.organization_id, incoming, texting=await load_sms_settings(it))
         await it.record("reply.receive", ids.REPLY.encode(received.id))
         return received
 
-    received = run(organization, act, afterwards=wait_for_texts_in_flight)
+    received = run(organization, act, after_commit=wait_for_texts_in_flight)
     meaning, decided = received.meaning.value, received.decided
     data = {"id": ids.REPLY.encode(received.id), "meaning": meaning, "decided": decided}
     waits = "it waits for a person (`regulars inbox list`)"

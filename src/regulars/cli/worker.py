@@ -1,11 +1,11 @@
-"""`regulars worker`: the jobs, without the server."""
+"""`regulars worker`: background jobs, without the server."""
 
 from typing import Annotated
 
 import typer
 
 from regulars import worker as worker_process
-from regulars.cli import database, unlock
+from regulars.cli import database
 from regulars.kit import log, metrics, vault
 from regulars.kit.releases import Role
 from regulars.kit.settings import load
@@ -14,16 +14,16 @@ from regulars.processes import in_use, server_process
 
 def worker(
     lifeline: Annotated[
-        int | None, typer.Option(hidden=True, help="File descriptor that ends with the parent.")
+        int | None, typer.Option(hidden=True, help="File descriptor that closes when the parent exits.")
     ] = None,
 ) -> None:
     settings = load()
     log.configure(settings)
     with database.opened(settings) as url, in_use.shared(url) as presence:
         database.check_schema(url, Role.WORKER)
-        # The server that answers `/metrics` shows what the worker of its data folder counted, too.
+        # The server's `/metrics` includes the metrics of the worker with the same data folder.
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
-        settings = unlock.unlocked(settings, url)
+        settings = database.with_secret_key(settings, url)
         presence.tell_key(vault.of(settings).fingerprint)
         database.finish_restore(url)
         worker_process.run(settings, url, lifeline=lifeline)

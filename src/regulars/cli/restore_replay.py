@@ -1,7 +1,7 @@
-"""What `regulars restore` knows besides the backup: erasures and revoked keys that the backup may lack.
+"""Replay on a restored database the erasures and key revocations that are newer than its backup.
 
-They go into the restored database in the transaction of the backup itself, with a marker. Every command that uses the
-database does what the marker says first.
+`regulars restore` writes them into the database in the transaction of the backup itself, with a marker. The next
+command that opens the database carries them out first, and deletes the marker.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from uuid import UUID
 
 import psycopg
 
-from regulars.cli.output import CommandError, Exit, counted, err, shown_time
+from regulars.cli import database
+from regulars.cli.output import CommandError, Exit, counted, err, format_time
 from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.ids import API_KEY, PROFILE
@@ -25,7 +26,7 @@ from regulars.privacy.restore import ReplayReport, end_access, finish_restore
 LOCK_TIMEOUT_MS: Final = 60_000
 UNCERTAIN_SHOWN_MAX: Final = 100
 TABLES: Final = MIGRATIONS / "0096_restores.sql"
-# The backup decides which schema its tables are in, and leaves the search path empty.
+# The backup chooses the schema of its tables, and leaves the search path empty.
 INTO_ITS_SCHEMA: Final = b"""
 SELECT pg_catalog.set_config('search_path', quote_ident(n.nspname), false)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -35,7 +36,7 @@ BEGIN_COPY: Final = b"""
 CREATE TEMPORARY TABLE known_erasures (LIKE erasures_to_replay) ON COMMIT DROP;
 COPY known_erasures (organization_id, profile_id, number_hashes, erased_at, is_certain) FROM stdin;
 """
-# A backup that was taken before an earlier restore was finished has rows of its own.
+# A backup that was taken while an earlier restore was unfinished contains such rows itself.
 END_COPY: Final = b"""\\.
 INSERT INTO erasures_to_replay SELECT * FROM known_erasures ON CONFLICT DO NOTHING;
 CREATE TEMPORARY TABLE known_keys (id uuid, is_every boolean) ON COMMIT DROP;
@@ -49,14 +50,14 @@ ON CONFLICT (only_one) DO UPDATE SET restored_at = excluded.restored_at,
     revokes_all_keys = restore_marker.revokes_all_keys OR excluded.revokes_all_keys;
 """
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 _log = log.get(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Knowledge:
-    """What is known outside the backup."""
+class AccessChanges:
+    """Erasures and key revocations to replay."""
 
     erasures: Sequence[Erasure]
     revoked_keys: Sequence[UUID]
@@ -65,83 +66,83 @@ class Knowledge:
 
 def gather(
     settings: Settings, connection: psycopg.Connection[Any], files: Iterable[Path], *, revokes_all_keys: bool
-) -> Knowledge:
-    """From the database that will be replaced, the log of this node, and the logs of others."""
+) -> AccessChanges:
+    """Collect them from the database that will be replaced, the log of this node, and the logs of other nodes."""
     own = settings.erasure_log_path
     logs = [*([own] if own.is_file() else []), *files]
     erasures = [*_replaced_erasures(connection), *(erasure for path in logs for erasure in _read(path))]
     revoked = []
     if _has_table(connection, "api_keys"):
         revoked = connection.execute("SELECT id FROM api_keys WHERE revoked_at IS NOT NULL").fetchall()
-    return Knowledge(
+    return AccessChanges(
         erasures=merge(erasures), revoked_keys=[row[0] for row in revoked], revokes_all_keys=revokes_all_keys
     )
 
 
-def statements(known: Knowledge) -> bytes:
-    """For psql, at the end of the transaction that restores the backup."""
+def statements(changes: AccessChanges) -> bytes:
+    """Return the input of psql for the end of the transaction that restores the backup."""
     erasures = [
         f"{one.organization_id}\t{one.profile_id}\t{_array(one.number_hashes)}\t{one.erased_at.isoformat()}"
         f"\t{'t' if one.is_certain else 'f'}\n"
-        for one in known.erasures
+        for one in changes.erasures
     ]
-    keys = [f"{key_id}\tf\n" for key_id in known.revoked_keys]
-    keys.append(f"\\N\t{'t' if known.revokes_all_keys else 'f'}\n")
-    parts = [INTO_ITS_SCHEMA, TABLES.read_bytes(), BEGIN_COPY, "".join(erasures).encode(), END_COPY]
-    return b"".join([*parts, "".join(keys).encode(), END])
+    keys = [f"{key_id}\tf\n" for key_id in changes.revoked_keys]
+    keys.append(f"\\N\t{'t' if changes.revokes_all_keys else 'f'}\n")
+    pieces = [INTO_ITS_SCHEMA, TABLES.read_bytes(), BEGIN_COPY, "".join(erasures).encode(), END_COPY]
+    return b"".join([*pieces, "".join(keys).encode(), END])
 
 
-def end_all_access(url: str, known: Knowledge) -> int:
-    """At once and on any schema: an older release may be what serves next, and it knows no marker."""
+def end_all_access(url: str, changes: AccessChanges) -> int:
+    """End sessions, links and revoked keys at once, on any schema: an older release ignores the marker."""
 
-    async def work(database: Database) -> int:
-        async with database.transaction() as tx:
-            return await end_access(tx, revoked_keys=known.revoked_keys, revokes_all_keys=known.revokes_all_keys)
+    async def work(pool: Database) -> int:
+        async with pool.transaction() as tx:
+            return await end_access(tx, revoked_keys=changes.revoked_keys, revokes_all_keys=changes.revokes_all_keys)
 
-    return asyncio.run(_with_database(url, work))
+    return _run(url, work)
 
 
-def live_keys(connection: psycopg.Connection[Any]) -> list[str]:
-    """The keys that work after the restore, as lines for people."""
+def describe_live_keys(connection: psycopg.Connection[Any]) -> list[str]:
+    """Describe the keys that work after the restore, a line each."""
     rows = connection.execute(
         "SELECT k.id, o.name, k.name, k.hint, k.last_used_at FROM api_keys k JOIN organizations o"
         " ON o.id = k.organization_id WHERE k.revoked_at IS NULL ORDER BY o.name, k.id"
     ).fetchall()
     return [
         f"{API_KEY.encode(identifier)} of {organization}: {name}, ends in {hint},"
-        f" last used {shown_time(used) or 'never'}"
+        f" last used {format_time(used) or 'never'}"
         for identifier, organization, name, hint, used in rows
     ]
 
 
 def finish(url: str) -> None:
-    """Do what a restore has left; `database.finish_restore` calls it where there was one."""
-    report = asyncio.run(_with_database(url, finish_restore))
+    """Carry out what the marker says; `database.finish_restore` calls it where there is one."""
+    report = _run(url, finish_restore)
     if report is not None:
-        _tell(report)
+        _print_report(report)
 
 
-def _tell(report: ReplayReport) -> None:
+def _print_report(report: ReplayReport) -> None:
     _log.info("restore.finished", erased_again=report.replayed, uncertain=len(report.uncertain))
     if report.replayed:
-        err.print(f"Erased again {counted(report.replayed, 'customer')} whom the backup had brought back.")
+        err.print(f"Erased {counted(report.replayed, 'customer')} again: the backup is older than the erasure.")
     if report.uncertain:
-        err.print("Of these the log does not say whether the erasure had been committed; they are erased now:")
+        err.print("These erasures were requested, but the log does not show that they completed; they are done now:")
         for name, erasure in report.uncertain[:UNCERTAIN_SHOWN_MAX]:
-            at = shown_time(erasure.erased_at)
+            at = format_time(erasure.erased_at)
             err.print(f"  {PROFILE.encode(erasure.profile_id)} of {name}, requested {at} UTC", markup=False)
         left = len(report.uncertain) - UNCERTAIN_SHOWN_MAX
         if left > 0:
             err.print(f"  and {left} more")
 
 
-async def _with_database(url: str, work: Callable[[Database], Awaitable[Answer]]) -> Answer:
-    # Another node may be at the same work, and rows of large customers take a while.
-    database = Database(url, pool_max=2, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS)
-    try:
-        return await work(database)
-    finally:
-        await database.close()
+def _run(url: str, work: Callable[[Database], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        # Another node may do the same work, and customers with many rows take a while.
+        async with database.pool(url, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS) as pool:
+            return await work(pool)
+
+    return asyncio.run(run())
 
 
 def _replaced_erasures(connection: psycopg.Connection[Any]) -> list[Erasure]:
@@ -165,7 +166,7 @@ def _read(path: Path) -> Sequence[Erasure]:
     try:
         content = read_log(path)
     except OSError as error:
-        raise CommandError(f"The log of erasures {path} cannot be read: {error.strerror}.", code=Exit.USAGE) from None
+        raise CommandError(f"The erasure log {path} cannot be read: {error.strerror}.", code=Exit.USAGE) from None
     if content.damaged_lines:
         numbers = ", ".join(str(number) for number in content.damaged_lines)
         err.print(f"In {path} these lines cannot be read and were skipped: {numbers}.", markup=False)
@@ -173,5 +174,5 @@ def _read(path: Path) -> Sequence[Erasure]:
 
 
 def _array(hashes: Sequence[bytes]) -> str:
-    """An array of bytes in the text form of COPY, where a backslash is written twice, and twice again in an array."""
+    """Write an array of bytes for COPY, which needs each backslash twice, and twice again inside an array."""
     return "{" + ",".join(f'"\\\\\\\\x{one.hex()}"' for one in hashes) + "}"

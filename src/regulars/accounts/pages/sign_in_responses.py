@@ -1,4 +1,4 @@
-"""What the pages of accounts share."""
+"""What sign-in, links and the account page share: start a session, set its cookie, read a new password, refuse."""
 
 from typing import Any
 from uuid import UUID
@@ -21,41 +21,41 @@ SIGN_IN_PATH = "/sign-in"
 TOO_MANY = 429
 
 
-async def begin_session(tx: Tx, visit: Visit, user_id: UUID, *, is_kept: bool = False) -> str:
-    """Always a new token: one that a browser brought along, or was made to bring, is never taken up."""
+async def begin_session(tx: Tx, visit: Visit, user_id: UUID, *, is_remembered: bool = False) -> str:
+    """Always create a new token: a token that the browser sent may have been planted by an attacker."""
     return await sessions.start_session(
         tx,
         user_id,
-        is_kept=is_kept,
+        is_remembered=is_remembered,
         address=visit.client_address,
         agent=visit.request.headers.get("user-agent", ""),
     )
 
 
-def signed_in(visit: Visit, token: str, url: str, *, is_kept: bool = False) -> Response:
-    """To the page, with the session's cookie; without "keep me signed in" it ends with the browser."""
+def signed_in(visit: Visit, token: str, url: str, *, is_remembered: bool = False) -> Response:
+    """Redirect with the session cookie; without "keep me signed in" the browser deletes it when it closes."""
     response = redirect(visit, url)
     name = cookies.session_name(is_https=visit.is_https)
-    age_s = int(ABSOLUTE.total_seconds()) if is_kept else None
+    age_s = int(ABSOLUTE.total_seconds()) if is_remembered else None
     cookies.set_cookie(response, name, token, is_https=visit.is_https, max_age_s=age_s)
     return response
 
 
 def read_new_password(form: FormState, *, email: str) -> str:
-    """The password that was chosen twice the same, if it can be taken."""
+    """Read a new password, and refuse a weak one or one that was repeated differently."""
     password = form.value("password")
     complaint = objection(password, email=email)
     if complaint is not None:
         form.refuse("password", complaint)
     elif form.value("repeated") != password:
-        form.refuse("repeated", "This is not the same as above.")
+        form.refuse("repeated", "The passwords do not match.")
     return password
 
 
 def too_many(
     visit: Visit, template: str, form: FormState, field: str, refusal: TooManyAttempts, **values: Any
 ) -> Response:
-    """The form again, with how long to wait."""
+    """Show the form again, with the time to wait."""
     form.refuse(field, str(refusal))
     response = render(visit, template, status=TOO_MANY, form=form, **values)
     response.headers["Retry-After"] = str(refusal.wait_s)

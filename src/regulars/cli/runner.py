@@ -1,4 +1,4 @@
-"""What commands share: their options, the database, one transaction of one organization, and its audit log."""
+"""Run a command: its common options, the database, one transaction of one organization, and the audit log."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import database, unlock
+from regulars.cli import database
 from regulars.cli.output import CommandError, Exit
 from regulars.kit import settings
 from regulars.kit import vault as vaults
@@ -19,10 +19,10 @@ from regulars.kit.settings import Settings
 from regulars.organizations import manage
 from regulars.organizations.model import Organization
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,40 +37,55 @@ class CommandContext:
         await record(self.tx, self.organization_id, OPERATOR, act, subject, before=before, after=after)
 
 
-Act = Callable[[CommandContext], Awaitable[Answer]]
+UseCase = Callable[[CommandContext], Awaitable[Result]]
+AfterCommit = Callable[[Database, UUID], Awaitable[object]]
 
 
 def run(
-    organization: str,
-    act: Act[Answer],
-    *,
-    seals: bool = False,
-    afterwards: Callable[[Database, UUID], Awaitable[object]] | None = None,
-) -> Answer:
+    organization: str, use_case: UseCase[Result], *, seals: bool = False, after_commit: AfterCommit | None = None
+) -> Result:
     """Run a use case in one transaction of the organization with this name.
 
-    `seals` says that it stores a secret: the key is checked, and does not change meanwhile. `afterwards` runs after the
-    commit.
+    `seals` means that it stores a secret: the key is checked, and locked against a change until the commit.
     """
 
-    async def work(pool: Database, complete: Settings) -> Answer:
+    async def work(pool: Database, complete: Settings) -> Result:
         vault = vaults.of(complete)
         async with pool.transaction() as tx:
             if seals:
                 await vaults.lock_key(tx.connection, vault)
             found = await find_organization(tx.connection, organization)
-            answer = await act(CommandContext(tx=tx, organization_id=found.id, vault=vault))
-        if afterwards is not None:
-            await afterwards(pool, found.id)
-        return answer
+            result = await use_case(CommandContext(tx=tx, organization_id=found.id, vault=vault))
+        if after_commit is not None:
+            await after_commit(pool, found.id)
+        return result
 
     return run_on_pool(work, seals=seals)
 
 
-def transact(work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
+def change(
+    organization: str,
+    use_case: UseCase[Result],
+    act: str,
+    subject: str,
+    *,
+    after: Any = None,
+    after_commit: AfterCommit | None = None,
+) -> Result:
+    """Run a use case that changes something, and record it in the audit log in the same transaction."""
+
+    async def work(context: CommandContext) -> Result:
+        result = await use_case(context)
+        await context.record(act, subject, after=after)
+        return result
+
+    return run(organization, work, after_commit=after_commit)
+
+
+def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:
     """Run a use case in one transaction that belongs to no organization, or to several."""
 
-    async def run_it(pool: Database, _settings: Settings) -> Answer:
+    async def run_it(pool: Database, _settings: Settings) -> Result:
         async with pool.transaction() as tx:
             return await work(tx)
 
@@ -78,21 +93,21 @@ def transact(work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
 
 
 def run_on_pool(
-    work: Callable[[Database, Settings], Awaitable[Answer]],
+    work: Callable[[Database, Settings], Awaitable[Result]],
     *,
     seals: bool = False,
     may_create: bool = False,
     statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
-) -> Answer:
-    """Run what needs several transactions; with `seals` the settings have the key of the secrets in them."""
+) -> Result:
+    """Run a use case of several transactions; with `seals` its settings contain the secret key."""
     loaded = settings.load()
 
-    async def opened(url: str, complete: Settings) -> Answer:
+    async def opened(url: str, complete: Settings) -> Result:
         async with database.pool(url, statement_timeout_ms=statement_timeout_ms) as pool:
             return await work(pool, complete)
 
     with database.ready(loaded, may_create=may_create) as url:
-        return asyncio.run(opened(url, unlock.unlocked(loaded, url) if seals else loaded))
+        return asyncio.run(opened(url, database.with_secret_key(loaded, url) if seals else loaded))
 
 
 async def find_organization(connection: manage.Connection, name: str) -> Organization:

@@ -1,4 +1,4 @@
-"""Where a visitor probably is, for the fields of a form that they can correct."""
+"""Guess the country and time zone of a visitor, as defaults in a form."""
 
 from functools import cache
 from typing import NamedTuple
@@ -18,16 +18,16 @@ class Guess(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """A time zone as a choice, with the country that it lies in."""
+    """A time zone as a choice of a form, with its country."""
 
     name: str
-    words: str
+    label: str
     country: str
 
 
 @cache
 def countries() -> tuple[tuple[str, str], ...]:
-    """Code and English name, by name, of every country that has phone numbers."""
+    """Code and English name of every country that has phone numbers, sorted by name."""
     names = Locale("en").territories
     found = [(code, str(names[code])) for code in phonenumbers.SUPPORTED_REGIONS if code in names]
     return tuple(sorted(found, key=lambda pair: pair[1]))
@@ -40,11 +40,11 @@ def zones() -> tuple[Zone, ...]:
 
 
 def guess(accept_language: str) -> Guess:
-    """By the languages that the browser asks for, such as `fr-CH,fr;q=0.9`: the first that names a country. A script in
-    the page knows the time zone and corrects both."""
+    """Use the first language of the browser that names a country, as in `fr-CH,fr;q=0.9`. A script in the page knows
+    the time zone and corrects both."""
     known = dict(countries())
-    for part in accept_language.split(","):
-        _, _, country = part.partition(";")[0].strip().upper().partition("-")
+    for language in accept_language.split(","):
+        _, _, country = language.partition(";")[0].strip().upper().partition("-")
         if country in known:
             named = [zone for zone in get_global("territory_zones").get(country, ()) if zone in time_zones()]
             return Guess(country, named[0] if named else UTC)

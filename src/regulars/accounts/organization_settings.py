@@ -1,4 +1,4 @@
-"""Change what an organization says of itself, with the audit log."""
+"""Change the settings of an organization, and record the change in the audit log."""
 
 from dataclasses import asdict
 from uuid import UUID
@@ -15,7 +15,7 @@ class SlugTaken(Exception):
 
 
 def known_locales() -> list[str]:
-    """The ways of writing numbers and dates that pages know."""
+    """The locales that pages support."""
     return list(LOCALES)
 
 

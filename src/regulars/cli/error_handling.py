@@ -1,4 +1,4 @@
-"""What happens when a command cannot go on."""
+"""End a failed command: one sentence and an exit code for errors that an operator can fix, else a traceback."""
 
 import signal
 import sys
@@ -13,7 +13,7 @@ import typer
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.log import scrub
 
-# What an operator can repair, by the name of its class and not by the class: most commands load few of their modules.
+# Errors that an operator can fix, by class name: importing the classes would load modules that most commands need not.
 REPAIRABLE: Final = {
     "psycopg.Error": Exit.DATABASE,
     "regulars.postgres.errors.EmbeddedDatabaseError": Exit.DATABASE,
@@ -39,13 +39,13 @@ REPAIRABLE: Final = {
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came. A kind of Ctrl+C, so that the driver cancels a statement that is running in the database."""
+    """SIGTERM was received. It derives from KeyboardInterrupt, so that the driver cancels the running statement."""
 
 
 def run(app: typer.Typer) -> None:
-    """Run the command; what an operator can repair is told in one sentence, only our own mistakes give a traceback."""
+    """Run the command; errors that an operator can fix end in one sentence, programming errors in a traceback."""
     try:
-        with _unwound_by_sigterm():
+        with _terminable():
             app()
     except SystemExit as ended:
         if ended.code == Exit.INTERRUPTED:
@@ -70,29 +70,29 @@ def run(app: typer.Typer) -> None:
 
 
 @contextmanager
-def _unwound_by_sigterm() -> Iterator[None]:
-    """End a command by SIGTERM as by Ctrl+C: it rolls back, gives up its locks and stops the PostgreSQL it started.
+def _terminable() -> Iterator[None]:
+    """Handle SIGTERM like Ctrl+C: the command rolls back, releases its locks and stops the PostgreSQL it started.
 
-    Processes that serve or work set a handler of their own once they run, and finish what is under way.
+    Servers and workers replace this handler once they run, and finish the work they have begun.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came = False
+    is_terminated = False
 
-    def unwind(_number: int, _frame: FrameType | None) -> None:
-        nonlocal came
-        if not came:
-            # A second signal must not break off what the first one has begun.
-            came = True
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_terminated
+        if not is_terminated:
+            # A second signal must not interrupt the clean-up that the first one started.
+            is_terminated = True
             raise Terminated
 
-    before = signal.signal(signal.SIGTERM, unwind)
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     except SystemExit:
-        # The library of the command line has made an exit code of the interruption.
-        if came:
+        # Typer has turned the exception into an exit code.
+        if is_terminated:
             raise Terminated from None
         raise
     finally:

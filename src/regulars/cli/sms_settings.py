@@ -1,26 +1,26 @@
-"""How an organization texts, for commands that send or change it."""
+"""Load and lock the SMS settings of an organization; read a phone number."""
 
-from regulars.cli.frame import CommandContext
 from regulars.cli.output import CommandError, Exit
+from regulars.cli.runner import CommandContext
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 
 
-async def load(context: CommandContext) -> Texting:
+async def load_sms_settings(context: CommandContext) -> Texting:
     return _found(await load_texting(context.tx, context.organization_id))
 
 
-async def lock(context: CommandContext) -> Texting:
-    """The same for a command that changes it: no other transaction does meanwhile."""
+async def lock_sms_settings(context: CommandContext) -> Texting:
+    """Load them for a change: no other transaction changes them until this one ends."""
     return _found(await lock_texting(context.tx, context.organization_id))
 
 
-def read_number(text: str) -> str:
+def read_phone_number(text: str) -> str:
     try:
         return read_consent_number(text)
     except InvalidPhoneNumber as error:
-        raise CommandError(f"'{text}' is no phone number: {error.detail}", code=Exit.USAGE) from error
+        raise CommandError(f"'{text}' is not a phone number: {error.detail}", code=Exit.USAGE) from error
 
 
 def _found(texting: Texting | None) -> Texting:

@@ -1,0 +1,181 @@
+"""One-time links: an invitation, a new password, the first owner. No email is sent; the maker passes the link on.
+
+A link that a member made stores the organization and its maker: `welcome` checks both again when the link is used. A
+link of the operator has no maker, and a password link of the operator has no organization.
+
+A link is ended by setting its end to its creation time: a transaction whose own time is older than the change then
+finds it expired too.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from psycopg.rows import TupleRow
+
+from regulars.accounts.errors import LinkUnusable
+from regulars.accounts.model import hash_token, new_token
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.web.access import Role
+
+LINK_LIFE: Final = timedelta(hours=48)
+FIRST_OWNER_LIFE: Final = timedelta(hours=24)
+# Expired links are deleted after this time, when the next link is made.
+STALE_AFTER: Final = timedelta(days=30)
+LINK_PATH: Final = "/link"
+_LINK: Final = (
+    "SELECT l.id, l.purpose, l.email, l.organization_id, o.name, l.role, l.created_by, u.email,"
+    " l.created_at, l.expires_at"
+    " FROM sign_in_links l LEFT JOIN organizations o ON o.id = l.organization_id"
+    " LEFT JOIN users u ON u.id = l.created_by"
+)
+
+
+class Purpose(StrEnum):
+    INVITATION = "invitation"
+    PASSWORD = "password"  # noqa: S105  # what the link is for
+    FIRST_OWNER = "first_owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    id: UUID
+    purpose: Purpose
+    email: str | None
+    organization_id: UUID | None
+    organization_name: str | None
+    role: Role | None
+    # Both are None if the operator made the link, or the server at its start.
+    maker_id: UUID | None
+    maker: str | None
+    created_at: datetime
+    expires_at: datetime
+
+
+async def make_link(
+    tx: Tx,
+    purpose: Purpose,
+    *,
+    email: str | None = None,
+    organization_id: UUID | None = None,
+    role: Role | None = None,
+    created_by: UUID | None = None,
+) -> str:
+    """Return the token, which is not stored. A newer link for the same person and purpose ends the older one."""
+    await tx.execute("DELETE FROM sign_in_links WHERE expires_at < %s", (tx.now - STALE_AFTER,))
+    if purpose is Purpose.PASSWORD and email is not None:
+        await end_password_links(tx, email)
+    else:
+        await tx.execute(
+            "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = %s AND used_at IS NULL"
+            " AND expires_at > %s AND email IS NOT DISTINCT FROM %s AND organization_id IS NOT DISTINCT FROM %s",
+            (purpose.value, tx.now, email, organization_id),
+        )
+    token = new_token()
+    expires_at = tx.now + (FIRST_OWNER_LIFE if purpose is Purpose.FIRST_OWNER else LINK_LIFE)
+    role_name = role.value if role else None
+    await tx.execute(
+        "INSERT INTO sign_in_links"
+        " (token_hash, id, purpose, email, organization_id, role, created_by, created_at, expires_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (
+            *(hash_token(token), new_uuid(), purpose.value, email, organization_id, role_name),
+            *(created_by, tx.now, expires_at),
+        ),
+    )
+    return token
+
+
+async def find_link(tx: Tx, token: str) -> Link:
+    """Load a link without using it: mail scanners and previews open links too."""
+    rows = await tx.fetch(
+        _LINK + " WHERE l.token_hash = %s AND l.used_at IS NULL AND l.expires_at > %s", (hash_token(token), tx.now)
+    )
+    if not rows:
+        raise LinkUnusable
+    return _link(rows[0])
+
+
+async def use_link(tx: Tx, token: str) -> Link:
+    """Mark a link as used: of two callers at once one succeeds, and a transaction that fails gives the link back."""
+    count = await tx.execute(
+        "UPDATE sign_in_links SET used_at = %s WHERE token_hash = %s AND used_at IS NULL AND expires_at > %s",
+        (tx.now, hash_token(token), tx.now),
+    )
+    if count != 1:
+        raise LinkUnusable
+    [row] = await tx.fetch(_LINK + " WHERE l.token_hash = %s", (hash_token(token),))
+    return _link(row)
+
+
+async def list_links(tx: Tx, organization_id: UUID) -> list[Link]:
+    """The open links of this organization, made by its members or by the operator."""
+    rows = await tx.fetch(
+        _LINK + " WHERE l.organization_id = %s AND l.used_at IS NULL AND l.expires_at > %s"
+        " ORDER BY l.created_at DESC LIMIT 200",
+        (organization_id, tx.now),
+    )
+    return [_link(row) for row in rows]
+
+
+async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpose, str] | None:
+    """Return the purpose and the address of the withdrawn link, or None if it was not open."""
+    rows = await tx.fetch(
+        "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND id = %s AND used_at IS NULL"
+        " AND expires_at > %s RETURNING purpose, email",
+        (organization_id, link_id, tx.now),
+    )
+    return (Purpose(rows[0][0]), rows[0][1]) if rows else None
+
+
+async def end_password_links(tx: Tx, email: str) -> None:
+    """After a change of the password, so that no older link changes it again."""
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
+        " AND expires_at > %s AND email = %s",
+        (tx.now, email),
+    )
+
+
+async def end_password_links_of_organizations(tx: Tx, email: str) -> None:
+    """When the account joins another organization: from then on only the operator may reset its password."""
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
+        " AND expires_at > %s AND email = %s AND organization_id IS NOT NULL",
+        (tx.now, email),
+    )
+
+
+async def end_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, email: str) -> None:
+    """When a member's role changes or they leave: the links that they made here, and those made here for them."""
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND used_at IS NULL"
+        " AND expires_at > %s AND (created_by = %s OR email = %s)",
+        (organization_id, tx.now, user_id, email),
+    )
+
+
+async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
+    """When a user is disabled: the links that they made and those made for them, in all organizations."""
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s"
+        " AND (created_by = %s OR email = %s)",
+        (tx.now, user_id, email),
+    )
+
+
+async def end_all_links(tx: Tx) -> None:
+    """After a restore, which brings back links that were used or withdrawn since the backup."""
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s", (tx.now,)
+    )
+
+
+def _link(row: TupleRow) -> Link:
+    identifier, purpose, email, organization_id, organization_name, role, *others = row
+    return Link(
+        identifier, Purpose(purpose), email, organization_id, organization_name, Role(role) if role else None, *others
+    )

@@ -1,1 +1,0 @@
-"""One-time links. Owns the table `sign_in_links`."""

@@ -1,0 +1,116 @@
+"""Limit wrong passwords and codes: few per address and account, more in all, and strangers lock no user out.
+
+Three counters, each of fifteen minutes: this account from this address, this address, this account. An attempt is
+counted before the password is checked, so that parallel guesses cannot pass together, and given back when it was
+right. The last two counters skip an account that has signed in from this address before: an attacker who tries names
+from all over the world, or from behind the same proxy, does not lock a user out at their usual address. A one-time
+link always works.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from regulars.accounts.errors import TooManyAttempts
+from regulars.kit.db import Tx
+
+WINDOW: Final = timedelta(minutes=15)
+PAIR_FAILURES_MAX: Final = 5
+ADDRESS_FAILURES_MAX: Final = 50
+ACCOUNT_FAILURES_MAX: Final = 100
+NETWORK_REMEMBERED_FOR: Final = timedelta(days=90)
+DELETED_ROWS_MAX: Final = 1_000
+_IPV6_NETWORK_BITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt counts as failed until it is given back; `left` more may fail after it."""
+
+    email: str
+    network: str
+    subjects: tuple[str, ...]
+    left: int
+
+
+def network_of(address: str) -> str:
+    """The unit that is limited: an IPv4 address, or an IPv6 network, because a provider gives one to each customer."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if parsed.version == 4:  # noqa: PLR2004  # the version of the protocol
+        return str(parsed)
+    return str(ipaddress.ip_network(f"{parsed}/{_IPV6_NETWORK_BITS}", strict=False))
+
+
+async def count_attempt(tx: Tx, email: str, address: str) -> Attempt:
+    """Count an attempt; commit before it is made. A refused attempt is not counted: the refusal rolls `tx` back."""
+    network = network_of(address)
+    limits = {_pair(email, network): PAIR_FAILURES_MAX}
+    if not await _has_signed_in_from(tx, email, network):
+        limits |= {f"address {network}": ADDRESS_FAILURES_MAX, f"account {email}": ACCOUNT_FAILURES_MAX}
+    # Always in one order, so that two attempts at once do not deadlock.
+    subjects = tuple(sorted(limits))
+    counted = [await _add_failure(tx, subject) for subject in subjects]
+    full = [until for subject, (count, until) in zip(subjects, counted, strict=True) if count > limits[subject]]
+    if full:
+        raise TooManyAttempts(max(full), now=tx.now)
+    # Each attempt deletes a batch of expired counters, so that the table stays small.
+    await tx.execute(
+        "DELETE FROM sign_in_failures WHERE subject IN"
+        " (SELECT subject FROM sign_in_failures WHERE until <= %s LIMIT %s FOR UPDATE SKIP LOCKED)",
+        (tx.now, DELETED_ROWS_MAX),
+    )
+    left = min(limits[subject] - count for subject, (count, _until) in zip(subjects, counted, strict=True))
+    return Attempt(email, network, subjects, left)
+
+
+async def give_back(tx: Tx, attempt: Attempt) -> None:
+    """Stop counting an attempt that was right, but is no complete sign-in yet: earlier failures stay."""
+    for subject in attempt.subjects:
+        await tx.execute("UPDATE sign_in_failures SET count = greatest(count - 1, 0) WHERE subject = %s", (subject,))
+
+
+async def succeed(tx: Tx, attempt: Attempt) -> None:
+    """After a complete sign-in, or the password with a code: remember the network and delete its failures."""
+    await give_back(tx, attempt)
+    await tx.execute("DELETE FROM sign_in_failures WHERE subject = %s", (_pair(attempt.email, attempt.network),))
+    await tx.execute(
+        "INSERT INTO sign_in_places (user_id, address, seen_at) SELECT id, %s, %s FROM users WHERE email = %s"
+        " ON CONFLICT (user_id, address) DO UPDATE SET seen_at = excluded.seen_at",
+        (attempt.network, tx.now, attempt.email),
+    )
+
+
+async def is_first_failure(tx: Tx, email: str) -> bool:
+    """Whether this is the first failure of the account in fifteen minutes; each call counts as one."""
+    count, _until = await _add_failure(tx, f"told {email}")
+    return count == 1
+
+
+async def _add_failure(tx: Tx, subject: str) -> tuple[int, datetime]:
+    """Return the number of failures and the end of their window, which starts with the first failure and is fixed."""
+    rows = await tx.fetch(
+        "INSERT INTO sign_in_failures AS known (subject, count, until) VALUES (%(subject)s, 1, %(until)s)"
+        " ON CONFLICT (subject) DO UPDATE SET"
+        " count = CASE WHEN known.until > %(now)s THEN known.count + 1 ELSE 1 END,"
+        " until = CASE WHEN known.until > %(now)s THEN known.until ELSE excluded.until END"
+        " RETURNING count, until",
+        {"subject": subject, "until": tx.now + WINDOW, "now": tx.now},
+    )
+    return rows[0][0], rows[0][1]
+
+
+async def _has_signed_in_from(tx: Tx, email: str, network: str) -> bool:
+    rows = await tx.fetch(
+        "SELECT 1 FROM sign_in_places p JOIN users u ON u.id = p.user_id"
+        " WHERE u.email = %s AND p.address = %s AND p.seen_at > %s",
+        (email, network, tx.now - NETWORK_REMEMBERED_FOR),
+    )
+    return bool(rows)
+
+
+def _pair(email: str, network: str) -> str:
+    return f"{network} {email}"

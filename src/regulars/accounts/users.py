@@ -1,0 +1,154 @@
+"""Users: created by an invitation, changed by themselves, and managed by the operator at the server."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from regulars.accounts import queries, second_factor, sessions, team
+from regulars.accounts.audit.log import OPERATOR, Actor, record
+from regulars.accounts.errors import AlreadyMember, NoSuchUser
+from regulars.accounts.links import Purpose, end_links_of_user, end_password_links, make_link
+from regulars.accounts.model import Membership, Person
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.kit.vault import AnyVault
+from regulars.organizations.slugs import ensure_slug
+from regulars.web.access import Role
+
+
+@dataclass(frozen=True, slots=True)
+class UserListing:
+    """A user, and one of their organizations."""
+
+    person: Person
+    organization: str | None
+    slug: str | None
+    role: str | None
+
+
+async def create_person(tx: Tx, *, email: str, name: str, password_hash: str | None = None) -> Person:
+    """Create a user, or return the one that has this address already."""
+    await queries.insert_user_if_new(tx, identifier=new_uuid(), email=email, name=name, password_hash=password_hash)
+    person = await queries.find_person_by_email(tx, email)
+    if person is None:
+        raise LookupError(f"The user {email} vanished while being created.")
+    return person
+
+
+async def join(tx: Tx, organization_id: UUID, organization_name: str, user_id: UUID, role: Role) -> None:
+    """Make a user a member of an organization, or change their role."""
+    await ensure_slug(tx.connection, organization_id, organization_name, now=tx.now)
+    await queries.upsert_membership(tx, organization_id, user_id, role)
+
+
+async def find_memberships(tx: Tx, user_id: UUID) -> list[Membership]:
+    return await queries.find_memberships(tx, user_id)
+
+
+async def has_users(tx: Tx) -> bool:
+    return await queries.has_users(tx)
+
+
+async def find_person(tx: Tx, user_id: UUID) -> Person:
+    person = await queries.find_person(tx, user_id)
+    if person is None:
+        raise NoSuchUser(str(user_id))
+    return person
+
+
+async def change_password(tx: Tx, by: Actor, user_id: UUID, *, password_hash: str, session_id: UUID) -> int:
+    """Change the password and end all other sessions; return how many ended."""
+    person = await find_person(tx, user_id)
+    await queries.set_password(tx, user_id, password_hash)
+    await end_password_links(tx, person.email)
+    ended = await sessions.end_sessions(tx, user_id, but=session_id)
+    await _record_in_all(tx, by, person, "password.change")
+    return ended
+
+
+async def enable_second_factor(
+    tx: Tx, vault: AnyVault, by: Actor, user_id: UUID, *, secret: str, code: str
+) -> list[str]:
+    codes = await second_factor.enable(tx, vault, user_id, secret=secret, code=code)
+    await _record_in_all(tx, by, await find_person(tx, user_id), "second_factor.enable")
+    return codes
+
+
+async def renew_recovery_codes(tx: Tx, by: Actor, user_id: UUID) -> list[str]:
+    codes = await second_factor.renew_recovery_codes(tx, user_id)
+    await _record_in_all(tx, by, await find_person(tx, user_id), "second_factor.new_recovery_codes")
+    return codes
+
+
+async def disable_second_factor(tx: Tx, by: Actor, user_id: UUID) -> None:
+    await second_factor.disable(tx, user_id)
+    await _record_in_all(tx, by, await find_person(tx, user_id), "second_factor.disable")
+
+
+async def invite_user(tx: Tx, email: str, *, organization_id: UUID, role: Role) -> str:
+    """Return the token of an invitation, also for an address that has an account: addresses are not verified, so the
+    user must enter the password of that account besides opening the link."""
+    if any(member.email == email for member in await queries.list_members(tx, organization_id)):
+        raise AlreadyMember(email)
+    token = await make_link(tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role)
+    await record(tx, organization_id, OPERATOR, "member.invite", email, after={"role": role.value})
+    return token
+
+
+async def reset_user(tx: Tx, email: str, *, without_second_factor: bool) -> str:
+    """Return the token of a link for a new password; end the user's sessions, and links that others made.
+
+    Without the second factor the password is deleted too: another person who controls the account could otherwise sign
+    in and set up a second factor again before the link is used.
+    """
+    person = await _find(tx, email)
+    if without_second_factor:
+        await disable_second_factor(tx, OPERATOR, person.id)
+        await queries.set_password(tx, person.id, None)
+    # After the password: a sign-in that had checked the old one has committed its session by now, or will be refused.
+    await sessions.end_sessions(tx, person.id)
+    return await password_link_by_operator(tx, email)
+
+
+async def password_link_by_operator(tx: Tx, email: str) -> str:
+    """The operator may reset any user, whatever their role and organizations."""
+    person = await queries.find_person_by_email(tx, email)
+    if person is not None:
+        await _record_in_all(tx, OPERATOR, person, "member.password_link")
+    return await make_link(tx, Purpose.PASSWORD, email=email)
+
+
+async def list_users(tx: Tx) -> list[UserListing]:
+    return [UserListing(*row) for row in await queries.list_people(tx)]
+
+
+async def disable_user(tx: Tx, email: str) -> None:
+    """End all sessions and links of a user and refuse new ones; the account stays, for the audit log."""
+    person = await _find(tx, email)
+    await queries.set_disabled(tx, person.id, tx.now)
+    await sessions.end_sessions(tx, person.id)
+    await end_links_of_user(tx, user_id=person.id, email=person.email)
+    await _record_in_all(tx, OPERATOR, person, "user.disable")
+
+
+async def enable_user(tx: Tx, email: str) -> None:
+    person = await _find(tx, email)
+    await queries.set_disabled(tx, person.id, None)
+    await _record_in_all(tx, OPERATOR, person, "user.enable")
+
+
+async def set_role(tx: Tx, email: str, role: Role, *, organization_id: UUID) -> None:
+    person = await _find(tx, email)
+    await team.change_role(tx, organization_id, person.id, role, by=OPERATOR, by_role=None)
+
+
+async def _find(tx: Tx, email: str) -> Person:
+    person = await queries.find_person_by_email(tx, email)
+    if person is None:
+        raise NoSuchUser(email)
+    return person
+
+
+async def _record_in_all(tx: Tx, by: Actor, person: Person, act: str) -> None:
+    """Record in the logs of all organizations of the user: the account belongs to each of them."""
+    for membership in await queries.find_memberships(tx, person.id):
+        await record(tx, membership.organization_id, by, act, person.email)

@@ -76,7 +76,7 @@ def test_invite_join_second_factor_and_sign_out_everywhere(chromium, visitor_as,
     sign_in(phone, owner.base_url, email, codes[0])
     phone.wait_for_url(re.compile("/o/"))
     stranger.goto(f"{owner.base_url}/account/sessions")
-    assert stranger.get_by_text("2 live").is_visible()
+    assert stranger.get_by_text("2 active").is_visible()
     stranger.get_by_role("button", name="Sign out everywhere").click()
     stranger.wait_for_url(re.compile("/sign-in"))
     phone.goto(f"{owner.base_url}/account")

@@ -1,4 +1,4 @@
-"""Composition root of the server: every room's routes, and what they stand on. The whole route table is read here."""
+"""Composition root of the server: the routes of every room, and the objects they need."""
 
 import asyncio
 import contextlib
@@ -30,17 +30,17 @@ from regulars.explore.simulator import pages as simulator
 from regulars.explore.stores import pages as shops
 from regulars.first_run import pages as first_run
 from regulars.http import openapi
-from regulars.http.api_lane import ApiLane
-from regulars.http.body import PATIENCE, Patience
+from regulars.http.body import BODY_TIMEOUTS, BodyTimeouts
 from regulars.http.exchange import has_one_host, with_request_id
-from regulars.http.fast_lane import lane_protocol
-from regulars.http.guarded_protocol import GuardedProtocol
+from regulars.http.fast_protocol import fast_protocol
+from regulars.http.fast_requests import FastRequests
 from regulars.http.in_flight import REQUEST_S
 from regulars.http.json_api import JsonApi
+from regulars.http.limited_protocol import LimitedProtocol
+from regulars.http.probes import Readiness, service_routes
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import Document, Mutation, Question, Route
-from regulars.http.service import Readiness, service_routes
+from regulars.http.route import DocumentRoute, QueryRoute, Route, WriteRoute
 from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys import api as journeys_api
@@ -72,7 +72,7 @@ from regulars.privacy import pages as rights
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles import api as profiles
 from regulars.profiles.errors import ProfileNotFound, person_erased
-from regulars.request_log.note import RequestLog
+from regulars.request_log.recorder import RequestLog
 from regulars.sales import api as sales
 from regulars.sales.collision_review import count_open
 from regulars.sales.fast_path import FastRecorder
@@ -99,7 +99,7 @@ REQUEST_MS: Final = int(REQUEST_S * 1000)
 API_PREFIX: Final = b"/v"
 API_V1: Final = b"/v1/"
 WAITING_COUNTED_MAX: Final = 100
-# Stands in the description where the address goes that the caller used.
+# Placeholder in the description for the address that the caller used.
 ADDRESS_PLACE: Final = "https://address.invalid"
 
 
@@ -121,7 +121,7 @@ def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> t
         """Made once; only the server's address differs between callers."""
         return encode(describe((*routes, document), server_url=ADDRESS_PLACE))
 
-    document = Document(
+    document = DocumentRoute(
         path="/v1/openapi.json",
         operation_id=openapi.DOCUMENT_OPERATION,
         tag="Description",
@@ -138,16 +138,18 @@ def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
 
 
 def with_what_texts_know(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """A withdrawal, by opt-out or by erasure, is answered when nothing is on its way to the number any more; and who
-    may be texted depends on replies that nobody has read yet."""
+    """The response to a withdrawal, by opt-out or erasure, waits until no text is on its way to the number any more.
+
+    Whether a number may be texted depends on unread replies too.
+    """
 
     async def quiet(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
         await wait_for_texts_in_flight(database, organization_id, number_hashes, within_s=left_s - RESPONSE_S)
 
     def known_by_texts(route: Route) -> Route:
-        if isinstance(route, Mutation) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:
+        if isinstance(route, WriteRoute) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:
             return replace(route, before_answer=quiet)
-        if isinstance(route, Question) and route.operation_id == consent.CHECK:
+        if isinstance(route, QueryRoute) and route.operation_id == consent.CHECK:
             return replace(route, handle=partial(consent.handle_check, suppressed=find_suppressed))
         return route
 
@@ -155,8 +157,8 @@ def with_what_texts_know(routes: Sequence[Route], database: Database) -> tuple[R
 
 
 def _with_erasure(route: Route) -> Route:
-    """Any write may be the retry of one whose answer spoke of a person who was erased since."""
-    return replace(route, errors=(*route.errors, ProfileNotFound)) if isinstance(route, Mutation) else route
+    """Any write may be the retry of one whose stored response contained a person erased since then."""
+    return replace(route, errors=(*route.errors, ProfileNotFound)) if isinstance(route, WriteRoute) else route
 
 
 def page_table(settings: Settings) -> tuple[Page, ...]:
@@ -222,7 +224,7 @@ async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str)
 
 
 async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
-    """What waits for a person, by its entry in the navigation; from a hundred on nobody counts."""
+    """Counts of work that waits for a user, by entry of the navigation; counting stops at a hundred."""
     parked = await count_parked(tx, organization_id, most=WAITING_COUNTED_MAX)
     return {
         collisions.PATH: await count_open(tx, organization_id, most=WAITING_COUNTED_MAX),
@@ -232,7 +234,9 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
     }
 
 
-def create_app(settings: Settings, *, shared: memoryview | None = None, patience: Patience = PATIENCE) -> "Application":
+def create_app(
+    settings: Settings, *, shared: memoryview | None = None, patience: BodyTimeouts = BODY_TIMEOUTS
+) -> "Application":
     """The ASGI application; its lifespan opens and closes what it stands on. `shared` is memory of all processes."""
     database = _database(settings)
     writability = Writability(database)
@@ -240,7 +244,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
     routes = with_what_texts_know(api_routes(settings, recorder=_recorder(settings, database)), database)
-    mutations = [route for route in routes if isinstance(route, Mutation)]
+    mutations = [route for route in routes if isinstance(route, WriteRoute)]
     writes = Writes(database, mutations, erased=person_erased(), trouble=writability.saw)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
@@ -251,10 +255,10 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
         authenticate=authenticator.authenticate,
         rate_limiter=rate_limiter,
         writes=writes,
-        note=request_log.note,
+        record_response=request_log.record,
         trouble=writability.saw,
         public_url=settings.public_url,
-        patience=patience,
+        timeouts=patience,
     )
 
     @contextlib.asynccontextmanager
@@ -276,11 +280,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
 
     _show_levels(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
-
-    async def has_users() -> bool:
-        async with database.reading() as tx:
-            return await users.has_users(tx)
-
+    has_users = partial(_has_users, database)
     public = pages.page_routes(routes, missing=readiness.missing, has_users=has_users, public_url=settings.public_url)
     service = _service([*service_routes(readiness), *_callbacks(settings, database), *public], lifespan)
     web = WebApp(
@@ -290,17 +290,22 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
         public_url=settings.public_url,
         waiting=waiting_work,
     )
-    lane = ApiLane(
+    fast_requests = FastRequests(
         routes,
         cached_caller=authenticator.cached,
         rate_limiter=rate_limiter,
         reads=reads,
         writes=writes,
-        note=request_log.note,
+        record_response=request_log.record,
         public_url=settings.public_url,
         trusts_proxies=bool(settings.trusted_proxies),
     )
-    return Application(api, web, service, lane if settings.fast_lane == "on" else None)
+    return Application(api, web, service, fast_requests if settings.fast_lane == "on" else None)
+
+
+async def _has_users(database: Database) -> bool:
+    async with database.reading() as tx:
+        return await users.has_users(tx)
 
 
 async def _open(database: Database, waker: Waker) -> None:
@@ -317,13 +322,13 @@ def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAs
 
 
 def _callbacks(settings: Settings, database: Database) -> list[BaseRoute]:
-    """Where providers of texts call."""
+    """Routes that SMS providers call."""
     opened = partial(open_token, vault.of(settings))
     return [*Callbacks(database, public_url=settings.public_url, open_token=opened).routes()]
 
 
 def _database(settings: Settings) -> Database:
-    """For requests: no statement and no borrowed connection outlasts their time by much."""
+    """The database for requests: statements and connections end soon after the time limit of a request."""
     return Database(
         settings.database_url or embedded.ensure_running(settings.data_dir),
         pool_max=settings.database_pool_max,
@@ -340,7 +345,7 @@ def _recorder(settings: Settings, database: Database) -> FastRecorder | None:
 
 
 def _show_levels(writes: Writes, database: Database) -> None:
-    """Levels that Prometheus reads when it asks."""
+    """Gauges that are read when Prometheus scrapes."""
     waiting = writes.coalescer
     PROCESS.gauge(
         Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": waiting.waiting_items})
@@ -349,17 +354,17 @@ def _show_levels(writes: Writes, database: Database) -> None:
 
 
 class Application:
-    """Paths of the JSON API and of the pages go there raw; everything else, the lifespan included, to Starlette."""
+    """Routes raw paths to the JSON API and to the pages; everything else, the lifespan included, goes to Starlette."""
 
-    def __init__(self, api: JsonApi, web: WebApp, service: Starlette, lane: ApiLane | None) -> None:
-        self._lane = lane
+    def __init__(self, api: JsonApi, web: WebApp, service: Starlette, fast_requests: FastRequests | None) -> None:
+        self._fast_requests = fast_requests
         self._api = api
         self._web = web
         self._service = service
 
     def http_protocol(self) -> type[HttpToolsProtocol]:
-        """What uvicorn speaks to a connection with."""
-        return GuardedProtocol if self._lane is None else lane_protocol(self._lane)
+        """The protocol class for uvicorn's `http` option."""
+        return LimitedProtocol if self._fast_requests is None else fast_protocol(self._fast_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (_is_api(scope["raw_path"]) or not has_one_host(scope)):
@@ -370,7 +375,7 @@ class Application:
 
 
 def _is_api(raw_path: bytes) -> bool:
-    """Whether the path starts with `/v<n>`: also versions that do not exist answer in the API's envelope."""
+    """Whether the path starts with `/v<n>`: unknown versions get the API's envelope too."""
     if raw_path.startswith(API_V1):
         return True
     return raw_path.startswith(API_PREFIX) and raw_path[2:].split(b"/", 1)[0].isdigit()

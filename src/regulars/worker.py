@@ -16,7 +16,7 @@ from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.figures import ConsentFiguresQueue
 from regulars.demo.requests import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
-from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
+from regulars.idempotency.records import sweep as sweep_idempotency_keys
 from regulars.journeys.backtest.requests import BacktestQueue
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.journeys.retention import sweep_runs
@@ -43,8 +43,8 @@ from regulars.privacy.facts import ProfileErased, ResponsesUnread
 from regulars.privacy.jobs import anonymise_stragglers, continue_erasing_responses
 from regulars.profiles.attribute_values import AttributeValues
 from regulars.profiles.facts import ProfilesChanged
+from regulars.request_log.entries import sweep as sweep_request_log
 from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
-from regulars.request_log.sweep import sweep as sweep_request_log
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.sales.property_values import PropertyValues

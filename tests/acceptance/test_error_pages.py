@@ -6,7 +6,7 @@ import httpx
 from tests.support.client import Api
 from tests.support.routes import ROUTES
 
-from regulars.http import error_pages
+from regulars.http import refusals
 from regulars.http.refusals import refusals_of_all
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "errors.md"
@@ -14,7 +14,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "errors.md"
 
 def test_every_code_has_its_page_in_the_documents() -> None:
     text = COMMITTED.read_text(encoding="utf-8")
-    assert text == error_pages.render_markdown(ROUTES), "run bin/openapi"
+    assert text == refusals.render_markdown(ROUTES), "run bin/openapi"
     for error in refusals_of_all(ROUTES):
         assert f"## {error.code}\n" in text
 

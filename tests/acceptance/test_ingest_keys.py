@@ -8,7 +8,7 @@ from tests.support import samples
 from tests.support.client import Answer, Api
 from tests.support.tenant import Tenant, another_key
 
-from regulars.http.route import Document
+from regulars.http.route import DocumentRoute
 from regulars.kit.settings import Settings
 from regulars.organizations.model import Permission
 from regulars.server import api_routes
@@ -34,7 +34,7 @@ def till(api: Api, tenant: Tenant, api_database_url: str) -> Api:
 
 
 def test_the_operations_open_to_an_ingest_key_are_these() -> None:
-    keyed = [route for route in api_routes(Settings()) if not isinstance(route, Document)]
+    keyed = [route for route in api_routes(Settings()) if not isinstance(route, DocumentRoute)]
     assert {route.operation_id for route in keyed if route.takes_ingest_keys} == OPEN_TO_INGEST
 
 

@@ -10,14 +10,16 @@ from tests.support.routes import ROUTES
 from tests.support.server import Server
 from tests.support.tenant import another_key, new_tenant, revoke
 
-from regulars.http.route import Document, Mutation
+from regulars.http.route import DocumentRoute, WriteRoute
 from regulars.organizations.model import new_key
 
 JSON_TYPE = (b"Content-Type", b"application/json")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 CASES = [(route.method, re.sub(r"\{[a-z_]+\}", "x", route.path)) for route in ROUTES]
-KEYED = [(route.method, re.sub(r"\{[a-z_]+\}", "x", route.path)) for route in ROUTES if not isinstance(route, Document)]
-WRITES = [(route.method, re.sub(r"\{[a-z_]+\}", "x", route.path)) for route in ROUTES if isinstance(route, Mutation)]
+KEYED = [
+    (route.method, re.sub(r"\{[a-z_]+\}", "x", route.path)) for route in ROUTES if not isinstance(route, DocumentRoute)
+]
+WRITES = [(route.method, re.sub(r"\{[a-z_]+\}", "x", route.path)) for route in ROUTES if isinstance(route, WriteRoute)]
 POSTS = [(method, path) for method, path in WRITES if method == "POST"]
 PATHS = sorted({(re.sub(r"\{[a-z_]+\}", "x", route.path), route.path) for route in ROUTES})
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 
 from regulars.consent.numbers import NumberConsent, lock_free_consents
-from regulars.http import careful
+from regulars.http import fallback_path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.messaging import send
@@ -25,7 +25,7 @@ KEY_DROPPED: Final = "ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_k
 
 def answer_before_commit() -> None:
     """The callers are told when everything is written, and the commit comes after that."""
-    run_once, store_new = careful.CarefulWay._run_once, careful.store_new
+    run_once, store_new = fallback_path.FallbackPath._run_once, fallback_path.store_new
     current: ContextVar[Any] = ContextVar("batch")
 
     async def run_and_remember(self: Any, route: Any, organization_id: UUID, batch: Any) -> Any:
@@ -35,11 +35,11 @@ def answer_before_commit() -> None:
     async def too_early(tx: Tx, organization_id: UUID, writes: Any, outcomes: Any, known: Any) -> None:
         await store_new(tx, organization_id, writes, outcomes, known)
         for pending, outcome in zip(current.get(), outcomes, strict=True):
-            pending.settle(outcome)
+            pending.complete(outcome)
         await asyncio.sleep(GAP_S)
 
-    careful.CarefulWay._run_once = run_and_remember  # type: ignore[method-assign]
-    careful.store_new = too_early
+    fallback_path.FallbackPath._run_once = run_and_remember  # type: ignore[method-assign]
+    fallback_path.store_new = too_early
 
 
 def gate_after_claim() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from regulars.http.body import PATIENCE, Bodies, Patience
+from regulars.http.body import BODY_TIMEOUTS, Bodies, BodyTimeouts
 from regulars.kit.errors import PayloadTooLarge, RequestTimeout, Unavailable
 
 pytestmark = pytest.mark.anyio
@@ -15,18 +15,22 @@ MIB = 1 << 20
 
 def stops_after(pieces: Iterable[tuple[float, int]]) -> tuple[float, int]:
     """When, and with how many bytes, a body is given up: pieces are pauses in seconds and bytes."""
-    now, received, until = 0.0, 0, PATIENCE.silence_s
+    now, received, until = 0.0, 0, BODY_TIMEOUTS.silence_s
     for pause, size in pieces:
         if now + pause > until:
             return until, received
         now += pause
         received += size
-        until = PATIENCE.until(started=0.0, heard=now, received=received)
+        until = BODY_TIMEOUTS.until(started=0.0, last_received_at=now, received=received)
     return now, received
 
 
 def test_the_limits_are_those_that_are_documented():
-    assert Patience() == Patience(silence_s=15.0, grace_s=15.0, bytes_per_s_min=10_000, whole_s=120.0) == PATIENCE
+    assert (
+        BodyTimeouts()
+        == BodyTimeouts(silence_s=15.0, grace_s=15.0, bytes_per_s_min=10_000, whole_s=120.0)
+        == BODY_TIMEOUTS
+    )
 
 
 def test_a_steady_upload_of_8_mib_at_300_kb_a_second_succeeds():
@@ -70,7 +74,7 @@ def heard(*chunks: bytes, ends: bool = True, hangs_up: bool = False):
 
 
 async def test_what_is_refused_or_let_go_no_longer_counts():
-    bodies = Bodies(Patience(silence_s=0.01, grace_s=0.01))
+    bodies = Bodies(BodyTimeouts(silence_s=0.01, grace_s=0.01))
     for receive, refusal in (
         (heard(b"x" * 100, ends=False), RequestTimeout),
         (heard(b"x" * 100, ends=False, hangs_up=True), RequestTimeout),
@@ -86,7 +90,7 @@ async def test_what_is_refused_or_let_go_no_longer_counts():
 
 
 async def test_a_caller_that_is_cut_off_while_it_is_read_no_longer_counts():
-    bodies = Bodies(PATIENCE)
+    bodies = Bodies(BODY_TIMEOUTS)
     reading = asyncio.create_task(bodies.read(heard(b"x" * 100, ends=False), bytes_max=150))
     await asyncio.sleep(0)
     reading.cancel()
@@ -97,7 +101,7 @@ async def test_a_caller_that_is_cut_off_while_it_is_read_no_longer_counts():
 
 async def test_there_is_room_for_so_many_bodies_and_no_more(monkeypatch):
     monkeypatch.setattr("regulars.http.body.BODIES_BYTES_MAX", 5)
-    bodies = Bodies(PATIENCE)
+    bodies = Bodies(BODY_TIMEOUTS)
     first = await bodies.read(heard(b"abc"), bytes_max=10)
     with pytest.raises(Unavailable):
         await bodies.read(heard(b"abc"), bytes_max=10)

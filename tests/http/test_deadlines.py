@@ -12,7 +12,7 @@ from regulars.http import json_api
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import Answer, LookUp, Read
+from regulars.http.route import ApiResponse, LookUpRoute, ReadRoute
 from regulars.kit.clock import monotonic
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ SOON_S = 6.0
 
 async def wait_for_ever(*_asked):
     await asyncio.sleep(inf)
-    return Answer(200, b"")
+    return ApiResponse(200, b"")
 
 
 class Slow:
@@ -38,8 +38,8 @@ class Slow:
         self._api = JsonApi(
             [
                 self.workshop.route,
-                Read(path="/v1/things", operation_id="listThings", parameters=(), handle=self._list, **about),
-                LookUp(path="/v1/things/{thing_id}", operation_id="getThing", find=wait_for_ever, **about),
+                ReadRoute(path="/v1/things", operation_id="listThings", parameters=(), handle=self._list, **about),
+                LookUpRoute(path="/v1/things/{thing_id}", operation_id="getThing", find=wait_for_ever, **about),
             ],
             reads=Reads(database),
             authenticate=self._authenticate,
@@ -52,7 +52,7 @@ class Slow:
         return request(self.workshop.organization_id).caller
 
     async def _list(self, tx, _request):
-        return Answer(200, str(await tx.fetch("SELECT pg_sleep(600)")).encode())
+        return ApiResponse(200, str(await tx.fetch("SELECT pg_sleep(600)")).encode())
 
     async def ask(self, method, path, body=b""):
         async with asyncio.timeout(SOON_S):

@@ -14,7 +14,7 @@ BODIES = 32
 LINES_PER_TICKET = 112
 MEMORY_MB_MAX = 150
 # The first look comes sooner than it does otherwise, the last at the same time.
-TIDIED = {"regulars.http.large_bodies.TIDY_AFTER_S": (2.0, 8.0, 40.0)}
+TIDIED = {"regulars.http.large_bodies.TRIM_AFTER_S": (2.0, 8.0, 40.0)}
 # Of a machine that has other things to do; alone it takes some ten seconds.
 SECONDS_MAX = 110
 

@@ -8,7 +8,7 @@ from tests.support.room import request
 
 from regulars.http import reads as engine
 from regulars.http.reads import Reads
-from regulars.http.route import Answer, LookUp
+from regulars.http.route import ApiResponse, LookUpRoute
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.stores.model import StoreNotFound
 
@@ -25,7 +25,7 @@ class Shelf:
         self.gate = asyncio.Event()
         self.gate.set()
         self.reads = Reads(database)
-        self.route = LookUp(
+        self.route = LookUpRoute(
             path="/v1/things/{thing_id}", operation_id="getThing", tag="", summary="", answers={}, find=self._find
         )
 
@@ -36,7 +36,7 @@ class Shelf:
         rows = await tx.fetch("SELECT name, 1 / size FROM things WHERE name = ANY (%s::text[])", (names,))
         found = dict(rows)
         return [
-            Answer(200, msgspec.json.encode(found[name])) if name in found else StoreNotFound("No such thing.")
+            ApiResponse(200, msgspec.json.encode(found[name])) if name in found else StoreNotFound("No such thing.")
             for name in names
         ]
 
@@ -46,7 +46,7 @@ class Shelf:
                 await tx.execute("INSERT INTO things VALUES (%s, %s)", (name, size))
 
     def call(self, name):
-        return asyncio.create_task(self.reads.answer(self.route, request(self.organization_id, references=(name,))))
+        return asyncio.create_task(self.reads.respond(self.route, request(self.organization_id, references=(name,))))
 
     async def until(self, holds):
         async with asyncio.timeout(10):

@@ -1,24 +1,24 @@
 import pytest
 
-from regulars.http.route import Answer, Mutation, Read
+from regulars.http.route import ApiResponse, ReadRoute, WriteRoute
 from regulars.http.router import Router
 from regulars.kit.errors import MethodNotAllowed, RouteNotFound
 
 
 async def _handle(_tx, _request):
-    return Answer(200, b"{}")
+    return ApiResponse(200, b"{}")
 
 
 async def _run(_tx, _organization_id, writes):
-    return [Answer(200, b"{}") for _ in writes]
+    return [ApiResponse(200, b"{}") for _ in writes]
 
 
-def read(path: str) -> Read:
-    return Read(path=path, operation_id=f"GET {path}", tag="", summary="", answers={}, handle=_handle)
+def read(path: str) -> ReadRoute:
+    return ReadRoute(path=path, operation_id=f"GET {path}", tag="", summary="", answers={}, handle=_handle)
 
 
-def write(path: str, method: str = "POST") -> Mutation:
-    return Mutation(
+def write(path: str, method: str = "POST") -> WriteRoute:
+    return WriteRoute(
         path=path,
         operation_id=f"{method} {path}",
         tag="",

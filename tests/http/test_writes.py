@@ -9,11 +9,11 @@ import pytest
 from tests.http.workshop import Workshop, is_replay, status
 from tests.support.room import request
 
-from regulars.http.api_lane import ApiLane
+from regulars.http.fast_requests import FastRequests
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import Answer, Write
+from regulars.http.route import ApiResponse, Write
 from regulars.idempotency.model import fingerprint
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.kit.errors import Unavailable
@@ -189,7 +189,7 @@ async def test_a_mistake_of_ours_on_the_lane_is_left_to_the_long_way_which_answe
     workshop = Workshop(database, organization_id, body=str)
     body = b"this is not what the command of these tests is read from"
     asked = request(organization_id, body=body)
-    lane = ApiLane(
+    lane = FastRequests(
         [workshop.route],
         cached_caller=lambda _key: asked.caller,
         rate_limiter=RateLimiter(per_s=0, burst=1),
@@ -261,8 +261,8 @@ async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_re
     assert await workshop.things() == ["c1", "c2"]
     while failures:
         answers = await workshop.one_batch("x", f"q{len(failures)}")
-        assert isinstance(answers[0], Answer)
-        assert isinstance(answers[1], Answer)
+        assert isinstance(answers[0], ApiResponse)
+        assert isinstance(answers[1], ApiResponse)
         assert [answer.status for answer in answers] == [201, 201]
         assert b"quick" not in {answer.body for answer in answers}
         async with database.reading() as tx:

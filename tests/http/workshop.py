@@ -8,14 +8,14 @@ from uuid import UUID
 import msgspec
 from tests.support.room import request
 
-from regulars.http.route import Answer, Mutation, Write
+from regulars.http.route import ApiResponse, Write, WriteRoute
 from regulars.http.writes import Writes
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.profiles.errors import person_erased
 
-Act = Callable[[Tx, Write], Awaitable[Answer | ApiError | None]]
-Call = asyncio.Task[Answer | ApiError]
+Act = Callable[[Tx, Write], Awaitable[ApiResponse | ApiError | None]]
+Call = asyncio.Task[ApiResponse | ApiError]
 
 
 class Workshop:
@@ -28,7 +28,7 @@ class Workshop:
         self.batches: list[list[str]] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.route = Mutation(
+        self.route = WriteRoute(
             path="/v1/things",
             operation_id="makeThing",
             tag="",
@@ -46,16 +46,16 @@ class Workshop:
             raise invalid("", "WRONG_TYPE", "A thing is a string.")
         return name
 
-    async def _run(self, tx: Tx, _organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    async def _run(self, tx: Tx, _organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
         self.batches.append([write.command for write in writes])
         await self.gate.wait()
-        answers: list[Answer | ApiError] = []
+        answers: list[ApiResponse | ApiError] = []
         for write in writes:
             act = self.acts.get(write.command)
             instead = None if act is None else await act(tx, write)
             if instead is None:
                 await tx.execute("INSERT INTO things VALUES (%s, %s)", (write.command, write.key))
-                instead = Answer(201, msgspec.json.encode({"made": write.command}))
+                instead = ApiResponse(201, msgspec.json.encode({"made": write.command}))
             answers.append(instead)
         return answers
 
@@ -63,7 +63,7 @@ class Workshop:
         """Start a request; its task gives the answer, or the refusal that was raised before the batch."""
         return asyncio.create_task(self._submit(name, key=key, target=target))
 
-    async def _submit(self, name: object, *, key: str | None, target: bytes) -> Answer | ApiError:
+    async def _submit(self, name: object, *, key: str | None, target: bytes) -> ApiResponse | ApiError:
         body = msgspec.json.encode(name)
         asked = request(self.organization_id, body=body)
         try:
@@ -71,7 +71,7 @@ class Workshop:
         except ApiError as error:
             return error
 
-    async def one_batch(self, *names: object, keys: dict[str, str] | None = None) -> list[Answer | ApiError]:
+    async def one_batch(self, *names: object, keys: dict[str, str] | None = None) -> list[ApiResponse | ApiError]:
         """Have all of these in one batch, by letting them gather behind one that is in flight."""
         self.gate.clear()
         lead = f"first{'' if not self.batches else len(self.batches)}"
@@ -98,9 +98,9 @@ class Workshop:
             return dict(await tx.fetch("SELECT key, status FROM idempotency_keys ORDER BY key"))  # type: ignore[arg-type]  # rows of two columns
 
 
-def status(answer: Answer | ApiError) -> int:
+def status(answer: ApiResponse | ApiError) -> int:
     return answer.status
 
 
-def is_replay(answer: Answer | ApiError) -> bool:
+def is_replay(answer: ApiResponse | ApiError) -> bool:
     return (b"idempotent-replayed", b"true") in answer.headers

@@ -5,10 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from regulars.idempotency import erase as erasing
-from regulars.idempotency.erase import FIRST_STRETCH, NEEDLES_PER_STATEMENT_MAX, erase_answers
+from regulars.idempotency import records as erasing
 from regulars.idempotency.model import RETENTION, Record
-from regulars.idempotency.remember import store
+from regulars.idempotency.records import FIRST_STRETCH, NEEDLES_PER_STATEMENT_MAX, erase_answers, store
 from regulars.kit.ids import new_uuid
 
 pytestmark = pytest.mark.anyio

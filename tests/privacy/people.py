@@ -12,7 +12,7 @@ from regulars.consent.ledger import OptInResult, Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.idempotency.model import Record
-from regulars.idempotency.remember import store
+from regulars.idempotency.records import store
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ByExternalId
 from regulars.privacy.erase import erase_profiles

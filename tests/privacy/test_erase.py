@@ -11,7 +11,7 @@ from tests.support.room import SECRET, request
 
 from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
-from regulars.http.route import Answer, Write
+from regulars.http.route import ApiResponse, Write
 from regulars.kit.ids import PROFILE, ByExternalId, ById
 from regulars.privacy import api
 from regulars.privacy.erase import ErasedProfile, erase_profiles
@@ -111,7 +111,7 @@ async def test_the_route_answers_without_a_body(database, organization_id):
         answers = await api.run_erasures(
             tx, organization_id, [Write(each, api.prepare_erasure(each)) for each in asked]
         )
-    assert isinstance(answers[0], Answer)
+    assert isinstance(answers[0], ApiResponse)
     assert (answers[0].status, answers[0].body) == (204, b"")
     assert isinstance(answers[1], ProfileNotFound)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.support.room import request
 
-from regulars.http.route import LookUp, Write
+from regulars.http.route import LookUpRoute, Write
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError
 from regulars.kit.ids import ByExternalId
 from regulars.profiles import api
@@ -13,7 +13,7 @@ from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Phone
 
 pytestmark = pytest.mark.anyio
-PROFILE, ATTRIBUTES = (route for route in api.ROUTES if isinstance(route, LookUp))
+PROFILE, ATTRIBUTES = (route for route in api.ROUTES if isinstance(route, LookUpRoute))
 
 
 async def post(database, organization_id, body, *, prepare=api.prepare_profile, run=api.run_profiles, **sent):

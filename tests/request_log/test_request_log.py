@@ -7,18 +7,16 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from regulars.http.answered import Answered
+from regulars.http.responses import ResponseRecord
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.kit.settings import Settings
 from regulars.organizations.model import KeyHolder
-from regulars.request_log import note, queries
+from regulars.request_log import queries, recorder
+from regulars.request_log.entries import PERSONAL_DATA, count_answers, find_answer, list_answers, sweep
 from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, Kind, masked_target
-from regulars.request_log.note import REFUSALS_PER_WRITE_MAX, SUCCESSES_PER_WRITE_MAX, RequestLog
-from regulars.request_log.personal import PERSONAL_DATA
-from regulars.request_log.read import count_answers, find_answer, list_answers
-from regulars.request_log.sweep import sweep
+from regulars.request_log.recorder import REFUSALS_PER_WRITE_MAX, SUCCESSES_PER_WRITE_MAX, RequestLog
 from regulars.server import api_routes
 from regulars.work.personal import ErasedPeople
 
@@ -28,9 +26,9 @@ ROUTES = {route.operation_id: route for route in api_routes(Settings())}
 REFUSAL = msgspec.json.encode({"code": "STORE_NOT_FOUND", "detail": "No store has this id or external_id."})
 
 
-def answered(status=201, *, operation="recordSalesEvent", references=(), problem=b"") -> Answered:
+def answered(status=201, *, operation="recordSalesEvent", references=(), problem=b"") -> ResponseRecord:
     now = monotonic()
-    return Answered(ROUTES[operation], references, "req_1", status, now - 0.009, now, problem)
+    return ResponseRecord(ROUTES[operation], references, "req_1", status, now - 0.009, now, problem)
 
 
 EVERYTHING = PageRequest(10_000)
@@ -56,8 +54,8 @@ def shown(database, organization_id):
 
 
 async def test_an_answer_is_written_a_moment_later_with_what_it_said(request_log, caller, shown, database):
-    request_log.note(caller, answered())
-    request_log.note(caller, answered(404, problem=REFUSAL))
+    request_log.record(caller, answered())
+    request_log.record(caller, answered(404, problem=REFUSAL))
     assert await shown() == []
     await request_log.write()
     refused, succeeded = sorted(await shown(), key=lambda entry: entry.status, reverse=True)
@@ -72,7 +70,7 @@ async def test_an_answer_is_written_a_moment_later_with_what_it_said(request_log
 
 
 async def test_the_body_of_a_success_is_never_kept(request_log, caller, shown):
-    request_log.note(caller, answered(200, problem=b'{"first_name":"Ada"}'))
+    request_log.record(caller, answered(200, problem=b'{"first_name":"Ada"}'))
     await request_log.write()
     [entry] = await shown()
     assert entry.problem is None
@@ -90,8 +88,8 @@ async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_count
     request_log, caller, shown, database
 ):
     for _ in range(1_000):
-        request_log.note(caller, answered())
-        request_log.note(caller, answered(400, problem=REFUSAL))
+        request_log.record(caller, answered())
+        request_log.record(caller, answered(400, problem=REFUSAL))
     await request_log.write()
     assert len(await shown(Kind.REFUSED)) == REFUSALS_PER_WRITE_MAX
     assert len(await shown()) == REFUSALS_PER_WRITE_MAX + SUCCESSES_PER_WRITE_MAX
@@ -103,16 +101,16 @@ async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_count
 async def test_a_key_keeps_its_last_thousand(request_log, caller, shown):
     for _ in range(15):
         for _ in range(REFUSALS_PER_WRITE_MAX):
-            request_log.note(caller, answered(400, problem=REFUSAL))
+            request_log.record(caller, answered(400, problem=REFUSAL))
         await request_log.write()
-    assert ENTRIES_PER_KEY_MAX <= len(await shown()) < ENTRIES_PER_KEY_MAX + note.TRIM_AFTER_ENTRIES
+    assert ENTRIES_PER_KEY_MAX <= len(await shown()) < ENTRIES_PER_KEY_MAX + recorder.TRIM_AFTER_ENTRIES
 
 
 async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_kept(request_log, caller, shown, monkeypatch):
-    monkeypatch.setattr(note, "REFUSALS_PER_DAY_MAX", 30)
+    monkeypatch.setattr(recorder, "REFUSALS_PER_DAY_MAX", 30)
     for _ in range(3):
         for _ in range(20):
-            request_log.note(caller, answered(400, problem=REFUSAL))
+            request_log.record(caller, answered(400, problem=REFUSAL))
         await request_log.write()
     assert len(await shown()) == 30
 
@@ -120,8 +118,8 @@ async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_kept(request_
 async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, shown):
     other = KeyHolder(caller.organization_id, uuid4(), b"", None)
     for status in (201, 400, 503):
-        request_log.note(caller, answered(status, problem=REFUSAL))
-    request_log.note(other, answered())
+        request_log.record(caller, answered(status, problem=REFUSAL))
+    request_log.record(other, answered())
     await request_log.write()
     everything = await shown()
     assert len(everything) == 4
@@ -134,7 +132,7 @@ async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, s
 
 
 async def test_another_organization_sees_nothing_of_it(request_log, caller, database):
-    request_log.note(caller, answered())
+    request_log.record(caller, answered())
     await request_log.write()
     async with database.reading() as tx:
         assert await list_answers(tx, uuid4(), PageRequest(10)) == []
@@ -143,7 +141,7 @@ async def test_another_organization_sees_nothing_of_it(request_log, caller, data
 async def test_an_erasure_removes_the_entries_that_name_the_person(request_log, caller, shown, database):
     erased, other = new_uuid(), new_uuid()
     for profile_id in (erased, other):
-        request_log.note(caller, answered(200, operation="getProfile", references=(PROFILE.encode(profile_id),)))
+        request_log.record(caller, answered(200, operation="getProfile", references=(PROFILE.encode(profile_id),)))
     await request_log.write()
     async with database.transaction() as tx:
         await PERSONAL_DATA.erase(tx, caller.organization_id, ErasedPeople(profile_ids=[erased]))
@@ -152,7 +150,7 @@ async def test_an_erasure_removes_the_entries_that_name_the_person(request_log, 
 
 
 async def test_after_seven_days_it_is_forgotten(request_log, caller, shown, database):
-    request_log.note(caller, answered())
+    request_log.record(caller, answered())
     await request_log.write()
     assert await sweep(database, caller.organization_id) == 0
     async with database.transaction() as tx:
@@ -164,21 +162,21 @@ async def test_after_seven_days_it_is_forgotten(request_log, caller, shown, data
 async def test_a_database_that_is_gone_costs_entries_and_no_request(caller, database):
     log_of_a_dead_server = RequestLog(database)
     await database.close()
-    log_of_a_dead_server.note(caller, answered())
+    log_of_a_dead_server.record(caller, answered())
     await log_of_a_dead_server.write()
-    log_of_a_dead_server.note(caller, answered())
+    log_of_a_dead_server.record(caller, answered())
 
 
 async def test_of_many_organizations_each_has_its_share_and_only_the_one_that_fails_loses_it(request_log, database):
     callers = [KeyHolder(uuid4(), uuid4(), b"", None) for _ in range(300)]
     for caller in callers:
-        for _ in range(note.SUCCESSES_PER_WRITE_MIN + 3):
-            request_log.note(caller, answered())
+        for _ in range(recorder.SUCCESSES_PER_WRITE_MIN + 3):
+            request_log.record(caller, answered())
     async with database.transaction() as tx:
         await tx.execute(f"ALTER TABLE request_counts ADD CHECK (organization_id <> '{callers[7].organization_id}')")  # type: ignore[arg-type]  # an id of ours
     await request_log.write()
     async with database.reading() as tx:
         rows = await tx.fetch("SELECT organization_id, count(*) FROM request_log GROUP BY 1")
     assert dict(rows) == {
-        caller.organization_id: note.SUCCESSES_PER_WRITE_MIN for caller in callers if caller is not callers[7]
+        caller.organization_id: recorder.SUCCESSES_PER_WRITE_MIN for caller in callers if caller is not callers[7]
     }

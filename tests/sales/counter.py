@@ -12,7 +12,7 @@ from tests.sales.desk import TOLERANCE, Desk
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import Answer, MakeBody, Mutation, Quick, QuickTogether
+from regulars.http.route import ApiResponse, MakeBody, Quick, QuickTogether, WriteRoute
 from regulars.http.writes import Writes
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
@@ -38,7 +38,7 @@ class Counter:
     desk: Desk
     writes: Writes
     recorder: FastRecorder | None
-    routes: dict[str, Mutation]
+    routes: dict[str, WriteRoute]
     sent_quickly: list[int] = field(default_factory=list)
 
     async def send(self, told: Sequence[Told]) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ class Counter:
         back = {identifier: f"@{name}" for name, identifier in (await self.canonical_ids()).items()}
         return [_comparable(answer, back) for answer in answers]
 
-    async def _submit(self, told: Told, names: dict[str, str]) -> Answer | ApiError:
+    async def _submit(self, told: Told, names: dict[str, str]) -> ApiResponse | ApiError:
         body = {
             name: names[value[1:]] if isinstance(value, str) and value.startswith("@") else value
             for name, value in told.body.items()
@@ -143,13 +143,13 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
         if route.quick is None
         else replace(route, quick=counting(route.quick), quick_together=counting_together(route.quick_together))
         for route in api.routes(tolerance=TOLERANCE, recorder=recorder)
-        if isinstance(route, Mutation)
+        if isinstance(route, WriteRoute)
     }
     writes = Writes(database, list(routes.values()), erased=person_erased())
     return Counter(Desk(database, organization_id), writes, recorder, routes, sizes)
 
 
-def _comparable(answer: Answer | ApiError, back: dict[str, str]) -> dict[str, Any]:
+def _comparable(answer: ApiResponse | ApiError, back: dict[str, str]) -> dict[str, Any]:
     if isinstance(answer, ApiError):
         return {"status": answer.status, "raised": answer.code, "detail": answer.detail}
     body = comparable_body(msgspec.json.decode(answer.body), back)

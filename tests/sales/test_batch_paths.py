@@ -13,7 +13,7 @@ from tests.sales.traffic import Traffic
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_TOGETHER, Answer, Mutation
+from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_TOGETHER, ApiResponse, WriteRoute
 from regulars.kit.ids import NEW_UUIDS_MAX, new_uuid
 from regulars.sales import api
 
@@ -48,8 +48,8 @@ async def send_batches(
 
 
 async def _submit(
-    counter: Counter, route: Mutation, bodies: list[dict[str, Any]], names: dict[str, str], key: str | None
-) -> Answer:
+    counter: Counter, route: WriteRoute, bodies: list[dict[str, Any]], names: dict[str, str], key: str | None
+) -> ApiResponse:
     items = [
         {
             name: names.get(value[1:], value) if isinstance(value, str) and value.startswith("@") else value

@@ -15,8 +15,8 @@ from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http import in_flight, quick_try
-from regulars.http.route import Answer
+from regulars.http import fast_path, in_flight
+from regulars.http.route import ApiResponse
 from regulars.kit import db_session
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
@@ -36,11 +36,11 @@ class Mall:
 
     def sell(
         self, shop: int, name: str, *, key: str | None = None, **changes: Any
-    ) -> "asyncio.Task[Answer | ApiError]":
+    ) -> "asyncio.Task[ApiResponse | ApiError]":
         body = samples.json_bytes({**samples.sale(STORE), "external_id": name, "occurred_at": AN_HOUR_AGO, **changes})
         return asyncio.create_task(self._submit(self.shops[shop], body, key))
 
-    async def _submit(self, shop: UUID, body: bytes, key: str | None) -> Answer | ApiError:
+    async def _submit(self, shop: UUID, body: bytes, key: str | None) -> ApiResponse | ApiError:
         route = self.counter.routes[api.RECORD_SALE]
         asked = request(shop, body=body)
         try:
@@ -67,7 +67,7 @@ async def mall(database: Database) -> AsyncIterator[Mall]:
     await counter.close()
 
 
-def statuses(answers: list[Answer | ApiError]) -> list[int]:
+def statuses(answers: list[ApiResponse | ApiError]) -> list[int]:
     return [answer.status for answer in answers]
 
 
@@ -90,7 +90,7 @@ async def test_they_are_one_transaction_and_each_organization_has_its_own(mall):
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_random_traffic_of_several_leaves_and_answers_what_each_would_alone(mall, plain, seed, monkeypatch):
     """All use the same names for tickets, customers and keys."""
-    monkeypatch.setattr(quick_try, "REPEATS_MIN", 1_000)
+    monkeypatch.setattr(fast_path, "REPEATS_MIN", 1_000)
     used, insert = [], statements.insert
 
     async def note(connection: Any, form: statements.Form, new: Any, **options: Any) -> Any:
@@ -121,7 +121,7 @@ async def test_what_is_known_already_is_answered_beside_what_is_new(mall):
         mall.sell(0, "A", key="k"), mall.sell(0, "B", key="k"), mall.sell(1, "A"), mall.sell(2, "C", key="k")
     )
     assert statuses(answers) == [201, 409, 201, 201]
-    assert isinstance(first, Answer)
+    assert isinstance(first, ApiResponse)
     assert answers[0].body == first.body
     # Nobody failed the others' transaction.
     assert mall.counter.sent_quickly == [1, 2]
@@ -226,7 +226,7 @@ async def test_one_that_takes_too_long_by_itself_stays_apart_too(mall):
 
 async def test_all_have_an_answer_when_their_time_is_over(mall, monkeypatch):
     monkeypatch.setattr(in_flight, "REQUEST_S", 0.5)
-    monkeypatch.setattr(in_flight, "LOOK_FOR_LATE_EVERY_S", 0.05)
+    monkeypatch.setattr(in_flight, "CHECK_LATE_EVERY_S", 0.05)
     await mall.sell(0, "warm-up")
     async with await mall.counter.desk.elsewhere() as other:
         await other.execute("LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import uvloop
 
-from regulars.http.body import Patience
+from regulars.http.body import BodyTimeouts
 from regulars.kit import log, settings
 from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
@@ -16,7 +16,7 @@ from regulars.server import create_app
 
 def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     [listening] = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-    patience = Patience(**json.loads(arguments[0]))
+    patience = BodyTimeouts(**json.loads(arguments[0]))
     loaded = settings.load()
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

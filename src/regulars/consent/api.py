@@ -34,18 +34,19 @@ from regulars.consent.wire import (
     SubscriptionReceipt,
     VerdictOut,
 )
-from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
 from regulars.http.route import (
+    CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
-    Answer,
+    PAGE_PARAMETERS,
+    ApiResponse,
     Caller,
-    Mutation,
     Parameter,
-    Question,
-    Read,
+    QueryRoute,
+    ReadRoute,
     Request,
     Route,
     Write,
+    WriteRoute,
 )
 from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.clock import format_timestamp
@@ -67,7 +68,7 @@ def prepare_opt_in(request: Request) -> Consent:
     return decode_opt_in(request.body, origin=_origin(request))
 
 
-async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
     commands = [write.command for write in writes]
     results = await opt_in(tx, organization_id, commands, secret=writes[0].request.caller.secret)
     return [
@@ -80,7 +81,7 @@ def prepare_opt_out(request: Request) -> Withdrawal:
     return decode_opt_out(request.body, origin=_origin(request), default_country=request.caller.default_country)
 
 
-async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
     commands = [write.command for write in writes]
     results = await opt_out(tx, organization_id, commands, secret=writes[0].request.caller.secret)
     return [
@@ -95,13 +96,13 @@ def prepare_check(request: Request) -> CheckRequest:
 
 async def handle_check(
     tx: Tx, request: Request, questions: CheckRequest, *, suppressed: FindSuppressed | None = None
-) -> Answer:
+) -> ApiResponse:
     caller = request.caller
     judged = await check(tx, caller.organization_id, questions.items, secret=caller.secret, suppressed=suppressed)
-    return Answer(200, encode(CheckOut([_verdict_out(verdict) for verdict in judged])))
+    return ApiResponse(200, encode(CheckOut([_verdict_out(verdict) for verdict in judged])))
 
 
-async def handle_list(tx: Tx, request: Request) -> Answer:
+async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     caller, query = request.caller, request.query
     limit = read_limit(query)
     phone_number = _read_number_filter(query)
@@ -130,14 +131,14 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     page, has_more, cursor = start.cut(
         found, limit, secret=caller.secret, scope=scope, position_of=lambda it: (it.updated_at, it.id)
     )
-    return Answer(200, encode(SubscriptionPageOut([show_subscription(it) for it in page], has_more, cursor)))
+    return ApiResponse(200, encode(SubscriptionPageOut([show_subscription(it) for it in page], has_more, cursor)))
 
 
-async def handle_subscription(tx: Tx, request: Request) -> Answer:
-    return Answer(200, encode(show_subscription(await _referred_subscription(tx, request))))
+async def handle_subscription(tx: Tx, request: Request) -> ApiResponse:
+    return ApiResponse(200, encode(show_subscription(await _referred_subscription(tx, request))))
 
 
-async def handle_history(tx: Tx, request: Request) -> Answer:
+async def handle_history(tx: Tx, request: Request) -> ApiResponse:
     caller, query = request.caller, request.query
     limit = read_limit(query)
     scope = scope_of("history", {}, subscription_id=request.references[0])
@@ -148,7 +149,9 @@ async def handle_history(tx: Tx, request: Request) -> Answer:
     page, following = cut_page(
         found, limit, secret=caller.secret, scope=scope, position_of=lambda entry: (str(entry.sequence),)
     )
-    return Answer(200, encode(HistoryPageOut([_entry_out(entry) for entry in page], following is not None, following)))
+    return ApiResponse(
+        200, encode(HistoryPageOut([_entry_out(entry) for entry in page], following is not None, following))
+    )
 
 
 def _origin(request: Request) -> Origin:
@@ -181,7 +184,7 @@ async def _referred_subscription(tx: Tx, request: Request) -> Subscription:
     return found
 
 
-def _respond_to_opt_in(recorded: OptInResult, caller: Caller) -> Answer:
+def _respond_to_opt_in(recorded: OptInResult, caller: Caller) -> ApiResponse:
     subscription, outcome = recorded.subscription, recorded.outcome.value
     automation = AutomationOut(recorded.automation)
     out: OptInOut | OptInReceipt
@@ -189,10 +192,10 @@ def _respond_to_opt_in(recorded: OptInResult, caller: Caller) -> Answer:
         out = OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
     else:
         out = OptInOut(show_subscription(subscription), outcome, automation)
-    return Answer(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
+    return ApiResponse(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
 
 
-def _respond_to_opt_out(withdrawn: OptOutResult, write: Write) -> Answer:
+def _respond_to_opt_out(withdrawn: OptOutResult, write: Write) -> ApiResponse:
     main, outcome, automation = withdrawn.subscription, withdrawn.outcome.value, AutomationOut("not_applicable")
     out: OptOutOut | OptOutReceipt
     if write.request.caller.is_ingest_only:
@@ -202,7 +205,7 @@ def _respond_to_opt_out(withdrawn: OptOutResult, write: Write) -> Answer:
     else:
         shown = [show_subscription(it) for it in withdrawn.subscriptions]
         out = OptOutOut(show_subscription(main), shown, outcome, automation)
-    return Answer(200, encode(out), concerns=withdrawn.number_hashes)
+    return ApiResponse(200, encode(out), concerns=withdrawn.number_hashes)
 
 
 def _receipt(subscription: Subscription, *, names_number: bool) -> SubscriptionReceipt:
@@ -263,7 +266,7 @@ OPT_OUT = "optOut"
 CHECK = "checkSubscriptions"
 
 ROUTES: tuple[Route, ...] = (
-    Mutation(
+    WriteRoute(
         path="/v1/subscriptions/opt-in",
         operation_id="optIn",
         tag="Subscriptions",
@@ -291,7 +294,7 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_opt_in,
         run=run_opt_ins,
     ),
-    Mutation(
+    WriteRoute(
         path="/v1/subscriptions/opt-out",
         operation_id=OPT_OUT,
         tag="Subscriptions",
@@ -308,7 +311,7 @@ ROUTES: tuple[Route, ...] = (
         run=run_opt_outs,
         wait_s_max=LONG_WAIT_S_MAX,
     ),
-    Question(
+    QueryRoute(
         path="/v1/subscriptions/check",
         operation_id=CHECK,
         tag="Subscriptions",
@@ -324,7 +327,7 @@ ROUTES: tuple[Route, ...] = (
         handle=handle_check,
         cost=lambda questions: len(questions.items),
     ),
-    Read(
+    ReadRoute(
         path="/v1/subscriptions",
         operation_id="listSubscriptions",
         tag="Subscriptions",
@@ -336,7 +339,7 @@ ROUTES: tuple[Route, ...] = (
         errors=(ValidationError, InvalidPhoneNumber, InvalidCursor, ProfileNotFound),
         handle=handle_list,
     ),
-    Read(
+    ReadRoute(
         path="/v1/subscriptions/{subscription_id}",
         takes_external_ids=False,
         operation_id="getSubscription",
@@ -346,7 +349,7 @@ ROUTES: tuple[Route, ...] = (
         errors=(SubscriptionNotFound,),
         handle=handle_subscription,
     ),
-    Read(
+    ReadRoute(
         path="/v1/subscriptions/{subscription_id}/history",
         takes_external_ids=False,
         operation_id="listSubscriptionHistory",

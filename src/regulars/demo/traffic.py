@@ -20,7 +20,7 @@ from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.settings.store import load_texting
 from regulars.organizations.manage import create_key, list_keys
 from regulars.organizations.model import Permission
-from regulars.request_log.note import RequestLog
+from regulars.request_log.recorder import RequestLog
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreNotFound

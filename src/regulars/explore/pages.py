@@ -19,7 +19,7 @@ from regulars.explore.documents import names, read_document
 from regulars.explore.first_steps import first_steps
 from regulars.explore.postman import collection
 from regulars.explore.reference import Reference, read_reference, search_reference
-from regulars.http import error_pages, openapi
+from regulars.http import openapi, refusals
 from regulars.http.address import base_url
 from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of_all
@@ -121,8 +121,8 @@ class _Pages:
 
     @cached_property
     def _errors_html(self) -> str:
-        entries = [(error_pages.anchor(error), error) for error in refusals_of_all(self._api_routes)]
-        return public_html("explore/errors.html", introduction=error_pages.INTRODUCTION, entries=entries)
+        entries = [(refusals.anchor(error), error) for error in refusals_of_all(self._api_routes)]
+        return public_html("explore/errors.html", introduction=refusals.INTRODUCTION, entries=entries)
 
     def _address(self, request: Request) -> str:
         return self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))

@@ -11,8 +11,8 @@ from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import list_keys
 from regulars.organizations.model import ApiKey
+from regulars.request_log.entries import list_answers
 from regulars.request_log.model import REFUSED_STATUS_MIN, Entry
-from regulars.request_log.read import list_answers
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 

@@ -1,4 +1,4 @@
-"""Under which address a caller reached this server."""
+"""The address at which the caller reached this server."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ _SANE_HOST = re.compile(r"[A-Za-z0-9.\-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,
 
 
 def base_url(scope: Mapping[str, Any], host: bytes) -> str:
-    """The address the caller used, as far as the request tells; a Host that names no machine is not repeated."""
+    """The address the caller used, as far as the request shows it; an invalid Host header is not repeated."""
     known = known_address(scope["scheme"], host)
     if known:
         return known
@@ -17,6 +17,6 @@ def base_url(scope: Mapping[str, Any], host: bytes) -> str:
 
 
 def known_address(scheme: str, host: bytes) -> str:
-    """The address that a Host header names; empty if it names no machine."""
+    """The address in a Host header; empty if the header is not a valid host."""
     name = host.decode("latin-1")
     return f"{scheme}://{name}" if _SANE_HOST.fullmatch(name) else ""

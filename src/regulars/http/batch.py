@@ -1,4 +1,4 @@
-"""What every batch endpoint shares: items read one by one, and answered one by one in their order."""
+"""Batch requests: each item is read and answered on its own, in the order of the request."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Generic, TypeVar
@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from regulars.http.problem import RequestContext, problem_bytes
-from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, Answer
+from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, ApiResponse
 from regulars.kit.body_reader import NOT_JSON, members_decoder, not_json
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.json import check_bytes, check_text, without_traps
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def items_meta(noun: str, path: str) -> Meta:
-    """What the items of a batch are; one that is not is refused at its place."""
+    """JSON Schema of the items of a batch."""
     return Meta(
         min_length=1,
         max_length=BATCH_REQUEST_ITEMS_MAX,
@@ -25,7 +25,7 @@ def items_meta(noun: str, path: str) -> Meta:
 
 
 def body_meta(*types: type[msgspec.Struct]) -> Meta:
-    """What the body of a result is: one of these, or the problem."""
+    """JSON Schema of the body of a result: one of these types, or a problem."""
     names = [*(type_.__name__ for type_ in types), "Problem"]
     return Meta(
         description="What the item would have been answered alone.",
@@ -44,7 +44,7 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Batch(msgspec.Struct, Generic[T], frozen=True):
-    """The items of a batch request, each read or refused on its own, and what of the body was ignored."""
+    """The items of a batch request, each read or refused on its own, and the fields that were ignored."""
 
     items: Sequence[T | ApiError]
     ignored: tuple[str, ...] = ()
@@ -58,12 +58,12 @@ class Batch(msgspec.Struct, Generic[T], frozen=True):
 
 
 def read_batch(body: bytes, read: Callable[[bytes], T]) -> Batch[T]:
-    """Read the items as if each came alone; only what stands around them refuses the whole."""
+    """Read the items as if each came alone; only faults outside the items refuse the whole request."""
     check_text(body)
     try:
         readable, members = body, members_decoder.decode(body)
     except NOT_JSON:
-        # Some item may be what the decoder does not survive: it is to be refused, and at its place.
+        # An item may be too deep for the decoder: only that item is to be refused.
         readable = without_traps(body)
         members = _decode_members(readable)
     raw = bytes(members.get("items", b""))
@@ -87,7 +87,7 @@ def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
 
 
 def _originals(body: bytes, readable: bytes, start: int, items: Iterable[bytes]) -> Iterator[bytes]:
-    """The items as they were sent: each stands in the body where it stands in what could be read of it."""
+    """The items as they were sent: each has the same offset in the body as in its readable copy."""
     for item in items:
         start = readable.index(item, start)
         yield body[start : start + len(item)]
@@ -116,20 +116,20 @@ def _read_one(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
 _items_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def answer_batch(answers: Iterable[Answer | ApiError], request: RequestContext) -> Answer:
-    """The answer of a batch request, whatever its items were answered: put together from encoded bodies."""
-    results = b",".join([result(answer, request) for answer in answers])
-    return Answer(200, b'{"results":[%b]}' % results)
+def batch_response(answers: Iterable[ApiResponse | ApiError], request: RequestContext) -> ApiResponse:
+    """The response to a batch request, joined from the encoded bodies of its items."""
+    results = b",".join([result(response, request) for response in answers])
+    return ApiResponse(200, b'{"results":[%b]}' % results)
 
 
 def all_alike(status: int, bodies: Iterable[bytes]) -> bytes:
-    """The body of the same answer when all items have one status and none was refused."""
+    """The body of the same response when all items have one status and none was refused."""
     between = b'},{"status":%d,"body":' % status
     return b'{"results":[{"status":%d,"body":%b}]}' % (status, between.join(bodies))
 
 
-def result(answer: Answer | ApiError, request: RequestContext) -> bytes:
-    if isinstance(answer, ApiError):
-        return b'{"status":%d,"body":%b}' % (answer.status, problem_bytes(answer, request))
-    mismatch = b',"payload_mismatch":true' if PAYLOAD_MISMATCH in answer.headers else b""
-    return b'{"status":%d,"body":%b%b}' % (answer.status, answer.body, mismatch)
+def result(response: ApiResponse | ApiError, request: RequestContext) -> bytes:
+    if isinstance(response, ApiError):
+        return b'{"status":%d,"body":%b}' % (response.status, problem_bytes(response, request))
+    mismatch = b',"payload_mismatch":true' if PAYLOAD_MISMATCH in response.headers else b""
+    return b'{"status":%d,"body":%b%b}' % (response.status, response.body, mismatch)

@@ -1,4 +1,4 @@
-"""Reading a body: for as long as it keeps coming, and while there is room for it."""
+"""Reading a request body, within time limits and a memory limit for all bodies together."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -14,39 +14,39 @@ _CLOSE = ((b"connection", b"close"),)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How slow a body may be. A shop behind a poor line is slow and steady; whoever stalls is neither."""
+class BodyTimeouts:
+    """How slow a body may be. A shop behind a poor line sends slowly and steadily; a stalled sender is refused."""
 
     silence_s: float = 15.0
-    # From when on the average counts.
+    # The average rate counts after this time.
     grace_s: float = 15.0
     bytes_per_s_min: int = 10_000
     whole_s: float = 120.0
 
-    def until(self, *, started: float, heard: float, received: int) -> float:
-        """The moment at which waiting is over if nothing more comes."""
+    def until(self, *, started: float, last_received_at: float, received: int) -> float:
+        """The deadline if nothing more arrives."""
         too_slow = started + max(self.grace_s, received / self.bytes_per_s_min)
-        return min(heard + self.silence_s, too_slow, started + self.whole_s)
+        return min(last_received_at + self.silence_s, too_slow, started + self.whole_s)
 
 
-PATIENCE = Patience()
+BODY_TIMEOUTS = BodyTimeouts()
 
 
 class Bodies:
-    """The bodies of all requests in this process that have no answer yet."""
+    """The bodies of all requests in this process that have no response yet."""
 
-    def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+    def __init__(self, timeouts: BodyTimeouts) -> None:
+        self._timeouts = timeouts
         self._bytes = 0
 
     async def read(self, receive: Receive, *, bytes_max: int) -> bytes:
-        """The whole body, or a refusal when it grows too large or stalls. Who has read one lets go of it as well."""
+        """The whole body, or a refusal when it grows too large or stalls. The caller must `let_go` of it."""
         chunks: list[bytes] = []
         received = 0
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            async with asyncio.timeout(self._patience.silence_s) as waiting:
+            async with asyncio.timeout(self._timeouts.silence_s) as waiting:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -61,7 +61,9 @@ class Bodies:
                     if not message.get("more_body", False):
                         return b"".join([*chunks, chunk]) if chunks else chunk
                     chunks.append(chunk)
-                    waiting.reschedule(self._patience.until(started=started, heard=loop.time(), received=received))
+                    waiting.reschedule(
+                        self._timeouts.until(started=started, last_received_at=loop.time(), received=received)
+                    )
         except BaseException as error:
             self._bytes -= received
             if isinstance(error, TimeoutError):
@@ -69,7 +71,7 @@ class Bodies:
             raise
 
     async def replace(self, body: bytes, by: Awaitable[bytes]) -> bytes:
-        """Hold another body in the place of one that was read; neither, if there is none or no room for it."""
+        """Count another body instead of one that was read; neither, if `by` fails or there is no room."""
         try:
             other = await by
         except BaseException:

@@ -1,4 +1,4 @@
-"""A write that is only tried: in a transaction of its own, which is always rolled back.
+"""Dry runs: a write in a transaction of its own, which is always rolled back.
 
 The use case runs as it would, so the response is the one that the call would get. The ids it made name nothing: each is
 replaced by the nil id of its prefix.
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from regulars.http.careful import CONTENTION
+from regulars.http.fallback_path import CONTENTION
 from regulars.http.in_flight import decided
 from regulars.http.large_bodies import LARGE_BYTES
-from regulars.http.route import Answer, Mutation, Request, Write
+from regulars.http.route import ApiResponse, Request, Write, WriteRoute
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, Unavailable, invalid
 from regulars.kit.ids import RESOURCES, remembering_new
@@ -35,12 +35,12 @@ def read_dry_run(value: str) -> bool:
 class _UndoneError(Exception):
     """Carries the result out of the transaction that it rolls back."""
 
-    def __init__(self, result: Answer | ApiError) -> None:
+    def __init__(self, result: ApiResponse | ApiError) -> None:
         super().__init__()
         self.result = result
 
 
-async def run_dry(database: Database, route: Mutation, request: Request, command: object) -> Answer:
+async def run_dry(database: Database, route: WriteRoute, request: Request, command: object) -> ApiResponse:
     """The response that the write would get. Nothing is stored, no key is claimed and no listener is notified."""
     write = Write(request, command)
     with remembering_new() as made:
@@ -52,12 +52,12 @@ async def run_dry(database: Database, route: Mutation, request: Request, command
             result = undone.result
         except CONTENTION:
             raise Unavailable("Others are writing the same; try again.") from None
-    answer = decided(write, result).answer
-    if len(answer.body) > LARGE_BYTES:
-        body = await asyncio.to_thread(_without_ids, answer.body, made)
+    response = decided(write, result).response
+    if len(response.body) > LARGE_BYTES:
+        body = await asyncio.to_thread(_without_ids, response.body, made)
     else:
-        body = _without_ids(answer.body, made)
-    return Answer(answer.status, body, answer.headers)
+        body = _without_ids(response.body, made)
+    return ApiResponse(response.status, body, response.headers)
 
 
 def _without_ids(body: bytes, made: Sequence[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""What a request says in its head, read once and held against the limits."""
+"""The head of a request, read once and checked against the limits."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _PARAMETER = re.compile(rb";[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=([!#$%&'*+.^_`|~\w-]
 
 
 class Exchange:
-    """The headers of one request, read once, and what its answer will need."""
+    """The headers of one request, and what its response will need."""
 
     __slots__ = (
         "address",
@@ -48,7 +48,7 @@ class Exchange:
         self.references: tuple[str, ...] = ()
         self.caller: Caller | None = None
         self.rate_headers: Headers = ()
-        # How long its answer may still take, once its last byte is there.
+        # How long the response may still take after the last byte of the body.
         self.left_s = 0.0
         self.headers: dict[bytes, bytes] = {}
         self.api_keys: list[bytes] = []
@@ -96,12 +96,12 @@ class Exchange:
 
 
 def has_one_host(scope: Scope) -> bool:
-    """Whether it is known whom the caller means to speak to; older versions of HTTP may leave that open."""
+    """Whether there is exactly one Host header; versions before HTTP/1.1 may omit it."""
     return [name for name, _ in scope["headers"]].count(b"host") == 1 or scope["http_version"] != "1.1"
 
 
 def _is_json(media_type: bytes) -> bool:
-    """Whether it is `application/json`, in UTF-8 if it says so; other parameters mean nothing to us."""
+    """Whether it is `application/json` without a charset other than UTF-8; other parameters are ignored."""
     if media_type == b"application/json":
         return True
     read = _JSON.match(media_type)
@@ -114,7 +114,7 @@ def _is_json(media_type: bytes) -> bool:
 
 def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]:
     """The query's parameters: only known ones, each at most once, as UTF-8 text without control characters."""
-    # An empty field, as in `?limit=5&`, says nothing.
+    # An empty field, as in `?limit=5&`, is ignored.
     fields = b"&".join([field for field in query_string.split(b"&") if field])
     if not fields:
         return {}
@@ -143,12 +143,12 @@ def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]
 
 
 def _choose_request_id(given: bytes) -> str:
-    """The caller's own, if it is sane."""
+    """The caller's own request id, if it is valid."""
     return given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_request_id()
 
 
 def with_request_id(scope: Scope, send: Send) -> Send:
-    """For answers that the API does not give: they carry a request id too."""
+    """For responses outside the API: they carry a request id too."""
     if scope["type"] != "http":
         return send
     request_id = _choose_request_id(dict(scope["headers"]).get(b"x-request-id", b"")).encode()

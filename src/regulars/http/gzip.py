@@ -1,6 +1,6 @@
-"""Compressed lists out, and compressed batches in.
+"""gzip for responses with lists and for bodies of batch requests.
 
-Both run beside the event loop where there is much of it; zlib lets go of the interpreter meanwhile.
+Large ones run in a thread, because zlib releases the interpreter lock meanwhile.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from typing import Final
 
 from regulars.http.body import too_large
 from regulars.http.large_bodies import LARGE_BYTES
-from regulars.http.route import Answer, Read, Route
+from regulars.http.route import ApiResponse, ReadRoute, Route
 from regulars.kit.errors import InvalidJson
 
-# Below this a response fits into a packet or two anyway.
+# A smaller response fits into one or two packets anyway.
 COMPRESSED_BYTES_MIN: Final = 1_400
 MEMBERS_MAX: Final = 100
-# The quickest; the others save a tenth more and take several times as long.
+# The fastest level; others save a tenth more and take several times as long.
 _LEVEL: Final = 1
 _WITH_GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 _ENCODING: Final = (b"content-encoding", b"gzip")
@@ -31,19 +31,19 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 
 
 def is_list(route: Route) -> bool:
-    """Whether the route answers page by page, and so with much."""
-    return isinstance(route, Read) and any(parameter.name == "limit" for parameter in route.parameters)
+    """Whether the route returns pages of a list, whose responses are large."""
+    return isinstance(route, ReadRoute) and any(parameter.name == "limit" for parameter in route.parameters)
 
 
-async def compress_list(answer: Answer, *, accepts: bool) -> Answer:
-    """The page of a list as this caller takes it; which of the two it is depends on a header, and says so."""
-    if not accepts or len(answer.body) < COMPRESSED_BYTES_MIN:
-        return Answer(answer.status, answer.body, (*answer.headers, _VARY))
-    if len(answer.body) > LARGE_BYTES:
-        body = await asyncio.to_thread(_compress, answer.body)
+async def compress_list(response: ApiResponse, *, accepts: bool) -> ApiResponse:
+    """The page of a list, compressed if the caller accepts it; `Vary` names the header that decides."""
+    if not accepts or len(response.body) < COMPRESSED_BYTES_MIN:
+        return ApiResponse(response.status, response.body, (*response.headers, _VARY))
+    if len(response.body) > LARGE_BYTES:
+        body = await asyncio.to_thread(_compress, response.body)
     else:
-        body = _compress(answer.body)
-    return Answer(answer.status, body, (*answer.headers, _VARY, _ENCODING))
+        body = _compress(response.body)
+    return ApiResponse(response.status, body, (*response.headers, _VARY, _ENCODING))
 
 
 def _compress(body: bytes) -> bytes:
@@ -51,7 +51,7 @@ def _compress(body: bytes) -> bytes:
 
 
 async def decompress(body: bytes, *, bytes_max: int) -> bytes:
-    """The body that was sent compressed, or the refusal: it may be no gzip, or more than a body may have."""
+    """The decompressed body, or a refusal if it is not gzip or too large."""
     return await asyncio.to_thread(_decompress, body, bytes_max)
 
 
@@ -60,8 +60,8 @@ def _decompress(body: bytes, bytes_max: int) -> bytes:
     left = bytes_max
     rest = body
     try:
-        # A gzip file may have several members, one behind the other. Each costs a copy of what follows it, so a body of
-        # nothing but empty members would take minutes.
+        # A gzip file may have several members. Each costs a copy of the bytes after it, so a body of many empty members
+        # would take minutes.
         while rest or not pieces:
             if len(pieces) == MEMBERS_MAX:
                 raise InvalidJson(f"The body has more than {MEMBERS_MAX} gzip members; send one.")

@@ -1,7 +1,7 @@
-"""Writes between their arrival and their answer: which keys are in flight, and who is told what.
+"""Writes between their arrival and their response, and the idempotency keys in flight.
 
-Nobody waits for ever: a write without an answer is refused when its time is over, whatever became of its batch, and one
-that still stood in its queue then is not run any more.
+Every write gets a response in time: when its time is over it is refused, whatever became of its batch, and if it is
+still in its queue then, it is not run any more.
 """
 
 import asyncio
@@ -12,34 +12,34 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.http.problem import problem_answer
-from regulars.http.route import Answer, MakeBody, Write
+from regulars.http.problem import problem_response
+from regulars.http.route import ApiResponse, MakeBody, Write
 from regulars.idempotency.errors import IdempotencyInProgress
 from regulars.idempotency.model import is_kept
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, InternalError, Unavailable
 
-# A request has its answer this long after its last byte, whatever happens.
+# A request gets its response this long after its last byte at the latest.
 REQUEST_S = 9.0
-LOOK_FOR_LATE_EVERY_S = 0.25
+CHECK_LATE_EVERY_S = 0.25
 WAIT_FOR_SAME_KEY_S = 8.0
-KEPT_NOTE = "This answer is kept for its Idempotency-Key; send a corrected request with a new one."
+STORED_NOTE = "This answer is kept for its Idempotency-Key; send a corrected request with a new one."
 
 _log = log.get(__name__)
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """An answer, and whether it is the one stored for its key, so that others with the key may have it."""
+    """A response, and whether it is stored for its key, so that other requests with the key may get it."""
 
-    answer: Answer
+    response: ApiResponse
     stored: bool = False
 
 
 class Pending:
-    """A write on its way. `reply` is called once, with its outcome; others with the same key may wait for it too."""
+    """A write without a response. `reply` is called once; other requests with the same key may wait for it too."""
 
-    __slots__ = ("arrived_at", "is_for_the_careful_way", "outcome", "refusal", "reply", "waited_for", "write")
+    __slots__ = ("arrived_at", "needs_fallback", "outcome", "refusal", "reply", "waited_for", "write")
 
     def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[Outcome], None]) -> None:
         self.write = write
@@ -47,15 +47,15 @@ class Pending:
         self.reply = reply
         self.arrived_at = monotonic()
         self.outcome: Outcome | None = None
-        # Whether the quick way has been tried and left it over.
-        self.is_for_the_careful_way = False
-        # Made when somebody first waits, which is rare.
+        # Whether the fast path was tried and left this write over.
+        self.needs_fallback = False
+        # Created when another request first waits for it, which is rare.
         self.waited_for: asyncio.Event | None = None
 
-    def settle(self, outcome: Outcome) -> None:
+    def complete(self, outcome: Outcome) -> None:
         if self.outcome is None:
             self.outcome = outcome
-            # First, so that they are not left waiting where the caller cannot be told.
+            # Before `reply`, so that an error there leaves no other request waiting.
             if self.waited_for is not None:
                 self.waited_for.set()
             self.reply(outcome)
@@ -81,7 +81,7 @@ class InFlight:
     def add(self, pending: Pending) -> None:
         self._open[pending] = None
         if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(LOOK_FOR_LATE_EVERY_S, self._refuse_late)
+            self._watch = asyncio.get_running_loop().call_later(CHECK_LATE_EVERY_S, self._refuse_late)
         write = pending.write
         if write.key is not None:
             self._keys[write.request.caller.organization_id, write.key] = pending
@@ -90,8 +90,10 @@ class InFlight:
         return (organization_id, key) in self._keys
 
     async def wait_for_key(self, write: Write) -> Pending | None:
-        """While the key is in flight in this process, wait here and not on a database connection: for the one whose
-        answer was stored, or for nobody if none was."""
+        """Wait while the key is in flight in this process, without a database connection.
+
+        Return the write whose response was stored, or None if none was.
+        """
         slot = (write.request.caller.organization_id, write.key or "")
         deadline = monotonic() + WAIT_FOR_SAME_KEY_S
         while (running := self._keys.get(slot)) is not None:
@@ -103,81 +105,81 @@ class InFlight:
         return None
 
     def oldest_s(self) -> float:
-        """For how long the oldest write without an answer has been waiting."""
+        """Age of the oldest write without a response."""
         return next((monotonic() - pending.arrived_at for pending in self._open), 0.0)
 
-    def settle(self, outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], *, status: int = 200) -> None:
-        """Answer soon, not now: the next batch is then on its way to the database before the callers are told.
+    def complete(self, outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], *, status: int = 200) -> None:
+        """Respond in the next iteration of the event loop, so that the next batch is sent to the database first.
 
-        The status is that of all whose body is still to be made.
+        The status is that of the writes whose body is still to be made.
         """
-        self._let_go([pending for pending, _ in outcomes])
-        asyncio.get_running_loop().call_soon(_tell, outcomes, status)
+        self._forget([pending for pending, _ in outcomes])
+        asyncio.get_running_loop().call_soon(_deliver, outcomes, status)
 
     def refuse(self, batch: Sequence[Pending], error: ApiError) -> None:
-        self.settle([(pending, refused(pending.write, error)) for pending in batch])
+        self.complete([(pending, refused(pending.write, error)) for pending in batch])
 
     def give_up(self, late: Sequence[Pending]) -> None:
-        """Refuse at once: where they still stand in their queue, they are not run any more."""
-        self._let_go(late)
-        _tell([(pending, refused(pending.write, too_late())) for pending in late])
+        """Refuse at once; those that are still in their queue are not run any more."""
+        self._forget(late)
+        _deliver([(pending, refused(pending.write, too_late())) for pending in late])
 
     def _refuse_late(self) -> None:
-        """Refuse what has waited too long, and look again as long as anything waits."""
+        """Refuse the writes that have waited too long, and check again while any write waits."""
         before = monotonic() - REQUEST_S
         late = list(takewhile(lambda pending: pending.arrived_at <= before, self._open))
         if late:
             _log.warning("writes.late", request_ids=ids_of(late))
             self.give_up(late)
         self._watch = (
-            asyncio.get_running_loop().call_later(LOOK_FOR_LATE_EVERY_S, self._refuse_late) if self._open else None
+            asyncio.get_running_loop().call_later(CHECK_LATE_EVERY_S, self._refuse_late) if self._open else None
         )
 
-    def _let_go(self, settled: Iterable[Pending]) -> None:
+    def _forget(self, settled: Iterable[Pending]) -> None:
         for pending in settled:
             self._open.pop(pending, None)
             slot = (pending.write.request.caller.organization_id, pending.write.key or "")
-            # A late one has made room: the key may be in flight again, for another request.
+            # A late write has released its key, which another request may have taken.
             if pending.write.key is not None and self._keys.get(slot) is pending:
                 del self._keys[slot]
 
 
-def decided(write: Write, result: Answer | ApiError) -> Outcome:
-    """What the operation decided, and whether it is kept for the write's key."""
+def decided(write: Write, result: ApiResponse | ApiError) -> Outcome:
+    """The outcome that the operation decided, and whether it is stored for the key."""
     return _wrapped(write, result, stored=write.key is not None and is_kept(result.status))
 
 
 def refused(write: Write, error: ApiError) -> Outcome:
-    """A refusal that decides nothing: the same request may be taken when it comes again."""
+    """A refusal that is not stored: the same request may be accepted later."""
     return _wrapped(write, error, stored=False)
 
 
-def _wrapped(write: Write, result: Answer | ApiError, *, stored: bool) -> Outcome:
-    if isinstance(result, Answer):
-        return Outcome(noted(write, result), stored)
-    return Outcome(problem_answer(result, write.request, note=KEPT_NOTE if stored else ""), stored)
+def _wrapped(write: Write, result: ApiResponse | ApiError, *, stored: bool) -> Outcome:
+    if isinstance(result, ApiResponse):
+        return Outcome(with_notes(write, result), stored)
+    return Outcome(problem_response(result, write.request, note=STORED_NOTE if stored else ""), stored)
 
 
-def noted(write: Write, answer: Answer) -> Answer:
-    """The answer with what it says about its request, which is seldom anything; it is stored and replayed with it."""
+def with_notes(write: Write, response: ApiResponse) -> ApiResponse:
+    """The response with the headers about ignored fields, which are stored and replayed with it."""
     if not getattr(write.command, "ignored", ()):
-        return answer
-    return msgspec.structs.replace(answer, headers=(*answer.headers, *write.notes))
+        return response
+    return msgspec.structs.replace(response, headers=(*response.headers, *write.notes))
 
 
-def _tell(outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], status: int = 200) -> None:
+def _deliver(outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], status: int = 200) -> None:
     for pending, outcome in outcomes:
         try:
-            pending.settle(outcome if isinstance(outcome, Outcome) else _made(pending.write, status, outcome))
-        except Exception:  # noqa: BLE001  # the write is committed, and the other callers are to be told too
+            pending.complete(outcome if isinstance(outcome, Outcome) else _made(pending.write, status, outcome))
+        except Exception:  # noqa: BLE001  # the write is committed, and the other callers need their response
             _log.exception("writes.caller_not_told", request_id=pending.write.request.request_id)
 
 
 def _made(write: Write, status: int, make_body: MakeBody) -> Outcome:
-    """The answer to a write that is committed."""
+    """The response to a committed write."""
     try:
-        return Outcome(noted(write, Answer(status, make_body())), write.key is not None and is_kept(status))
-    except Exception:  # noqa: BLE001  # the caller must hear something, and may ask again
+        return Outcome(with_notes(write, ApiResponse(status, make_body())), write.key is not None and is_kept(status))
+    except Exception:  # noqa: BLE001  # the caller must get a response, and may retry
         _log.exception("writes.answer_not_made", request_id=write.request.request_id)
         return refused(
             write, InternalError("The request was carried out, but its answer could not be made; send it again.")

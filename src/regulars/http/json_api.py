@@ -1,6 +1,6 @@
 """The JSON API as a plain ASGI application: host → route → key → rate → limits → body → idempotency → the operation.
 
-Refusals come in exactly that order, and every answer under `/v<n>` is JSON in one envelope.
+Refusals come in exactly that order, and every response under `/v<n>` is JSON in one envelope.
 """
 
 import asyncio
@@ -10,17 +10,27 @@ from functools import partial
 from starlette.types import Receive, Scope, Send
 
 from regulars.http.address import base_url
-from regulars.http.answer_head import send_answer
-from regulars.http.answered import Answered, Note, note_nothing
-from regulars.http.body import PATIENCE, Bodies, Patience
+from regulars.http.body import BODY_TIMEOUTS, Bodies, BodyTimeouts
 from regulars.http.dry_run import DRY_RUN, PARAMETER, read_dry_run
 from regulars.http.exchange import Exchange, read_query
 from regulars.http.gzip import accepts_gzip, compress_list, decompress, is_list
-from regulars.http.in_flight import REQUEST_S, noted, too_late
-from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
+from regulars.http.in_flight import REQUEST_S, too_late, with_notes
+from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
-from regulars.http.reads import Reads, answer_to
-from regulars.http.route import Answer, Caller, Document, LookUp, Mutation, Question, Read, Request, Route, Write
+from regulars.http.reads import Reads, error_response
+from regulars.http.responses import RecordResponse, ResponseRecord, record_nothing, send_response
+from regulars.http.route import (
+    ApiResponse,
+    Caller,
+    DocumentRoute,
+    LookUpRoute,
+    QueryRoute,
+    ReadRoute,
+    Request,
+    Route,
+    Write,
+    WriteRoute,
+)
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
@@ -42,12 +52,12 @@ class JsonApi:
         authenticate: Authenticate,
         rate_limiter: RateLimiter,
         writes: Writes,
-        note: Note = note_nothing,
+        record_response: RecordResponse = record_nothing,
         trouble: Callable[[BaseException], str] = trouble,
         public_url: str | None = None,
-        patience: Patience = PATIENCE,
+        timeouts: BodyTimeouts = BODY_TIMEOUTS,
     ) -> None:
-        self._note = note
+        self._record_response = record_response
         self._trouble = trouble
         self._public_url = public_url
         self._router = Router(routes)
@@ -57,49 +67,49 @@ class JsonApi:
         self._writes = writes
         self._metrics = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
         self._unrouted = PROCESS.route("unrouted")
-        self._bodies = Bodies(patience)
+        self._bodies = Bodies(timeouts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, public_url=self._public_url)
         try:
-            answer = await self._answer(exchange, receive)
+            response = await self._respond(exchange, receive)
         except TimeoutError:
-            answer = problem_answer(too_late(), exchange)
+            response = problem_response(too_late(), exchange)
         except asyncio.CancelledError:
-            # The grace of a server that stops is over. Nothing else cancels a request.
-            answer = problem_answer(Unavailable("The server is stopping; send the request again."), exchange)
-        except Exception as error:  # noqa: BLE001  # the envelope holds for our own mistakes too
-            answer = answer_to(error, exchange, trouble=self._trouble)
-        await send_answer(send, answer, exchange.request_id, exchange.rate_headers)
+            # The grace period of a stopping server is over. Nothing else cancels a request.
+            response = problem_response(Unavailable("The server is stopping; send the request again."), exchange)
+        except Exception as error:  # noqa: BLE001  # our own bugs get the envelope too
+            response = error_response(error, exchange, trouble=self._trouble)
+        await send_response(send, response, exchange.request_id, exchange.rate_headers)
         counted = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
         ended = monotonic()
-        counted.observe(answer.status, ended - exchange.started)
+        counted.observe(response.status, ended - exchange.started)
         if exchange.caller is not None and exchange.route is not None:
-            answered = Answered(
+            record = ResponseRecord(
                 exchange.route,
                 exchange.references,
                 exchange.request_id,
-                answer.status,
+                response.status,
                 exchange.started,
                 ended,
-                answer.body if answer.status >= PROBLEM_STATUS_MIN else b"",
+                response.body if response.status >= PROBLEM_STATUS_MIN else b"",
             )
-            self._note(exchange.caller, answered)
+            self._record_response(exchange.caller, record)
 
-    async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
+    async def _respond(self, exchange: Exchange, receive: Receive) -> ApiResponse:
         exchange.check_host()
         route, references = self._router.find(exchange.scope["method"], exchange.scope["raw_path"])
         exchange.route, exchange.references = route, references
-        if isinstance(route, Document):
+        if isinstance(route, DocumentRoute):
             exchange.check_size()
             read_query(exchange.scope["query_string"], ())
             address = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
-            return Answer(200, route.render(address))
-        asked_at = monotonic()
+            return ApiResponse(200, route.render(address))
+        authenticating_since = monotonic()
         async with asyncio.timeout(REQUEST_S):
             caller = await self._authenticate(exchange.api_keys[0]) if len(exchange.api_keys) == 1 else None
-        # One time for all of it but the sending of the body, which has its own.
-        exchange.left_s = REQUEST_S - (monotonic() - asked_at)
+        # One time limit for everything except receiving the body, which has limits of its own.
+        exchange.left_s = REQUEST_S - (monotonic() - authenticating_since)
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
         failpoint.hit("authenticated")
@@ -108,19 +118,21 @@ class JsonApi:
             raise Forbidden("This key may only ingest; use one with the permission full.")
         exchange.rate_headers = self._rate_limiter.take(caller.api_key_id)
         exchange.check_size()
-        if isinstance(route, Mutation | Question):
-            return await self._take(route, exchange, caller, receive)
-        if not isinstance(route, Read | LookUp):
+        if isinstance(route, WriteRoute | QueryRoute):
+            return await self._handle_body(route, exchange, caller, receive)
+        if not isinstance(route, ReadRoute | LookUpRoute):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
         request = Request(caller, exchange.request_id, references, query, b"", exchange.address)
-        answer = await self._reads.answer(route, request, within_s=exchange.left_s)
-        if not is_list(route) or answer.status >= PROBLEM_STATUS_MIN:
-            return answer
-        return await compress_list(answer, accepts=accepts_gzip(exchange.headers.get(b"accept-encoding", b"")))
+        response = await self._reads.respond(route, request, within_s=exchange.left_s)
+        if not is_list(route) or response.status >= PROBLEM_STATUS_MIN:
+            return response
+        return await compress_list(response, accepts=accepts_gzip(exchange.headers.get(b"accept-encoding", b"")))
 
-    async def _take(self, route: Mutation | Question, exchange: Exchange, caller: Caller, receive: Receive) -> Answer:
-        """For what may have a body, which is held until it has its answer."""
+    async def _handle_body(
+        self, route: WriteRoute | QueryRoute, exchange: Exchange, caller: Caller, receive: Receive
+    ) -> ApiResponse:
+        """Handle a request that may have a body, which counts as held until the response is made."""
         if route.body is not None:
             exchange.check_media_type(takes_gzip=route.takes_gzip)
         exchange.check_announced_length(route.body_bytes_max)
@@ -129,26 +141,26 @@ class JsonApi:
             body = await self._bodies.replace(body, decompress(body, bytes_max=route.body_bytes_max))
         try:
             request = Request(caller, exchange.request_id, exchange.references, {}, body, exchange.address)
-            if isinstance(route, Question):
-                return await self._ask(route, exchange, request)
+            if isinstance(route, QueryRoute):
+                return await self._query(route, exchange, request)
             return await self._submit(route, exchange, request)
         finally:
             self._bodies.let_go(body)
 
-    async def _ask(self, route: Question, exchange: Exchange, request: Request) -> Answer:
+    async def _query(self, route: QueryRoute, exchange: Exchange, request: Request) -> ApiResponse:
         read_query(exchange.scope["query_string"], ())
         command = route.prepare(request)
         self._charge(exchange, request.caller, route.cost(command) - 1)
         async with self._reads.database.reading(until=monotonic() + exchange.left_s) as tx:
-            return noted(Write(request, command), await route.handle(tx, request, command))
+            return with_notes(Write(request, command), await route.handle(tx, request, command))
 
     def _charge(self, exchange: Exchange, caller: Caller, tokens: int) -> None:
         if tokens > 0:
-            # A refusal carries its own, newer figures.
+            # A refusal carries its own, newer headers.
             exchange.rate_headers = ()
             exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
 
-    async def _submit(self, route: Mutation, exchange: Exchange, request: Request) -> Answer:
+    async def _submit(self, route: WriteRoute, exchange: Exchange, request: Request) -> ApiResponse:
         target, refusal, is_dry = exchange.scope["raw_path"], None, False
         if exchange.scope["query_string"]:
             target += b"?" + exchange.scope["query_string"]
@@ -163,18 +175,18 @@ class JsonApi:
         key = read_key(exchange.idempotency_keys)
         until = monotonic() + exchange.left_s
         async with asyncio.timeout(exchange.left_s):
-            answer = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
-        if route.before_answer is not None and answer.status < PROBLEM_STATUS_MIN:
-            await route.before_answer(request.caller.organization_id, answer.concerns, until - monotonic())
-        return answer
+            response = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
+        if route.before_answer is not None and response.status < PROBLEM_STATUS_MIN:
+            await route.before_answer(request.caller.organization_id, response.concerns, until - monotonic())
+        return response
 
     async def _try_out(
-        self, route: Mutation, exchange: Exchange, request: Request, charge: Callable[[int], None]
-    ) -> Answer:
-        """Whatever it is answered, the answer says that nothing was done."""
+        self, route: WriteRoute, exchange: Exchange, request: Request, charge: Callable[[int], None]
+    ) -> ApiResponse:
+        """The response always carries the header that nothing was written."""
         try:
             async with asyncio.timeout(exchange.left_s):
-                answer = await self._writes.try_out(route, request, charge=charge)
+                response = await self._writes.try_out(route, request, charge=charge)
         except ApiError as error:
-            answer = problem_answer(error, exchange)
-        return Answer(answer.status, answer.body, (*answer.headers, DRY_RUN))
+            response = problem_response(error, exchange)
+        return ApiResponse(response.status, response.body, (*response.headers, DRY_RUN))

@@ -14,7 +14,7 @@ from regulars.http.gzip import is_list
 from regulars.http.openapi_text import API_DESCRIPTION, EVENT_HEADERS, HEADERS, PARAMETERS, TAGS
 from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of, refusals_of_all
-from regulars.http.route import Document, Mutation, Question, Read, Route
+from regulars.http.route import DocumentRoute, QueryRoute, ReadRoute, Route, WriteRoute
 from regulars.kit.errors import ApiError, ValidationError
 from regulars.kit.wire import FREE_JSON, HIDDEN, REFERENCE_SCHEMA
 
@@ -103,18 +103,18 @@ class _Types:
     def __init__(self, routes: Iterable[Route], events: Iterable[Event]) -> None:
         types: list[Any] = [event.payload for event in events]
         for route in routes:
-            types += [answer for answer in route.answers.values() if answer is not None]
+            types += [response for response in route.answers.values() if response is not None]
             types += route.receipts.values()
-            if isinstance(route, (Mutation, Question)) and route.body is not None:
+            if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None:
                 types.append(route.body)
         schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMA_REFERENCE)
         # Some types cannot be dictionary keys, hence the identity; `types` keeps them alive meanwhile.
         self._schema_of = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
         self._types = types
-        self.schemas: dict[str, Any] = {_short_name(name): _tidy(schema) for name, schema in sorted(components.items())}
+        self.schemas: dict[str, Any] = {_short_name(name): _trim(schema) for name, schema in sorted(components.items())}
 
     def schema(self, type_: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = _tidy(self._schema_of[id(type_)])
+        schema: dict[str, Any] = _trim(self._schema_of[id(type_)])
         return schema
 
 
@@ -124,7 +124,7 @@ def _short_name(name: str) -> str:
     return parts[0] if len(parts) == 1 else parts[1].capitalize() + parts[-1]
 
 
-def _tidy(schema: Any) -> Any:
+def _trim(schema: Any) -> Any:
     """Leave out the titles that repeat a component's name, and the defaults that say nothing: null and an empty map.
     Of several types each is a schema of its own, because many generators know no list of types. Numbers carry their
     size: without it many generators choose 32 bits."""
@@ -132,21 +132,21 @@ def _tidy(schema: Any) -> Any:
         if any(HIDDEN in variant for variant in schema.get("anyOf", ())):
             shown = [variant for variant in schema["anyOf"] if HIDDEN not in variant]
             others = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _tidy({**others, **shown[0]} if len(shown) == 1 else {**others, "anyOf": shown})
+            return _trim({**others, **shown[0]} if len(shown) == 1 else {**others, "anyOf": shown})
         if isinstance(types := schema.get("type"), (list, tuple)):
             others = {key: value for key, value in schema.items() if key != "type"}
-            return _tidy({**others, "anyOf": [{"type": type_} for type_ in types]})
+            return _trim({**others, "anyOf": [{"type": type_} for type_ in types]})
         if schema.get("anyOf") == [{"type": "integer"}, {"type": "number"}]:
             others = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _tidy({**others, "type": "number"})  # An integer is a number.
+            return _trim({**others, "type": "number"})  # An integer is a number.
         size = _SIZE_OF.get(types) if isinstance(types, str) else None
         return {
-            key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _tidy(value)
+            key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _trim(value)
             for key, value in schema.items()
             if not (key == "title" and isinstance(value, str)) and not (key == "default" and value in (None, {}))
         } | ({"format": size} if size else {})
     if isinstance(schema, (list, tuple)):
-        return [_tidy(item) for item in schema]
+        return [_trim(item) for item in schema]
     return schema
 
 
@@ -159,25 +159,25 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
     if route.description:
         operation["description"] = route.description
     parameters = [*_path_parameters(route), *_query_parameters(route)]
-    if isinstance(route, Mutation):
+    if isinstance(route, WriteRoute):
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
         if route.can_be_tried:
             parameters.append({"$ref": "#/components/parameters/DryRun"})
     if parameters:
         operation["parameters"] = parameters
-    if isinstance(route, (Mutation, Question)) and route.body is not None:
+    if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None:
         operation["requestBody"] = {
             "required": True,
             "description": _body_description(route),
             "content": {"application/json": _media(types.schema(route.body), route.examples)},
         }
-    if isinstance(route, Document):
+    if isinstance(route, DocumentRoute):
         operation["security"] = []
     operation["responses"] = _responses(route, types)
     return operation
 
 
-def _body_description(route: Mutation | Question) -> str:
+def _body_description(route: WriteRoute | QueryRoute) -> str:
     gzip = (
         " It may be sent with `Content-Encoding: gzip`; the limit is for what that holds." if route.takes_gzip else ""
     )
@@ -225,7 +225,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _query_parameters(route: Route) -> list[dict[str, Any]]:
-    if not isinstance(route, Read):
+    if not isinstance(route, ReadRoute):
         return []
     return [
         {
@@ -274,7 +274,7 @@ _RECEIPT_DESCRIPTION = "What a key that may only ingest is answered: nothing tha
 
 def _headers(route: Route, status: int) -> dict[str, Any]:
     names = ["X-Request-Id", "X-Content-Type-Options", "Cache-Control"]
-    if not isinstance(route, Document):
+    if not isinstance(route, DocumentRoute):
         names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
     if status in _STATUSES_TO_RETRY:
         names.append("Retry-After")
@@ -282,11 +282,11 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names += ["Content-Encoding", "Vary"]
     if status == _STATUS_WITHOUT_KEY:
         names.append("WWW-Authenticate")
-    if isinstance(route, Mutation) and route.can_be_tried and status in route.answers:
+    if isinstance(route, WriteRoute) and route.can_be_tried and status in route.answers:
         names.append("X-Dry-Run")
-    if isinstance(route, Mutation) and status in _STATUSES_STORED:
+    if isinstance(route, WriteRoute) and status in _STATUSES_STORED:
         names.append("Idempotent-Replayed")
-    if isinstance(route, (Mutation, Question)) and route.body is not None and status in route.answers:
+    if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None and status in route.answers:
         names.append("X-Ignored-Fields")
     headers: dict[str, Any] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
     for name, description in route.answer_headers.get(status, {}).items():

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from regulars.http.route import Answer
+from regulars.http.route import ApiResponse
 from regulars.kit.errors import ApiError, FieldError
 from regulars.kit.json import encode
 
@@ -25,7 +25,7 @@ class Problem(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class RequestContext(Protocol):
-    """What a problem says about the request that it refuses."""
+    """What a problem contains about its request."""
 
     @property
     def request_id(self) -> str: ...
@@ -48,5 +48,5 @@ def problem_bytes(error: ApiError, request: RequestContext, *, note: str = "") -
     )
 
 
-def problem_answer(error: ApiError, request: RequestContext, *, note: str = "") -> Answer:
-    return Answer(error.status, problem_bytes(error, request, note=note), error.headers)
+def problem_response(error: ApiError, request: RequestContext, *, note: str = "") -> ApiResponse:
+    return ApiResponse(error.status, problem_bytes(error, request, note=note), error.headers)

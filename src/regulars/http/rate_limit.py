@@ -1,10 +1,9 @@
 """A token bucket per API key, counted once for all server processes of a node.
 
-The buckets stand in memory that the processes share. A bucket is one number, the moment at which it will be full again:
-what flows in needs no writing, an idle bucket is as good as none, and a process that dies leaves nothing half done.
-Nothing is locked. When two processes take from one bucket within the same microsecond, one of the two takes is
-forgotten; and of more keys than there is room for, the one that is nearest to full starts anew. Both err on the side of
-the caller, by a little.
+The buckets are in memory that the processes share. A bucket is one number, the moment at which it will be full again:
+refilling needs no write, an idle bucket needs no slot, and a process that dies leaves nothing half done. There is no
+lock. When two processes take from one bucket within the same microsecond, one of the two takes is lost; and when there
+are more keys than slots, the bucket nearest to full is replaced. Both errors are small and favour the caller.
 """
 
 from math import ceil
@@ -14,11 +13,11 @@ from regulars.kit.clock import monotonic
 from regulars.kit.errors import Headers, RateLimited
 from regulars.kit.shared_memory import map_block
 
-# A bucket is looked for in this many neighbouring slots; each slot has a tag, and a moment in seconds.
+# A bucket is searched in this many adjacent slots; each slot has a tag, and a moment in seconds.
 SLOTS_TRIED = 8
 _SLOT_BYTES = 16
 _TAG_BITS = (1 << 64) - 1
-# What fractions of seconds lose when they are added up, in tokens.
+# Rounding error of sums of seconds, in tokens.
 _ROUNDING = 0.01
 
 
@@ -31,12 +30,12 @@ class RateLimiter:
         self._limit = b"%d" % self._burst
         block = map_block(None) if block is None else block
         self._starts = len(block) // _SLOT_BYTES - SLOTS_TRIED
-        # Two views of the same memory: even places are read as tags, odd ones as moments.
+        # Two views of the same memory: even indexes are tags, odd ones are moments.
         self._tags = block.cast("Q")
         self._moments = block.cast("d")
 
     def take(self, api_key_id: UUID, *, tokens: int = 1) -> Headers:
-        """Take tokens and give the headers of the answer, or raise RateLimited and take nothing."""
+        """Take tokens and return the headers of the response, or raise RateLimited and take nothing."""
         if self._per_s == 0:
             return ()
         now = monotonic()
@@ -56,12 +55,12 @@ class RateLimiter:
         return self._headers(left - price)
 
     def give_back(self, api_key_id: UUID) -> None:
-        """One token that was taken for a request which is counted elsewhere."""
+        """Return the token of a request that is counted elsewhere."""
         if self._per_s:
             self._moments[self._find(api_key_id.int & _TAG_BITS)] -= 1 / self._per_s
 
     def _find(self, tag: int) -> int:
-        """The place of the key's moment."""
+        """The index of the moment of the key's bucket."""
         start = tag % self._starts * 2
         if self._tags[start] == tag:
             return start + 1
@@ -69,7 +68,7 @@ class RateLimiter:
         for place in places:
             if self._tags[place] == tag:
                 return place + 1
-        # One that was never used, or has been full for longest.
+        # A slot that was never used, or whose bucket has been full for longest.
         place = min(places, key=lambda place: self._moments[place + 1])
         self._moments[place + 1] = 0.0
         self._tags[place] = tag

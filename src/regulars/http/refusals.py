@@ -1,8 +1,9 @@
 """What a route may refuse: what its room declares, and what every request of its kind may meet."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from regulars.http.route import Document, Mutation, Question, Route
+from regulars.http.route import DocumentRoute, QueryRoute, Route, WriteRoute
 from regulars.idempotency.errors import IdempotencyConflict, IdempotencyInProgress, InvalidIdempotencyKey
 from regulars.kit.errors import (
     ApiError,
@@ -35,21 +36,29 @@ _EVERY_MUTATION_ERROR = {
 _EVERY_BODY_ERROR = {InvalidJson, UnsupportedMediaType}
 _UNROUTED = {RouteNotFound, MethodNotAllowed}
 
+INTRODUCTION: Final = (
+    "Every refusal under `/v1` has the media type `application/problem+json` (RFC 9457) and these members: `type` (a"
+    " link to this page), `title`, `status`, `detail` (a sentence about this very request), `code`, `request_id` (the"
+    " same as the `X-Request-Id` header) and, for validation, `errors` with the `field`, `code` and `message` of each"
+    " field. Decide on `code`: it never changes its meaning. New codes may appear within `/v1`; treat one you do not"
+    " know by its status."
+)
+
 
 def refusals_of(route: Route) -> list[type[ApiError]]:
     refused = {*route.errors, *_EVERY_ERROR}
-    if not isinstance(route, Document):
+    if not isinstance(route, DocumentRoute):
         refused |= _EVERY_KEYED_ERROR
         if not route.takes_ingest_keys:
             refused.add(Forbidden)
     if "{" in route.path:
         # A path segment that cannot be decoded, or an empty one, names no route.
         refused.add(RouteNotFound)
-    if isinstance(route, Mutation):
+    if isinstance(route, WriteRoute):
         refused |= _EVERY_MUTATION_ERROR
         if route.body is not None:
             refused |= _EVERY_BODY_ERROR
-    if isinstance(route, Question):
+    if isinstance(route, QueryRoute):
         refused |= {*_EVERY_BODY_ERROR, PayloadTooLarge, RequestTimeout}
     return _in_order(refused)
 
@@ -61,3 +70,16 @@ def refusals_of_all(routes: Sequence[Route]) -> list[type[ApiError]]:
 
 def _in_order(refused: set[type[ApiError]]) -> list[type[ApiError]]:
     return sorted(refused, key=lambda error: (error.status, error.code))
+
+
+def anchor(error: type[ApiError]) -> str:
+    return error.code.lower().replace("_", "-")
+
+
+def render_markdown(routes: Sequence[Route]) -> str:
+    entries = [
+        f'<a id="{anchor(error)}"></a>\n\n## {error.code}\n\n{error.status}: {error.title}.\n\n'
+        f"- **Cause.** {error.cause}\n- **Fix.** {error.fix}\n- **Retry.** {error.retry}"
+        for error in refusals_of_all(routes)
+    ]
+    return "\n\n".join(["# Errors", INTRODUCTION, *entries]) + "\n"

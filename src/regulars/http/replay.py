@@ -1,4 +1,4 @@
-"""The answer that is kept for an idempotency key: found again, made, and stored with the write."""
+"""The response that is stored for an idempotency key: stored with the write, and replayed for its retries."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -7,11 +7,11 @@ from psycopg.errors import LockNotAvailable
 
 from regulars.http.batch import result
 from regulars.http.in_flight import Outcome, Pending, refused
-from regulars.http.problem import problem_answer
-from regulars.http.route import Answer, Write
+from regulars.http.problem import problem_response
+from regulars.http.route import ApiResponse, Write
 from regulars.idempotency.errors import IdempotencyConflict
 from regulars.idempotency.model import BATCH_BEGINNING, ERASED, Record, change_results
-from regulars.idempotency.remember import store
+from regulars.idempotency.records import store
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
@@ -20,15 +20,15 @@ REPLAYED = (b"idempotent-replayed", b"true")
 
 
 class KeyInUseError(Exception):
-    """Another process holds the same idempotency key in a transaction that is still open."""
+    """Another process has inserted the same idempotency key in a transaction that is still open."""
 
 
 async def store_new(
     tx: Tx, organization_id: UUID, writes: Sequence[Write], outcomes: Sequence[Outcome], known: Mapping[str, Record]
 ) -> None:
     records = [
-        Record(write.key, write.fingerprint, answer.status, answer.body, tx.now, answer.headers)
-        for write, outcome, answer in [(write, it, it.answer) for write, it in zip(writes, outcomes, strict=True)]
+        Record(write.key, write.fingerprint, response.status, response.body, tx.now, response.headers)
+        for write, outcome, response in [(write, it, it.response) for write, it in zip(writes, outcomes, strict=True)]
         if outcome.stored and write.key is not None and write.key not in known
     ]
     try:
@@ -40,30 +40,30 @@ async def store_new(
 
 
 def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> Outcome | None:
-    """What the stored record of the key says, if there is one, or `erased` in the place of what went with a person."""
+    """The outcome stored for the key, if any, with `erased` in the place of erased people."""
     record = records.get(write.key) if write.key is not None else None
     if record is None:
         return None
     if record.fingerprint != write.fingerprint:
         return refused(write, _conflict())
     if record.body is None:
-        return Outcome(_as_replay(problem_answer(erased, write.request)))
+        return Outcome(_as_replay(problem_response(erased, write.request)))
     body = record.body
     if body.startswith(BATCH_BEGINNING):
         body = change_results(body, lambda it: result(erased, write.request) if it == ERASED else it)
-    return Outcome(_as_replay(Answer(record.status, body, record.headers)), stored=True)
+    return Outcome(_as_replay(ApiResponse(record.status, body, record.headers)), stored=True)
 
 
-def replayed(write: Write, earlier: Pending) -> Answer:
-    """The answer of an earlier write with the same key, or the refusal if it was another one."""
+def replayed(write: Write, earlier: Pending) -> ApiResponse:
+    """The response of an earlier write with the same key; raises if that was another request."""
     if earlier.outcome is None or earlier.write.fingerprint != write.fingerprint:
         raise _conflict()
-    return _as_replay(earlier.outcome.answer)
+    return _as_replay(earlier.outcome.response)
 
 
-def _as_replay(answer: Answer) -> Answer:
-    kept = tuple([header for header in answer.headers if header != REPLAYED])
-    return Answer(answer.status, answer.body, (*kept, REPLAYED))
+def _as_replay(response: ApiResponse) -> ApiResponse:
+    headers = tuple([header for header in response.headers if header != REPLAYED])
+    return ApiResponse(response.status, response.body, (*headers, REPLAYED))
 
 
 def _conflict() -> IdempotencyConflict:

@@ -3,32 +3,37 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
 
-from regulars.http.ignored import ignored_header
 from regulars.kit.coalesce import WAIT_S_MAX
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, Headers
+from regulars.kit.pagination import CURSOR_CHARACTERS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
-# For writes that are worth more patience than a till has: much at once, or a withdrawal.
+# For writes that may wait longer than a till does: batches, or a withdrawal.
 LONG_WAIT_S_MAX = 4.0
 BATCH_REQUEST_ITEMS_MAX = 500
-# While some are decoded or encoded the database works on others: measured best with two of one organization in flight,
-# and with up to four in one statement.
+# The database works on one batch while another is decoded or encoded: measured best with two of one organization in
+# flight, and with up to four in one statement.
 BATCH_REQUESTS_AT_ONCE = 2
 BATCH_REQUESTS_TOGETHER = 4
-
-
-# The write came again with another content; the first stays.
+# Limits of `X-Ignored-Fields`.
+IGNORED_NAMES_MAX = 10
+IGNORED_NAME_CHARACTERS_MAX = 64
+AND_MORE = "..."
+# Visible ASCII, without the comma that stands between names and the percent sign that begins an encoded character.
+_PLAIN_ASCII = "".join(character for character in map(chr, range(0x21, 0x7F)) if character not in ",%")
+# The same id came again with another content; the first content stays.
 PAYLOAD_MISMATCH = (b"x-payload-mismatch", b"true")
 
 
 class Caller(Protocol):
-    """Who calls: the organization the API key is scoped to, and what the key's row says that requests need."""
+    """The caller: the organization of the API key, and the columns of the key that requests need."""
 
     @property
     def organization_id(self) -> UUID: ...
@@ -50,15 +55,15 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     references: tuple[str, ...]
     query: Mapping[str, str]
     body: bytes
-    # Where the caller reached this server; empty where that is not known.
+    # The address at which the caller reached this server; empty if unknown.
     address: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
     headers: Headers = ()
-    # What the write was about, for the route's `before_answer`; it is not sent, and a replay does not have it.
+    # The object of the write, for the route's `before_answer`; it is not sent, and a replay does not have it.
     concerns: Any = None
 
 
@@ -72,15 +77,15 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def notes(self) -> Headers:
-        """What a success says about its request: the fields that decoding passed over, if its command names any."""
+        """Headers of a success that name the ignored fields of its request."""
         ignored = getattr(self.command, "ignored", ())
         return (ignored_header(ignored),) if ignored else ()
 
 
-# Makes the body of the answer to a write that is committed; called when the next batch is on its way to the database.
+# Makes the body of the response to a committed write; called when the next batch is on its way to the database.
 MakeBody = Callable[[], bytes]
-# One statement for a whole batch, where a room has one; it commits by itself. It gives None for each item that it did
-# not write and that must take the path of several statements.
+# One statement for a whole batch, where a room has one; it commits by itself. It returns None for each item that it did
+# not write and that must take the fallback path.
 Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeBody | None]]]
 # The same for batches of several organizations in one transaction: if it raises, nothing of any of them was written.
 QuickTogether = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[MakeBody | None]]]]
@@ -95,6 +100,28 @@ class Parameter:
     description: str
 
 
+# The two query parameters that every list takes.
+PAGE_PARAMETERS = (
+    Parameter(
+        name="limit",
+        schema={"type": "integer", "minimum": 1, "default": PAGE_ITEMS_DEFAULT},
+        description=f"How many items a page has at most; above {PAGE_ITEMS_MAX} it counts as {PAGE_ITEMS_MAX}.",
+    ),
+    Parameter(
+        name="cursor",
+        schema={"type": "string", "minLength": 1, "maxLength": CURSOR_CHARACTERS_MAX, "format": "cursor"},
+        description="The `next_cursor` of the page before, with the same filters. It never expires.",
+    ),
+)
+# For lists that can be followed as changes.
+CHANGES_PARAMETER = Parameter(
+    name="updated_from",
+    schema={"type": "string", "format": "date-time"},
+    description="What changed at this time or later, in the order of change. `next_cursor` is never null then: when "
+    "`has_more` is false, keep it and ask again later. A change is seen within about three seconds; erasures are not.",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Route:
     """What every route declares; the descriptive part feeds the OpenAPI document."""
@@ -106,15 +133,15 @@ class Route:
     tag: str
     summary: str
     description: str = ""
-    # Whether its reference may be a caller's own id, and so be spelled like a literal path.
+    # Whether its reference may be the caller's own id, which may look like a literal path.
     takes_external_ids: bool = True
-    # Whether a key that may only ingest may call it. Its answer to such a caller has nothing that was stored before.
+    # Whether a key that may only ingest may call it. The response to such a key contains no stored data.
     takes_ingest_keys: bool = False
-    # Success status -> type of the answer (None: no body).
+    # Success status -> type of the response (None: no body).
     answers: Mapping[int, Any]
-    # Success status -> type of the answer to a key that may only ingest, where it is another one.
+    # Success status -> type of the response to a key that may only ingest, where it differs.
     receipts: Mapping[int, Any] = field(default_factory=dict)
-    # What this operation itself may refuse; the refusals common to all routes are added by the document.
+    # The refusals of this operation; `refusals.py` adds those of all routes.
     errors: tuple[type[ApiError], ...] = ()
     # Named examples of request bodies; a test sends each of them.
     examples: Mapping[str, Any] = field(default_factory=dict)
@@ -123,31 +150,33 @@ class Route:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read(Route):
+class ReadRoute(Route):
     method: str = "GET"
     parameters: tuple[Parameter, ...] = ()
-    handle: Callable[[Tx, Request], Awaitable[Answer]]
+    handle: Callable[[Tx, Request], Awaitable[ApiResponse]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LookUp(Route):
-    """A read of one thing by its reference. Those of one organization that wait share a statement, like writes: `find`
-    takes a list and answers it in order. The planner does not see the values (`Database.looking_up`)."""
+class LookUpRoute(Route):
+    """A read of one object by its reference. Waiting look-ups of one organization share a statement, like writes.
+
+    `find` takes a list and returns responses in its order. Its plan is generic (`Database.looking_up`).
+    """
 
     method: str = "GET"
-    # None: a reference is all that it is asked with.
+    # Empty: a look-up has only its reference.
     parameters: tuple[Parameter, ...] = ()
-    find: Callable[[Tx, UUID, Sequence[Request]], Awaitable[Sequence[Answer | ApiError]]]
+    find: Callable[[Tx, UUID, Sequence[Request]], Awaitable[Sequence[ApiResponse | ApiError]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question(Route):
-    """A read that is asked with a body. `prepare` decodes it without I/O (it raises ApiError)."""
+class QueryRoute(Route):
+    """A read with a request body. `prepare` decodes it without I/O (it raises ApiError)."""
 
     method: str = "POST"
     body: Any
     prepare: Callable[[Request], Any]
-    handle: Callable[[Tx, Request, Any], Awaitable[Answer]]
+    handle: Callable[[Tx, Request, Any], Awaitable[ApiResponse]]
     body_bytes_max: int = BODY_BYTES_MAX
     takes_gzip: bool = False
     # What the request costs in tokens of the rate limit, known once it is decoded.
@@ -155,7 +184,7 @@ class Question(Route):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document(Route):
+class DocumentRoute(Route):
     """A document that needs no key; it is rendered for the address the caller used."""
 
     method: str = "GET"
@@ -163,38 +192,55 @@ class Document(Route):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mutation(Route):
-    """A write. `prepare` decodes without I/O (it raises ApiError); `run` takes a list and answers it in order."""
+class WriteRoute(Route):
+    """A write. `prepare` decodes without I/O (it raises ApiError); `run` takes a list and responds in its order."""
 
     method: str = "POST"
     takes_ingest_keys: bool = True
     body: Any = None
     prepare: Callable[[Request], Any]
-    run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[Answer | ApiError]]]
-    # Tried first, where there is one, and the status of what it wrote.
+    run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[ApiResponse | ApiError]]]
+    # The statement of the fast path, and the status of the writes it commits.
     quick: Quick | None = None
     quick_together: QuickTogether | None = None
     quick_status: int = 201
     body_bytes_max: int = BODY_BYTES_MAX
-    # Whether the body may come compressed; it is fingerprinted and limited as what it was before.
+    # Whether the body may be compressed; fingerprint and limit apply to the decompressed body.
     takes_gzip: bool = False
     # A batch request is one item of its own queue, whatever its size.
     writes_per_batch_max: int = 256
-    # How long one may stand in its queue before those that would stand longer are refused.
+    # How long a write may wait in its queue; writes that would wait longer are refused.
     wait_s_max: float = WAIT_S_MAX
     # How many batches of one organization may be in flight; with more than one, arrival does not order them.
     parallel_batches: int = 1
-    # Whether a batch that one statement refused for one of its requests is tried again request by request, before the
-    # path of several statements: for requests that are worth a statement of their own.
+    # Whether a batch that the fast path refused is tried again request by request before the fallback path: for
+    # requests that are worth a statement of their own.
     tries_alone: bool = False
-    # Awaited between the commit and the answer, outside the batch, also before an answer is replayed: for a withdrawal,
-    # until nothing is on its way any more. The server gives it. It gets the organization, what the answer concerns if
-    # that is known, and how many seconds are left; the answer is sent whatever comes of it.
+    # Awaited between the commit and the response, outside the batch, also before a replay: for a withdrawal, until no
+    # message is on its way any more. The server sets it. It gets the organization, the `concerns` of the response if
+    # known, and the seconds left; the response is sent whatever its result is.
     before_answer: Callable[[UUID, Any, float], Awaitable[object]] | None = None
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
 
     @property
     def can_be_tried(self) -> bool:
-        """Whether it takes `dry_run`. What is deleted is not: part of that is done outside the transaction."""
+        """Whether it takes `dry_run`. A deletion does not: part of it is done outside the transaction."""
         return self.method == "POST"
+
+
+def ignored_header(paths: Sequence[str]) -> tuple[bytes, bytes]:
+    """The header that names these paths: the first ten, in visible ASCII, never a value. It stays below 1 KB."""
+    names = [_name(path) for path in paths[:IGNORED_NAMES_MAX]]
+    if len(paths) > IGNORED_NAMES_MAX:
+        names.append(AND_MORE)
+    return b"x-ignored-fields", ", ".join(names).encode()
+
+
+def _name(path: str) -> str:
+    """A name may hold line breaks and commas, and must not split the answer; one that is cut is not cut in a code."""
+    encoded = quote(path[:IGNORED_NAME_CHARACTERS_MAX], safe=_PLAIN_ASCII)
+    if len(encoded) <= IGNORED_NAME_CHARACTERS_MAX:
+        return encoded or '""'
+    end = encoded.rfind("%", IGNORED_NAME_CHARACTERS_MAX - 2, IGNORED_NAME_CHARACTERS_MAX)
+    return encoded[: IGNORED_NAME_CHARACTERS_MAX if end < 0 else end]

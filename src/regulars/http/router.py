@@ -17,7 +17,7 @@ class Router:
             methods = self._methods_of(route.path)
             methods[route.method] = route
             if route.method == "GET":
-                # The same answer; the HTTP server leaves its body out.
+                # The same response; the HTTP server omits its body.
                 methods["HEAD"] = route
 
     def _methods_of(self, path: str) -> dict[str, Route]:
@@ -32,7 +32,7 @@ class Router:
         return patterns[-1][1]
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, tuple[str, ...]]:
-        """The route and its references, or the refusal: 404 for a path nobody serves, 405 for another method."""
+        """The route and its references, or the refusal: 404 for an unknown path, 405 for another method."""
         literal = self._literal.get(raw_path)
         if literal is not None and method in literal:
             return literal[method], ()

@@ -1,7 +1,7 @@
 """How a write runs: coalesced with its neighbours, once per idempotency key, in one transaction with its record.
 
-Here are its queue and its batch. What has no answer yet is in `in_flight`; a batch is tried as one statement where its
-route has one (`quick_try`), and what that leaves over goes the careful way (`careful`).
+This module has the queues and batches. Writes without a response are in `in_flight`; a batch is tried as one statement
+where its route has one (`fast_path`), and the rest takes the path of several statements (`fallback_path`).
 """
 
 import asyncio
@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
-from regulars.http.careful import CarefulWay
 from regulars.http.dry_run import run_dry
+from regulars.http.fallback_path import FallbackPath
+from regulars.http.fast_path import FastPath, QueueKey
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Outcome, Pending, ids_of, in_progress
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
-from regulars.http.quick_try import QueueKey, QuickTry
 from regulars.http.replay import replayed
-from regulars.http.route import Answer, Mutation, Request, Write
+from regulars.http.route import ApiResponse, Request, Write, WriteRoute
 from regulars.idempotency.model import fingerprint
 from regulars.kit import log
 from regulars.kit.clock import monotonic
@@ -25,7 +25,7 @@ from regulars.kit.errors import ApiError, InternalError, Unavailable
 from regulars.kit.metrics import PROCESS
 from regulars.kit.writable import trouble
 
-ASK_AGAIN_AFTER_S = 0.05
+RETRY_KEY_AFTER_S = 0.05
 
 _log = log.get(__name__)
 
@@ -36,7 +36,7 @@ class Writes:
     def __init__(
         self,
         database: Database,
-        routes: Sequence[Mutation],
+        routes: Sequence[WriteRoute],
         *,
         erased: ApiError,
         trouble: Callable[[BaseException], str] = trouble,
@@ -48,8 +48,8 @@ class Writes:
         self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
         self.in_flight = InFlight()
-        self._quick_try = QuickTry(self.in_flight)
-        self._careful_way = CarefulWay(database, self.in_flight, erased=erased, ask_again=self._queue_again)
+        self._fast_path = FastPath(self.in_flight)
+        self._fallback_path = FallbackPath(database, self.in_flight, erased=erased, retry_later=self._queue_again)
         self.coalescer: Coalescer[QueueKey, Pending] = Coalescer(
             self._flush,
             items_max=self._writes_per_batch,
@@ -58,8 +58,8 @@ class Writes:
             flush_together=self._flush_together,
         )
 
-    async def try_out(self, route: Mutation, request: Request, *, charge: Callable[[int], None]) -> Answer:
-        """What one write would be answered, by a transaction that is rolled back."""
+    async def try_out(self, route: WriteRoute, request: Request, *, charge: Callable[[int], None]) -> ApiResponse:
+        """The response that the write would get, by a transaction that is rolled back."""
         async with self._large.admitted(len(request.body)):
             is_large = len(request.body) > LARGE_BYTES
             command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
@@ -69,15 +69,15 @@ class Writes:
 
     async def submit(
         self,
-        route: Mutation,
+        route: WriteRoute,
         request: Request,
         *,
         target: bytes,
         key: str | None,
         refusal: ApiError | None = None,
         charge: Callable[[int], None],
-    ) -> Answer:
-        """Run one write. `refusal` is what the request was already found guilty of, if anything."""
+    ) -> ApiResponse:
+        """Run one write. `refusal` is a fault that was already found in the request."""
         self.find_room(route, request)
         async with self._large.admitted(len(request.body)):
             command = None
@@ -92,16 +92,16 @@ class Writes:
             if key is None:
                 if refusal is not None:
                     raise refusal
-                return (await self._enqueue(route, Write(request, command), None)).answer
+                return (await self._enqueue(route, Write(request, command), None)).response
             is_ingest_only = request.caller.is_ingest_only
             mark = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
             write = Write(request, command, key, mark)
             earlier = await self.in_flight.wait_for_key(write)
             if earlier is not None:
                 return replayed(write, earlier)
-            return (await self._enqueue(route, write, refusal)).answer
+            return (await self._enqueue(route, write, refusal)).response
 
-    async def _enqueue(self, route: Mutation, write: Write, refusal: ApiError | None) -> Outcome:
+    async def _enqueue(self, route: WriteRoute, write: Write, refusal: ApiError | None) -> Outcome:
         arrived: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def reply(outcome: Outcome) -> None:
@@ -119,96 +119,96 @@ class Writes:
             self.in_flight.give_up([pending])
             raise
 
-    def find_room(self, route: Mutation, request: Request) -> QueueKey:
-        """The queue for a write; what that would not take is refused, before anything is done for it."""
+    def find_room(self, route: WriteRoute, request: Request) -> QueueKey:
+        """The queue for a write; raises if the queue is full, before the body is decoded."""
         queue = self._next_queue(route, request.caller.organization_id)
         if not self.coalescer.has_room(queue, size=len(request.body)):
             raise _overloaded()
         return queue
 
     def submit_now(self, queue: QueueKey, write: Write, reply: Callable[[Outcome], None]) -> None:
-        """Queue a valid write where there was room a moment ago; its key is not in flight."""
+        """Queue a valid write after `find_room`; its key is not in flight."""
         pending = Pending(write, None, reply)
         self.coalescer.add(queue, pending, size=len(write.request.body))
         self._arrivals += 1
         self.in_flight.add(pending)
 
-    def _put(self, route: Mutation, pending: Pending) -> None:
+    def _put(self, route: WriteRoute, pending: Pending) -> None:
         request = pending.write.request
         self.coalescer.put(self._next_queue(route, request.caller.organization_id), pending, size=len(request.body))
         self._arrivals += 1
         self.in_flight.add(pending)
 
-    def _next_queue(self, route: Mutation, organization_id: UUID) -> QueueKey:
-        """The queue that the next write of this kind goes to."""
+    def _next_queue(self, route: WriteRoute, organization_id: UUID) -> QueueKey:
+        """The queue for the next write of this route."""
         return organization_id, route.operation_id, self._arrivals % route.parallel_batches
 
     def _writes_per_batch(self, queue_key: QueueKey) -> int:
-        return 1 if queue_key in self._quick_try.alone else self._routes[queue_key[1]].writes_per_batch_max
+        return 1 if queue_key in self._fast_path.alone else self._routes[queue_key[1]].writes_per_batch_max
 
     def _shared_as(self, queue_key: QueueKey) -> str | None:
-        """The operation, if batches of several organizations may be one transaction of it."""
-        # On a cluster these lie on several nodes, and committing on all of them costs more than it saves.
-        tries = self._quick_try
+        """The operation, if batches of several organizations may share a transaction."""
+        # On a cluster organizations lie on several nodes, and a commit on all of them costs more than it saves.
+        tries = self._fast_path
         if self._database.is_cluster or queue_key in tries.apart or queue_key in tries.repeating:
             return None
         name = queue_key[1]
         return None if self._routes[name].quick_together is None else name
 
     async def _flush_together(self, turn: Sequence[tuple[QueueKey, list[Pending]]]) -> list[list[Pending]]:
-        """Try small batches of several organizations as one transaction; give back what is left of each."""
+        """Try small batches of several organizations as one transaction; return the rest of each."""
         route = self._routes[turn[0][0][1]]
         batches = [(key, [pending for pending in batch if pending.outcome is None]) for key, batch in turn]
-        everybody = [pending for _, batch in batches for pending in batch]
-        if not everybody:
-            # They waited for too long, and were told.
+        pending_writes = [pending for _, batch in batches for pending in batch]
+        if not pending_writes:
+            # They waited for too long and were refused.
             return [[] for _ in turn]
-        self._batch_sizes[route.operation_id].observe(len(everybody))
+        self._batch_sizes[route.operation_id].observe(len(pending_writes))
         if route.quick_together is None:
             raise AssertionError("only a route that has a way to do it is flushed together")
         try:
-            return await self._quick_try.answer_together(route, route.quick_together, batches)
-        except Exception as error:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
-            self._refuse_all(route, everybody, error)
+            return await self._fast_path.run_together(route, route.quick_together, batches)
+        except Exception as error:  # noqa: BLE001  # every waiting caller gets a response
+            self._refuse_all(route, pending_writes, error)
             return [[] for _ in turn]
 
     async def _flush(self, queue_key: QueueKey, batch: list[Pending]) -> None:
         organization_id, name, _ = queue_key
         batch = [pending for pending in batch if pending.outcome is None]
         route = self._routes[name]
-        carefully = partial(self._careful_way.run, route, organization_id)
-        is_left_over = bool(batch) and batch[0].is_for_the_careful_way
+        fallback = partial(self._fallback_path.run, route, organization_id)
+        is_left_over = bool(batch) and batch[0].needs_fallback
         if not is_left_over:
             self._batch_sizes[name].observe(len(batch))
-        is_tried = route.quick is not None and not is_left_over and queue_key not in self._quick_try.repeating
+        is_tried = route.quick is not None and not is_left_over and queue_key not in self._fast_path.repeating
         try:
             if is_tried and route.quick is not None:
-                batch = await self._quick_try.answer(
-                    route, route.quick, organization_id, batch, queue=queue_key, otherwise=carefully
+                batch = await self._fast_path.run(
+                    route, route.quick, organization_id, batch, queue=queue_key, otherwise=fallback
                 )
             if batch:
-                await carefully(batch)
+                await fallback(batch)
         except Exception as error:  # noqa: BLE001  # as above
             self._refuse_all(route, batch, error)
 
-    def _refuse_all(self, route: Mutation, batch: Sequence[Pending], error: Exception) -> None:
+    def _refuse_all(self, route: WriteRoute, batch: Sequence[Pending], error: Exception) -> None:
         about = {"operation": route.operation_id, "request_ids": ids_of(batch)}
         if isinstance(error, CONNECTION_ERRORS):
-            # Whether the commit happened is unknown: the caller's retry converges through the unique keys.
+            # Whether the commit happened is unknown: the unique keys make the caller's retry safe.
             _log.warning("writes.database_unavailable", error=type(error).__name__, **about)
             self.in_flight.refuse(batch, Unavailable(self._trouble(error)))
         else:
             _log.error("writes.failed", exc_info=error, **about)
             self.in_flight.refuse(batch, InternalError("The request could not be carried out; nothing was written."))
 
-    def _queue_again(self, route: Mutation, pending: Pending) -> None:
-        """Ask again a little later, and again until its wait is over; nothing waits on a connection meanwhile."""
+    def _queue_again(self, route: WriteRoute, pending: Pending) -> None:
+        """Try again a little later, until its wait is over; no connection is used meanwhile."""
         if monotonic() - pending.arrived_at >= WAIT_FOR_SAME_KEY_S:
             self.in_flight.refuse([pending], in_progress())
         else:
-            asyncio.get_running_loop().call_later(ASK_AGAIN_AFTER_S, self._put_again, route, pending)
+            asyncio.get_running_loop().call_later(RETRY_KEY_AFTER_S, self._put_again, route, pending)
 
-    def _put_again(self, route: Mutation, pending: Pending) -> None:
+    def _put_again(self, route: WriteRoute, pending: Pending) -> None:
         try:
             if pending.outcome is None:
                 self._put(route, pending)

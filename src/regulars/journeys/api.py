@@ -3,13 +3,13 @@
 from functools import cache
 from typing import Any
 
-from regulars.http.route import Document, Route
+from regulars.http.route import DocumentRoute, Route
 from regulars.journeys.definition import schema
 
 _schema = cache(schema)
 
 ROUTES: tuple[Route, ...] = (
-    Document(
+    DocumentRoute(
         path="/v1/journeys/schema.json",
         operation_id="getJourneySchema",
         tag="Description",

@@ -5,7 +5,7 @@ from functools import partial
 from uuid import UUID
 
 from regulars.accounts.audit.log import key_actor, record
-from regulars.http.route import LONG_WAIT_S_MAX, Answer, Mutation, Request, Route, Write
+from regulars.http.route import LONG_WAIT_S_MAX, ApiResponse, Request, Route, Write, WriteRoute
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, Reference, read_reference
@@ -23,7 +23,7 @@ def prepare_erasure(request: Request) -> Reference:
 
 async def run_erasures(
     tx: Tx, organization_id: UUID, writes: Sequence[Write], *, log: ErasureLog | None = None
-) -> list[Answer | ApiError]:
+) -> list[ApiResponse | ApiError]:
     references = [write.command for write in writes]
     # All writes of a batch are of one organization, and so is the secret.
     secret = writes[0].request.caller.secret
@@ -33,7 +33,7 @@ async def run_erasures(
             actor = key_actor(write.request.caller.api_key_id)
             await record(tx, organization_id, actor, "customer.erase", PROFILE.encode(outcome.profile_id))
     return [
-        Answer(204, b"", concerns=outcome.number_hashes) if isinstance(outcome, ErasedProfile) else outcome
+        ApiResponse(204, b"", concerns=outcome.number_hashes) if isinstance(outcome, ErasedProfile) else outcome
         for outcome in outcomes
     ]
 
@@ -43,7 +43,7 @@ ERASE = "eraseProfile"
 
 def routes(log: ErasureLog) -> tuple[Route, ...]:
     return (
-        Mutation(
+        WriteRoute(
             method="DELETE",
             path="/v1/profiles/{profile_id}",
             operation_id=ERASE,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.idempotency.erase import erase_answers
+from regulars.idempotency.records import erase_answers
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ById, Reference

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
+from regulars.idempotency.records import FIRST_STRETCH, erase_answers
 from regulars.kit.db import Tx
 from regulars.privacy.erase import erase_responses, search_keys_of
 from regulars.privacy.facts import ProfileErased, ResponsesUnread

@@ -9,7 +9,7 @@ from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
 from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
 from regulars.messaging.personal import PERSONAL_DATA as MESSAGING
 from regulars.profiles.personal import PERSONAL_DATA as PROFILES
-from regulars.request_log.personal import PERSONAL_DATA as REQUEST_LOG
+from regulars.request_log.entries import PERSONAL_DATA as REQUEST_LOG
 from regulars.sales.personal import PERSONAL_DATA as SALES
 from regulars.segments.personal import PERSONAL_DATA as SEGMENTS
 from regulars.webhooks.personal import PERSONAL_DATA as WEBHOOKS

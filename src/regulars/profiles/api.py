@@ -8,21 +8,22 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.batch import Batch, BatchResult, answer_batch, body_meta, items_meta, read_batch
-from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
+from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, items_meta, read_batch
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUESTS_AT_ONCE,
+    CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
-    Answer,
+    PAGE_PARAMETERS,
+    ApiResponse,
     Caller,
-    LookUp,
-    Mutation,
+    LookUpRoute,
     Parameter,
-    Read,
+    ReadRoute,
     Request,
     Route,
     Write,
+    WriteRoute,
 )
 from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.db import Tx
@@ -91,7 +92,7 @@ def prepare_profile(request: Request) -> ProfileUpsert:
     return decode_profile(request.body, default_country=request.caller.default_country)
 
 
-async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
     outcomes = await upsert_profiles(tx, organization_id, [write.command for write in writes])
     return [_respond(outcome, write.request.caller) for outcome, write in zip(outcomes, writes, strict=True)]
 
@@ -100,11 +101,11 @@ def prepare_batch(request: Request) -> Batch[ProfileUpsert]:
     return read_batch(request.body, partial(decode_profile, default_country=request.caller.default_country))
 
 
-async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
     upserts = [upsert for write in writes for upsert in write.command.accepted]
     outcomes = iter(await upsert_profiles(tx, organization_id, upserts))
     return [
-        answer_batch(
+        batch_response(
             [
                 _respond(next(outcomes), write.request.caller) if isinstance(item, ProfileUpsert) else item
                 for item in write.command.items
@@ -119,28 +120,28 @@ def prepare_attributes(request: Request) -> AttributeChanges:
     return decode_attributes(request.body, read_reference(PROFILE, request.references[0]))
 
 
-async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
     outcomes = await set_attributes(tx, organization_id, [write.command for write in writes])
     return [
-        outcome if not isinstance(outcome, Profile) else Answer(200, encode(_show_attributes(outcome, write)))
+        outcome if not isinstance(outcome, Profile) else ApiResponse(200, encode(_show_attributes(outcome, write)))
         for outcome, write in zip(outcomes, writes, strict=True)
     ]
 
 
 async def _find(
     tx: Tx, organization_id: UUID, requests: Sequence[Request], *, show: Callable[[Profile], msgspec.Struct]
-) -> list[Answer | ApiError]:
+) -> list[ApiResponse | ApiError]:
     references = [read_reference(PROFILE, request.references[0]) for request in requests]
     found = await read_profiles(tx, organization_id, references)
     return [
-        Answer(200, encode(show(found[reference])))
+        ApiResponse(200, encode(show(found[reference])))
         if reference in found
         else ProfileNotFound("No profile has this id or external_id.")
         for reference in references
     ]
 
 
-async def handle_list(tx: Tx, request: Request) -> Answer:
+async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     caller, query = request.caller, request.query
     limit = read_limit(query)
     external_id, phone_number = query.get("external_id"), query.get("phone_number")
@@ -167,17 +168,17 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     page, has_more, cursor = start.cut(
         found, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
     )
-    return Answer(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))
+    return ApiResponse(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))
 
 
-def _respond(outcome: UpsertedProfile | ApiError, caller: Caller) -> Answer | ApiError:
+def _respond(outcome: UpsertedProfile | ApiError, caller: Caller) -> ApiResponse | ApiError:
     if isinstance(outcome, ApiError):
         return outcome
     profile, is_new = outcome.profile, outcome.change == "created"
     # The request brought everything that a new profile has.
     if caller.is_ingest_only and not is_new:
-        return Answer(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
-    return Answer(201 if is_new else 200, encode(show_profile(profile)))
+        return ApiResponse(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
+    return ApiResponse(201 if is_new else 200, encode(show_profile(profile)))
 
 
 def _attributes_out(profile: Profile) -> AttributesOut:
@@ -195,7 +196,7 @@ def _show_attributes(profile: Profile, write: Write) -> AttributesOut | Attribut
 
 
 ROUTES: tuple[Route, ...] = (
-    Mutation(
+    WriteRoute(
         path="/v1/profiles",
         operation_id="upsertProfile",
         tag="Profiles",
@@ -220,7 +221,7 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_profile,
         run=run_profiles,
     ),
-    Read(
+    ReadRoute(
         path="/v1/profiles",
         operation_id="listProfiles",
         tag="Profiles",
@@ -243,7 +244,7 @@ ROUTES: tuple[Route, ...] = (
         errors=(ValidationError, InvalidCursor),
         handle=handle_list,
     ),
-    Mutation(
+    WriteRoute(
         path="/v1/profiles/batch",
         operation_id="upsertProfiles",
         tag="Profiles",
@@ -271,7 +272,7 @@ ROUTES: tuple[Route, ...] = (
         wait_s_max=LONG_WAIT_S_MAX,
         cost=len,
     ),
-    LookUp(
+    LookUpRoute(
         path="/v1/profiles/{profile_id}",
         operation_id="getProfile",
         tag="Profiles",
@@ -280,7 +281,7 @@ ROUTES: tuple[Route, ...] = (
         errors=(ProfileNotFound,),
         find=partial(_find, show=show_profile),
     ),
-    Mutation(
+    WriteRoute(
         path="/v1/profiles/{profile_id}/attributes",
         operation_id="setProfileAttributes",
         tag="Profiles",
@@ -298,7 +299,7 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_attributes,
         run=run_attributes,
     ),
-    LookUp(
+    LookUpRoute(
         path="/v1/profiles/{profile_id}/attributes",
         operation_id="getProfileAttributes",
         tag="Profiles",

@@ -9,25 +9,26 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.batch import Batch, BatchResult, all_alike, answer_batch, body_meta, items_meta, read_batch
-from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
+from regulars.http.batch import Batch, BatchResult, all_alike, batch_response, body_meta, items_meta, read_batch
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
     BATCH_REQUESTS_AT_ONCE,
     BATCH_REQUESTS_TOGETHER,
+    CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
+    PAGE_PARAMETERS,
     PAYLOAD_MISMATCH,
-    Answer,
+    ApiResponse,
     Caller,
-    LookUp,
+    LookUpRoute,
     MakeBody,
-    Mutation,
     Parameter,
-    Read,
+    ReadRoute,
     Request,
     Route,
     Write,
+    WriteRoute,
 )
 from regulars.kit import json
 from regulars.kit.db import Tx
@@ -104,7 +105,7 @@ class SalesEventPage(Page[SalesEventOut], frozen=True):
 
 async def _run(
     tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
-) -> list[Answer | ApiError]:
+) -> list[ApiResponse | ApiError]:
     outcomes = await record_sales(tx, organization_id, [write.command for write in writes], tolerance=tolerance)
     return [
         outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, write.request.caller)
@@ -112,11 +113,11 @@ async def _run(
     ]
 
 
-def _respond(recorded: SaleOutcome, tx: Tx, caller: Caller) -> Answer:
+def _respond(recorded: SaleOutcome, tx: Tx, caller: Caller) -> ApiResponse:
     state = automation_state(recorded.sale, is_new=recorded.is_new, now=tx.now)
     encode_it = encode_receipt if caller.is_ingest_only and not _has_only_sent_data(recorded) else encode_envelope
     body = encode_it(recorded.sale, state)
-    return Answer(201 if recorded.is_new else 200, body, (PAYLOAD_MISMATCH,) if recorded.differs else ())
+    return ApiResponse(201 if recorded.is_new else 200, body, (PAYLOAD_MISMATCH,) if recorded.differs else ())
 
 
 def _has_only_sent_data(recorded: SaleOutcome) -> bool:
@@ -134,18 +135,18 @@ def _prepare_batch(request: Request) -> Batch[Sale]:
 
 async def _run_batch(
     tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
-) -> list[Answer | ApiError]:
+) -> list[ApiResponse | ApiError]:
     return [await _run_one_batch(tx, organization_id, write, tolerance=tolerance) for write in writes]
 
 
-async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> Answer:
+async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> ApiResponse:
     batch: Batch[Sale] = write.command
     items, sales = batch.items, batch.accepted
     recorded = iter(await record_sales(tx, organization_id, sales, tolerance=tolerance) if sales else ())
     outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
     caller = write.request.caller
     answers = [outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, caller) for outcome in outcomes]
-    return answer_batch(answers, write.request)
+    return batch_response(answers, write.request)
 
 
 async def _record_batch_quickly(
@@ -163,24 +164,26 @@ def _as_request(write: Write) -> SalesRequest:
         if len(sales) == len(items):
             return all_alike(201, bodies)
         recorded = iter(bodies)
-        answers = [item if isinstance(item, ApiError) else Answer(201, next(recorded)) for item in items]
-        return answer_batch(answers, write.request).body
+        answers = [item if isinstance(item, ApiError) else ApiResponse(201, next(recorded)) for item in items]
+        return batch_response(answers, write.request).body
 
     return SalesRequest(sales, write.key, write.fingerprint, join, write.notes)
 
 
-async def _list(tx: Tx, request: Request) -> Answer:
+async def _list(tx: Tx, request: Request) -> ApiResponse:
     caller = request.caller
     sales, has_more, cursor = await list_sales(tx, caller.organization_id, request.query, secret=caller.secret)
     data = [msgspec.Raw(encode_sale(sale)) for sale in sales]
-    return Answer(200, json.encode(Page(data, has_more, cursor)))
+    return ApiResponse(200, json.encode(Page(data, has_more, cursor)))
 
 
-async def _find_by_references(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[Answer | ApiError]:
+async def _find_by_references(
+    tx: Tx, organization_id: UUID, requests: Sequence[Request]
+) -> list[ApiResponse | ApiError]:
     references = [read_reference(SALES_EVENT, request.references[0]) for request in requests]
     found = await find_sales(tx, organization_id, references)
     return [
-        Answer(200, encode_sale(found[reference]))
+        ApiResponse(200, encode_sale(found[reference]))
         if reference in found
         else SalesEventNotFound("The reference names no sales event of this organization.")
         for reference in references
@@ -209,7 +212,7 @@ PARAMETERS = (
 def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
     """The room's routes; `tolerance` is how much of the future counts as now, and `recorder` the one statement."""
     return (
-        Mutation(
+        WriteRoute(
             path="/v1/sales-events",
             operation_id=RECORD_SALE,
             tag="Sales events",
@@ -226,7 +229,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             quick=None if recorder is None else recorder.record,
             quick_together=None if recorder is None else recorder.record_together,
         ),
-        Mutation(
+        WriteRoute(
             path="/v1/sales-events/batch",
             operation_id=RECORD_SALES,
             tag="Sales events",
@@ -247,7 +250,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             tries_alone=True,
             cost=len,
         ),
-        Read(
+        ReadRoute(
             path="/v1/sales-events",
             operation_id="listSalesEvents",
             tag="Sales events",
@@ -257,7 +260,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             errors=(InvalidCursor, StoreNotFound, ProfileNotFound),
             handle=_list,
         ),
-        LookUp(
+        LookUpRoute(
             path="/v1/sales-events/{sales_event_id}",
             operation_id="getSalesEvent",
             tag="Sales events",

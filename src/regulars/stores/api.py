@@ -7,8 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.page import PAGE_PARAMETERS
-from regulars.http.route import Answer, Mutation, Read, Request, Route, Write
+from regulars.http.route import PAGE_PARAMETERS, ApiResponse, ReadRoute, Request, Route, Write, WriteRoute
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError
@@ -49,21 +48,22 @@ def prepare_store(request: Request) -> StoreUpsert:
     return decode_store(request.body)
 
 
-async def run_stores(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+async def run_stores(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
     outcomes = await upsert_stores(tx, organization_id, [write.command for write in writes])
     return [
-        Answer(201 if outcome.change == "created" else 200, encode(_store_out(outcome.store))) for outcome in outcomes
+        ApiResponse(201 if outcome.change == "created" else 200, encode(_store_out(outcome.store)))
+        for outcome in outcomes
     ]
 
 
-async def handle_store(tx: Tx, request: Request) -> Answer:
+async def handle_store(tx: Tx, request: Request) -> ApiResponse:
     store = await find_store(tx, request.caller.organization_id, read_reference(STORE, request.references[0]))
     if store is None:
         raise StoreNotFound("No store has this id or external_id.")
-    return Answer(200, encode(_store_out(store)))
+    return ApiResponse(200, encode(_store_out(store)))
 
 
-async def handle_list(tx: Tx, request: Request) -> Answer:
+async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     caller, cursor = request.caller, request.query.get("cursor")
     limit = read_limit(request.query)
     scope = scope_of("stores", {})
@@ -72,7 +72,9 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     page, following = cut_page(
         found, limit, secret=caller.secret, scope=scope, position_of=lambda store: (str(store.id),)
     )
-    return Answer(200, encode(StorePageOut([_store_out(store) for store in page], following is not None, following)))
+    return ApiResponse(
+        200, encode(StorePageOut([_store_out(store) for store in page], following is not None, following))
+    )
 
 
 def _store_out(store: Store) -> StoreOut:
@@ -87,7 +89,7 @@ def _store_out(store: Store) -> StoreOut:
 
 
 ROUTES: tuple[Route, ...] = (
-    Mutation(
+    WriteRoute(
         path="/v1/stores",
         operation_id="upsertStore",
         tag="Stores",
@@ -114,7 +116,7 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_store,
         run=run_stores,
     ),
-    Read(
+    ReadRoute(
         path="/v1/stores",
         operation_id="listStores",
         takes_ingest_keys=True,
@@ -126,7 +128,7 @@ ROUTES: tuple[Route, ...] = (
         errors=(ValidationError, InvalidCursor),
         handle=handle_list,
     ),
-    Read(
+    ReadRoute(
         path="/v1/stores/{store_id}",
         operation_id="getStore",
         takes_ingest_keys=True,

@@ -13,8 +13,8 @@ from regulars.journeys.stats import count_at_fault, count_parked, load_total_sta
 from regulars.kit.db import Tx
 from regulars.messaging.find import count_texts_by_state, count_undecided
 from regulars.messaging.settings.store import Texting, load_texting
+from regulars.request_log.entries import count_answers
 from regulars.request_log.model import Counts
-from regulars.request_log.read import count_answers
 from regulars.sales.collision_review import count_open
 from regulars.sales.totals.model import PerCurrency, add_up
 from regulars.sales.totals.reports import DaySales, Rhythm, filled_until, list_days, read_rhythms

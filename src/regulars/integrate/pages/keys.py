@@ -14,8 +14,8 @@ from regulars.kit.ids import API_KEY
 from regulars.kit.keyset import PageRequest
 from regulars.organizations import manage
 from regulars.organizations.model import ApiKey, Permission
+from regulars.request_log.entries import count_answers, list_answers
 from regulars.request_log.model import Counts
-from regulars.request_log.read import count_answers, list_answers
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from regulars.kit.ids import API_KEY
 from regulars.organizations import manage
+from regulars.request_log.entries import find_answer, list_answers
 from regulars.request_log.model import ENTRIES_PER_KEY_MAX, REFUSALS_PER_DAY_MAX, RETENTION, Entry, Kind
-from regulars.request_log.read import find_answer, list_answers
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.listing import Filter, make_page, read_view

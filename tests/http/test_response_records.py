@@ -7,7 +7,7 @@ from tests.http.caller import ask, posted
 from tests.http.workshop import Workshop
 from tests.support.room import request
 
-from regulars.http.api_lane import ApiLane
+from regulars.http.fast_requests import FastRequests
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
@@ -29,14 +29,14 @@ async def workshop(database, organization_id):
     return made
 
 
-async def by_the_lane(workshop, note, body):
-    lane = ApiLane(
+async def by_the_lane(workshop, record, body):
+    lane = FastRequests(
         [workshop.route],
         cached_caller=lambda _key: request(workshop.organization_id).caller,
         rate_limiter=RateLimiter(per_s=0, burst=1),
         reads=Reads(workshop.database),
         writes=workshop.writes,
-        note=note,
+        record_response=record,
     )
     answered = asyncio.get_running_loop().create_future()
     head, key = lane.read_head(b"/v1/things", posted(body), keep_alive=True)
@@ -44,7 +44,7 @@ async def by_the_lane(workshop, note, body):
     await answered
 
 
-async def by_the_long_way(workshop, note, body):
+async def by_the_long_way(workshop, record, body):
     async def authenticate(_key):
         return request(workshop.organization_id).caller
 
@@ -54,7 +54,7 @@ async def by_the_long_way(workshop, note, body):
         authenticate=authenticate,
         rate_limiter=RateLimiter(per_s=0, burst=1),
         writes=workshop.writes,
-        note=note,
+        record_response=record,
     )
     await ask(api, "POST", b"/v1/things", body)
 

@@ -8,8 +8,8 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from regulars.http import guarded_protocol, lingering
-from regulars.http.guarded_protocol import GuardedProtocol
+from regulars.http import limited_protocol, lingering
+from regulars.http.limited_protocol import LimitedProtocol
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def wait_for_the_answer(protocol) -> None:
 async def test_empty_lines_after_an_answer_do_not_end_the_wait_for_the_next_request():
     config = Config(answer, log_level="warning", access_log=False)
     config.load()
-    protocol = GuardedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    protocol = LimitedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
     transport = Transport()
     transport.write = lambda data: None
     transport.close = lambda: None
@@ -76,7 +76,7 @@ async def listening():
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: GuardedProtocol(config, state, {}, loop), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: LimitedProtocol(config, state, {}, loop), "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1], state.connections
     finally:
@@ -93,7 +93,7 @@ async def until(condition) -> None:
 
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
 async def test_a_caller_that_never_takes_its_answer_is_let_go(monkeypatch, last):
-    monkeypatch.setattr(guarded_protocol, "UNSENT_WAIT_S", 0.2)
+    monkeypatch.setattr(limited_protocol, "UNSENT_WAIT_S", 0.2)
     async with listening() as (port, connections):
         with socket.create_connection(("127.0.0.1", port)) as caller:
             caller.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + last + b"\r\n")
@@ -102,7 +102,7 @@ async def test_a_caller_that_never_takes_its_answer_is_let_go(monkeypatch, last)
 
 
 async def test_a_caller_that_takes_its_answer_slowly_gets_all_of_it(monkeypatch):
-    monkeypatch.setattr(guarded_protocol, "UNSENT_WAIT_S", 1.0)
+    monkeypatch.setattr(limited_protocol, "UNSENT_WAIT_S", 1.0)
     async with listening() as (port, _connections):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=65_536)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -121,7 +121,7 @@ async def test_a_connection_that_is_closed_with_an_answer_nobody_takes_ends_too(
     async with listening() as (port, connections):
         with socket.create_connection(("127.0.0.1", port)) as caller:
             caller.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            await until(lambda: connections and next(iter(connections))._has_answered())
+            await until(lambda: connections and next(iter(connections))._has_responded())
             (connection,) = connections
             connection._stop_watching_unsent()
             connection.timeout_keep_alive_handler()

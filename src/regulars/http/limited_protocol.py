@@ -1,8 +1,8 @@
-"""What a connection may do, and what it is owed, whatever the requests on it say.
+"""Limits of a connection below ASGI, and edge cases of HTTP that uvicorn does not handle.
 
-Uvicorn's parser collects a request line and headers of any length for as long as the caller likes, stops at an offer
-to upgrade, takes trailers for headers, and loses answers when the caller closes its side or is refused in the middle
-of a body. This layer sets bounds where there were none, and reads such requests as what they are.
+Uvicorn's parser collects a request line and headers of any length for any time, stops at an offer to upgrade, takes
+trailers for headers, and loses responses when the caller closes its side or is refused in the middle of a body. This
+layer sets limits, ignores upgrades and trailers, and still sends those responses.
 """
 
 import asyncio
@@ -13,23 +13,23 @@ import msgspec
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from regulars.http.answer_head import answer_head
 from regulars.http.lingering import LingeringTransport
-from regulars.http.problem import problem_answer
+from regulars.http.problem import problem_response
+from regulars.http.responses import response_head
 from regulars.kit.errors import HeadersTooLarge
 from regulars.kit.ids import new_request_id
 
-# Above what the API answers properly about, so that only the absurd is cut off without an envelope.
+# Larger than the API's own limit, which responds with an envelope: only extreme heads are cut off here.
 HEAD_BYTES_MAX = 128 << 10
 HEAD_WAIT_S = 15.0
-# How long a caller may leave its answers lying without taking a single byte of them.
+# How long a caller may leave its responses without reading a single byte.
 UNSENT_WAIT_S = 30.0
-# The rest of a body that was not waited for is skipped and the connection kept, if it is announced and this short.
+# The rest of a refused body is skipped and the connection reused, if its length is announced and this short.
 SKIPPED_BYTES_MAX = 64 << 10
 
 _UNREADABLE = "Invalid HTTP request received."
 _UNREADABLE_HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(_UNREADABLE))]
-_UNREADABLE_ANSWER = b"".join(
+_UNREADABLE_RESPONSE = b"".join(
     [
         b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
         *[b"%b: %b\r\n" % header for header in _UNREADABLE_HEADERS],
@@ -38,24 +38,24 @@ _UNREADABLE_ANSWER = b"".join(
 )
 
 
-class GuardedProtocol(HttpToolsProtocol):
-    # Where the parser stands: between two requests, or in the head of one; otherwise in a body.
+class LimitedProtocol(HttpToolsProtocol):
+    # State of the parser: between two requests, or in the head of one; otherwise in a body.
     _is_between = True
     _is_in_head = False
-    # Bytes of packets that only added to something unfinished, a head or what follows a body's last chunk; below zero
-    # once a packet did bring a request further.
+    # Bytes of packets that only extended an unfinished head or the trailers after a body's last chunk; negative after a
+    # packet that completed something.
     _unread_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
     _unsent_timer: asyncio.TimerHandle | None = None
-    # Whether nothing that comes is read any more.
-    _is_deaf = False
+    # Whether received bytes are ignored.
+    _stopped_reading = False
     _is_stopping = False
-    # Whether the connection may be kept as soon as the body that is on its way has arrived.
+    # Whether the connection may be reused as soon as the rest of the body has arrived.
     _may_keep = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._link = LingeringTransport(
-            cast("asyncio.Transport", transport), self.loop, may_hear_more=lambda: not self._is_between
+            cast("asyncio.Transport", transport), self.loop, may_receive_more=lambda: not self._is_between
         )
         super().connection_made(cast("asyncio.Transport", self._link))
         self._start_timer()
@@ -80,10 +80,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_watching_unsent()
 
     def _watch_unsent(self, unsent: int) -> None:
-        self._unsent_timer = self.loop.call_later(UNSENT_WAIT_S, self._look_at_unsent, unsent)
+        self._unsent_timer = self.loop.call_later(UNSENT_WAIT_S, self._check_unsent, unsent)
 
-    def _look_at_unsent(self, before: int) -> None:
-        """End a connection whose caller takes nothing; one that takes its answer slowly may go on."""
+    def _check_unsent(self, before: int) -> None:
+        """End a connection whose caller reads nothing; a slow reader may go on."""
         unsent = self._link.unsent_bytes()
         if unsent < before:
             self._watch_unsent(unsent)
@@ -96,7 +96,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._unsent_timer = None
 
     def data_received(self, data: bytes) -> None:
-        if self._is_deaf or self._link.is_lingering:
+        if self._stopped_reading or self._link.is_lingering:
             self._link.discard(data)
             return
         self._unset_keepalive_if_required()
@@ -104,19 +104,19 @@ class GuardedProtocol(HttpToolsProtocol):
         self.on_packet_complete()
         if not is_readable:
             self.logger.warning(_UNREADABLE)
-            self._hear_no_more(_UNREADABLE_ANSWER)
+            self._stop_reading(_UNREADABLE_RESPONSE)
         elif self._is_between:
             if self._is_unwatched():
-                # Empty lines before a request end uvicorn's wait for it without beginning one.
+                # Empty lines stop uvicorn's keep-alive timer without beginning a request.
                 self._start_timer()
         else:
             self._watch_pieces(data)
 
     def on_packet_complete(self) -> None:
-        """Called when all that came was parsed, before anything is done about it."""
+        """Called when a packet was parsed, before its faults are handled."""
 
     def _feed(self, data: bytes) -> bool:
-        """Parse the packet, if it can be; where the parser stops at an offer to upgrade, the head goes without it."""
+        """Parse the packet; return False if it is not HTTP. A head with an offer to upgrade is parsed without it."""
         rest: bytes | memoryview = data
         try:
             while True:
@@ -137,18 +137,18 @@ class GuardedProtocol(HttpToolsProtocol):
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
-        # As uvicorn sets it: what follows a last request is passed over.
+        # As uvicorn sets it: bytes after the last request are ignored.
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.parser.feed_data(b"\r\n".join(lines) + b"\r\n\r\n")
 
     def _watch_pieces(self, data: bytes) -> None:
-        """Count and time a request that did not arrive in one piece; the usual one pays nothing for this."""
+        """Limit the bytes and time of a request that arrives in pieces; a request in one packet costs nothing here."""
         self._unread_bytes = 0 if self._unread_bytes < 0 else self._unread_bytes + len(data)
         if self._unread_bytes > HEAD_BYTES_MAX:
-            self._hear_no_more(_refusal_of_head())
+            self._stop_reading(_refusal_of_head())
         elif not self._is_in_head:
             if self.cycle.keep_alive and not self._rest_is_short():
-                # An answer that leaves before its request arrived whole is the last one.
+                # A response that is sent before the request is complete is the last one of the connection.
                 self._may_keep, self.cycle.keep_alive = True, False
         elif self._head_timer is None:
             self._start_timer()
@@ -158,11 +158,11 @@ class GuardedProtocol(HttpToolsProtocol):
         return announced.isdigit() and int(announced) <= SKIPPED_BYTES_MAX and not self.expect_100_continue
 
     def _is_unwatched(self) -> bool:
-        """Whether nothing would ever end this connection: no request is open, and no timer runs."""
-        return self.timeout_keep_alive_task is None and self._head_timer is None and self._has_answered()
+        """Whether no timer would end this connection although no request is open."""
+        return self.timeout_keep_alive_task is None and self._head_timer is None and self._has_responded()
 
-    def _has_answered(self) -> bool:
-        """Whether no request is open: none came yet, or the last one has its answer."""
+    def _has_responded(self) -> bool:
+        """Whether no request is open: none came yet, or the last one has its response."""
         return self.cycle is None or self.cycle.response_complete
 
     def on_message_begin(self) -> None:
@@ -172,14 +172,14 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unread_bytes = -1
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Trailers of a chunked body come this way too; whatever they say, it was not said in the head.
+        # The parser reports trailers of a chunked body here too; they are ignored.
         if self._is_in_head:
-            # White space around a value is no part of it (RFC 9110); the parser leaves what stands behind it.
+            # White space around a value is no part of it (RFC 9110); the parser leaves what follows it.
             super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
-            # The head comes again, without the offer.
+            # The head is parsed again without the offer.
             return
         self._end_head()
         super().on_headers_complete()
@@ -204,25 +204,25 @@ class GuardedProtocol(HttpToolsProtocol):
             self._stop_timer()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn never keeps a connection that was half closed
-        """Keep the connection for the answers that are due to a caller who closed its own side."""
+        """Keep the connection for the responses of open requests when the caller closed its own side."""
         self._link.end()
-        if self._link.is_closing() or self._has_answered():
+        if self._link.is_closing() or self._has_responded():
             return False
-        return self._is_deaf or self._hear_no_more(b"")
+        return self._stopped_reading or self._stop_reading(b"")
 
-    def _hear_no_more(self, refusal: bytes) -> bool:
-        """Read nothing from here on: give the answers that are due, or else the refusal, and close.
+    def _stop_reading(self, refusal: bytes) -> bool:
+        """Ignore further bytes, send the responses of open requests, or else the refusal, and close.
 
-        Whole requests that came before are answered first, and in their order. Tell whether there are any.
+        Complete requests that came before get their responses first, in order. Return whether there are any.
         """
         is_cut = not (self._is_between or self._is_in_head)
-        self._is_deaf, self._is_between = True, False
+        self._stopped_reading, self._is_between = True, False
         self._stop_timer()
-        if not self._has_answered():
+        if not self._has_responded():
             self._may_keep = self.cycle.keep_alive = False
             if not is_cut:
                 return True
-            # The body of the newest request will never be whole.
+            # The body of the newest request will never be complete.
             if self.pipeline:
                 self.pipeline[0] = (self.cycle, _refuse_cut_body)
                 return True
@@ -262,6 +262,8 @@ async def _refuse_cut_body(_scope: Scope, _receive: ASGIReceiveCallable, send: A
 
 def _refusal_of_head() -> bytes:
     request_id = new_request_id()
-    answer = problem_answer(HeadersTooLarge("The request's first line and headers do not end."), _Unknown(request_id))
+    response = problem_response(
+        HeadersTooLarge("The request's first line and headers do not end."), _Unknown(request_id)
+    )
     start = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
-    return start + answer_head(answer, request_id) + answer.body
+    return start + response_head(response, request_id) + response.body

@@ -1,15 +1,14 @@
-"""A short way through the HTTP server for requests that arrive whole.
+"""Fast path through the HTTP server for requests that arrive in one packet.
 
-Uvicorn makes an ASGI scope, a task and several futures per request, and writes an answer's head and body separately;
-that costs as much as a sale itself. This subclass of uvicorn's protocol hands a request that arrived whole to the lane
-instead, and writes the answer in one piece. A head that was read once is remembered, since a till says the same words
-each time and the same bytes always mean the same: that of a write without its length and its idempotency key, and that
-of a read without its first line, because these differ each time. Reads are apart from the tills', which a walk over all
-customers must not push out.
+Uvicorn makes an ASGI scope, a task and several futures per request, and writes the head and body of a response
+separately; that costs as much as a sale itself. This subclass of uvicorn's protocol hands a request that arrived whole
+to a handler instead, and writes the response in one piece. Parsed heads are cached, since a till sends the same head
+each time: the head of a write without its length and idempotency key, and that of a read without its first line,
+because these differ each time. Reads have a cache of their own, so that a walk over all customers evicts no till.
 
-It goes below uvicorn's public interface, so it can be switched off (`fast_lane`), tests hold its answers equal to those
-of the long way, and whatever is not quite usual (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is
-not in the cache, any refusal before the operation itself) is replayed into uvicorn as if nothing had happened.
+It relies on uvicorn's internals, so it can be switched off (`fast_lane`), and tests compare its responses with those of
+the ASGI path. Any unusual request (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the
+cache, a refusal before the operation) is replayed into uvicorn as if nothing had happened.
 """
 
 import os
@@ -20,8 +19,8 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from regulars.http.guarded_protocol import GuardedProtocol
 from regulars.http.large_bodies import LARGE_BYTES
+from regulars.http.limited_protocol import LimitedProtocol
 from regulars.kit import failpoint
 
 HEADS_REMEMBERED_MAX = 4_096
@@ -34,7 +33,7 @@ Reply = Callable[[int, bytes], None]
 _API = b"/v1/"
 _WRITE, _READ = b"POST", b"GET"
 _HTTP_VERSION = "1.1"
-# The first line of a read as clients write it; anything odd is for the parser to judge.
+# The first line of a read as clients write it; the parser judges any other.
 _READ_LINE = re.compile(rb"GET (/v1/[A-Za-z0-9/._~:@!$'()*,;=%&?+-]+) HTTP/1\.1")
 _BLANK_LINE = b"\r\n\r\n"
 _KEY_LINE = b"\r\nidempotency-key: "
@@ -43,25 +42,25 @@ _CLOSE = b"connection: close\r\n"
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What the head of a request for the lane says, but for what differs from one request to the next."""
+    """The parsed head of a request, without the values that differ from one request to the next."""
 
     api_key: bytes
     request_id: bytes | None
     keep_alive: bool
     # The address at which the caller reached this server, as far as the head shows it.
     address: str
-    # Where a write goes, and whatever of it need not be found out again.
+    # The path of a write and its route, which need not be found again.
     target: bytes = b""
     route: Any = None
-    # Whether the answer to a read may come compressed.
+    # Whether the response to a read may be compressed.
     accepts_gzip: bool = False
 
 
-class Lane(Protocol):
-    """What decides about a request: it takes it and replies later, or declines it at once."""
+class RequestHandler(Protocol):
+    """Accepts a request and replies later, or declines it at once."""
 
     def read_head(self, target: bytes, headers: GivenHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
-        """The head of a write and its idempotency key, or None if it is not for the lane."""
+        """The head of a write and its idempotency key, or None if the fast path does not take it."""
 
     def read_head_of_read(self, headers: GivenHeaders, *, keep_alive: bool) -> Head | None: ...
 
@@ -70,9 +69,9 @@ class Lane(Protocol):
     def take_read(self, head: Head, target: bytes, reply: Reply) -> bool: ...
 
 
-def lane_protocol(lane: Lane) -> type[HttpToolsProtocol]:
+def fast_protocol(handler: RequestHandler) -> type[HttpToolsProtocol]:
     """The protocol class for uvicorn's `http` option."""
-    return type("LaneProtocol", (_LaneProtocol,), {"lane": lane, "known_heads": {}, "known_read_heads": {}})
+    return type("FastProtocol", (_FastProtocol,), {"handler": handler, "cached_heads": {}, "cached_read_heads": {}})
 
 
 def split(head: bytes) -> tuple[bytes, bytes | None, bytes | None]:
@@ -91,23 +90,23 @@ def _cut(head: bytes, line: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _is_whole(body: bytes, length: bytes | None) -> bool:
-    """Whether it is as long as it was said to be, and short enough for the lane."""
+    """Whether the body is complete and short enough for the fast path."""
     return length == b"%d" % len(body) and len(body) <= LARGE_BYTES
 
 
 class _Nothing:
-    """Stands where uvicorn keeps the event that wakes a request's task; the lane has no task."""
+    """Replaces the event by which uvicorn wakes a request's task; the fast path has no task."""
 
     def set(self) -> None:
         pass
 
 
-class _LaneCycle:
-    """What uvicorn's protocol looks at in the request that is being answered."""
+class _FastCycle:
+    """The attributes that uvicorn's protocol reads of the request that is being answered."""
 
     __slots__ = ("_protocol", "disconnected", "keep_alive", "message_event", "response_complete")
 
-    def __init__(self, protocol: "_LaneProtocol", *, keep_alive: bool) -> None:
+    def __init__(self, protocol: "_FastProtocol", *, keep_alive: bool) -> None:
         self._protocol = protocol
         self.disconnected = False
         self.keep_alive = keep_alive
@@ -115,28 +114,28 @@ class _LaneCycle:
         self.response_complete = False
 
     def reply(self, status: int, rest: bytes) -> None:
-        """Answer with a status, our headers, and the rest: further headers, a blank line, the body."""
+        """Write the response: the status, our headers, and `rest` (further headers, a blank line, the body)."""
         self.response_complete = True
         if not self.disconnected:
-            self._protocol.write_answer(status, rest, keep_alive=self.keep_alive)
+            self._protocol.write_response(status, rest, keep_alive=self.keep_alive)
 
 
 _NOTHING = _Nothing()
 
 
-class _LaneProtocol(GuardedProtocol):
-    lane: ClassVar[Lane]
-    known_heads: ClassVar[dict[bytes, Head]]
-    known_read_heads: ClassVar[dict[bytes, Head]]
+class _FastProtocol(LimitedProtocol):
+    handler: ClassVar[RequestHandler]
+    cached_heads: ClassVar[dict[bytes, Head]]
+    cached_read_heads: ClassVar[dict[bytes, Head]]
     # The packet that is being parsed, if a request starts with it.
     _packet = b""
-    # The body of a request for the lane while it is being parsed; None at any other time.
+    # The body of a request for the fast path while it is being parsed; None at any other time.
     _collected: list[bytes] | None = None
-    _answered_at = float("-inf")
+    _responded_at = float("-inf")
 
     def data_received(self, data: bytes) -> None:
         if self._is_between:
-            if self._take_if_known(data):
+            if self._take_if_cached(data):
                 return
             self._packet = data
         super().data_received(data)
@@ -145,24 +144,24 @@ class _LaneProtocol(GuardedProtocol):
         self._packet = b""
         if self._collected is not None:
             # The rest of the body has yet to come: uvicorn waits for it, with its limits and our deadline.
-            self._leave_lane()
+            self._leave_fast_path()
 
-    def _take_if_known(self, data: bytes) -> bool:
-        """Take a packet that is one whole request with a head that was read before."""
+    def _take_if_cached(self, data: bytes) -> bool:
+        """Take a packet that is one whole request with a cached head."""
         if data.startswith(_READ):
-            return self._take_read_if_known(data)
+            return self._take_read_if_cached(data)
         head_bytes, _, body = data.partition(_BLANK_LINE)
         rest, length, key = split(head_bytes)
-        head = self.known_heads.get(rest)
+        head = self.cached_heads.get(rest)
         if head is None or not _is_whole(body, length) or not self._is_free():
             return False
         if self._head_timer is not None:
             self._stop_timer()
         return self._take(head, key, body)
 
-    def _take_read_if_known(self, data: bytes) -> bool:
+    def _take_read_if_cached(self, data: bytes) -> bool:
         line, _, rest = data.partition(b"\r\n")
-        head = self.known_read_heads.get(rest)
+        head = self.cached_read_heads.get(rest)
         read = _READ_LINE.fullmatch(line) if head is not None else None
         if head is None or read is None or not self._is_free():
             return False
@@ -171,21 +170,21 @@ class _LaneProtocol(GuardedProtocol):
         return self._take_read(head, read[1])
 
     def _is_free(self) -> bool:
-        """Whether the last answer is written, and the caller reads its answers: the long way waits until it does."""
+        """Whether the last response is written and the caller reads; uvicorn waits for a slow reader."""
         return (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
-        cycle = _LaneCycle(self, keep_alive=head.keep_alive)
-        # Before it is asked: a refusal is written at once.
+        cycle = _FastCycle(self, keep_alive=head.keep_alive)
+        # Set before `take`, which writes a refusal at once.
         before, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has what the protocol looks at
-        if self.lane.take(head, key, body, cycle.reply):
+        if self.handler.take(head, key, body, cycle.reply):
             return True
         self.cycle = before
         return False
 
     def _take_read(self, head: Head, target: bytes) -> bool:
-        cycle = _LaneCycle(self, keep_alive=head.keep_alive)
-        if self.lane.take_read(head, target, cycle.reply):
+        cycle = _FastCycle(self, keep_alive=head.keep_alive)
+        if self.handler.take_read(head, target, cycle.reply):
             self.cycle = cycle  # type: ignore[assignment]  # it has what the protocol looks at
             return True
         return False
@@ -219,50 +218,50 @@ class _LaneProtocol(GuardedProtocol):
         if take(b"".join(self._collected), keep_alive=self.parser.should_keep_alive()):
             self._collected = None
         else:
-            self._leave_lane()
+            self._leave_fast_path()
             super().on_message_complete()
 
     def _take_new(self, body: bytes, *, keep_alive: bool) -> bool:
-        read = self.lane.read_head(self.url, self.headers, keep_alive=keep_alive)
+        read = self.handler.read_head(self.url, self.headers, keep_alive=keep_alive)
         if read is None or not self._take(*read, body):
             return False
         self._remember(*read)
         return True
 
     def _take_new_read(self, body: bytes, *, keep_alive: bool) -> bool:
-        head = None if body else self.lane.read_head_of_read(self.headers, keep_alive=keep_alive)
+        head = None if body else self.handler.read_head_of_read(self.headers, keep_alive=keep_alive)
         line, _, rest = self._packet.partition(b"\r\n")
         read = _READ_LINE.fullmatch(line)
         if head is None or read is None or not self._take_read(head, read[1]):
             return False
         # As in `_remember`.
         if head.request_id is None and rest.endswith(_BLANK_LINE) and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
-            if len(self.known_read_heads) >= READ_HEADS_REMEMBERED_MAX:
-                self.known_read_heads.clear()
-            self.known_read_heads[rest] = head
+            if len(self.cached_read_heads) >= READ_HEADS_REMEMBERED_MAX:
+                self.cached_read_heads.clear()
+            self.cached_read_heads[rest] = head
         return True
 
     def _remember(self, head: Head, key: bytes | None) -> None:
-        """Know this head again, if it came in one packet with its body and its key can be told from the rest.
+        """Cache this head, if it came in one packet with its body and its key can be cut out of it.
 
-        A name that the caller gave the request is another one the next time.
+        A head with a request id is not cached, because the id differs each time.
         """
         head_bytes, _, body = self._packet.partition(_BLANK_LINE)
         rest, length, found = split(head_bytes)
-        is_told_apart = _is_whole(body, length) and found == key and head.request_id is None
-        if is_told_apart and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
-            if len(self.known_heads) >= HEADS_REMEMBERED_MAX:
-                self.known_heads.clear()
-            self.known_heads[rest] = head
+        is_cacheable = _is_whole(body, length) and found == key and head.request_id is None
+        if is_cacheable and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
+            if len(self.cached_heads) >= HEADS_REMEMBERED_MAX:
+                self.cached_heads.clear()
+            self.cached_heads[rest] = head
 
-    def _leave_lane(self) -> None:
-        """Tell uvicorn what has been parsed so far."""
+    def _leave_fast_path(self) -> None:
+        """Hand uvicorn what has been parsed so far."""
         collected, self._collected = self._collected or [], None
         super().on_headers_complete()
         for piece in collected:
             super().on_body(piece)
 
-    def write_answer(self, status: int, rest: bytes, *, keep_alive: bool) -> None:
+    def write_response(self, status: int, rest: bytes, *, keep_alive: bool) -> None:
         if self._link.is_lingering or self._link.is_gone():
             return
         content = [STATUS_LINE[status]]
@@ -281,22 +280,22 @@ class _LaneProtocol(GuardedProtocol):
             self.on_response_complete()
             return
         self.server_state.total_requests += 1
-        self._answered_at = self.loop.time()
+        self._responded_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._watch(self.timeout_keep_alive)
 
     def _write_half(self, whole: bytes) -> bytes:
-        """Past the loop, which would hold it back until this returns; gives what is left to write."""
+        """Write to the socket directly, because the event loop would delay it; return what is left to write."""
         written = os.write(self.transport.get_extra_info("socket").fileno(), whole[: len(whole) // 2])
         failpoint.hit("answer.half", self.transport.abort)
         return whole[written:]
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close an idle connection. Uvicorn makes this timer anew for each answer; the lane lets it run, and looks."""
+        """Close an idle connection. Uvicorn sets this timer for each response; the fast path checks when it fires."""
         self.timeout_keep_alive_task = None
-        if not self._has_answered():
+        if not self._has_responded():
             return
-        left_s = self._answered_at + self.timeout_keep_alive - self.loop.time()
+        left_s = self._responded_at + self.timeout_keep_alive - self.loop.time()
         if left_s > 0:
             self._watch(left_s)
         else:

@@ -58,7 +58,7 @@ class Route(Protocol):
     def path(self) -> str: ...
 
 
-class Answered(Protocol):
+class ResponseRecord(Protocol):
     """An answer as the API tells of it; the times are of the process's own clock."""
 
     @property
@@ -77,7 +77,7 @@ class Answered(Protocol):
     def problem(self) -> bytes: ...
 
 
-class _OfKey:
+class _KeyResponses:
     """What was noted of one key since the last write."""
 
     __slots__ = ("answers", "organization_id", "refusals", "refused", "succeeded")
@@ -86,8 +86,8 @@ class _OfKey:
         self.organization_id = organization_id
         self.answers = 0
         self.refusals = 0
-        self.succeeded: deque[Answered] = deque(maxlen=SUCCESSES_PER_WRITE_MAX)
-        self.refused: deque[Answered] = deque(maxlen=REFUSALS_PER_WRITE_MAX)
+        self.succeeded: deque[ResponseRecord] = deque(maxlen=SUCCESSES_PER_WRITE_MAX)
+        self.refused: deque[ResponseRecord] = deque(maxlen=REFUSALS_PER_WRITE_MAX)
 
 
 class RequestLog:
@@ -95,22 +95,22 @@ class RequestLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._noted: dict[UUID, _OfKey] = {}
+        self._recorded: dict[UUID, _KeyResponses] = {}
         self._untrimmed: Counter[UUID] = Counter()
 
-    def note(self, caller: Caller, answered: Answered) -> None:
+    def record(self, caller: Caller, response: ResponseRecord) -> None:
         """Remember an answer. This runs within requests: it appends, and leaves all else to the writing."""
-        of_key = self._noted.get(caller.api_key_id)
+        of_key = self._recorded.get(caller.api_key_id)
         if of_key is None:
-            if len(self._noted) >= KEYS_PER_WRITE_MAX:
+            if len(self._recorded) >= KEYS_PER_WRITE_MAX:
                 return
-            of_key = self._noted[caller.api_key_id] = _OfKey(caller.organization_id)
+            of_key = self._recorded[caller.api_key_id] = _KeyResponses(caller.organization_id)
         of_key.answers += 1
-        if answered.status < REFUSED_STATUS_MIN:
-            of_key.succeeded.append(answered)
+        if response.status < REFUSED_STATUS_MIN:
+            of_key.succeeded.append(response)
         else:
             of_key.refusals += 1
-            of_key.refused.append(answered)
+            of_key.refused.append(response)
 
     async def write_forever(self) -> None:
         while True:
@@ -119,11 +119,11 @@ class RequestLog:
 
     async def write(self) -> None:
         """Write what was noted; what cannot be written now is lost, and the log says of itself that it is lossy."""
-        noted, self._noted = self._noted, {}
-        by_organization: dict[UUID, dict[UUID, _OfKey]] = {}
-        for api_key_id, of_key in noted.items():
+        recorded, self._recorded = self._recorded, {}
+        by_organization: dict[UUID, dict[UUID, _KeyResponses]] = {}
+        for api_key_id, of_key in recorded.items():
             by_organization.setdefault(of_key.organization_id, {})[api_key_id] = of_key
-        share = max(SUCCESSES_PER_WRITE_MIN, SUCCESSES_TOGETHER_MAX // max(1, len(noted)))
+        share = max(SUCCESSES_PER_WRITE_MIN, SUCCESSES_TOGETHER_MAX // max(1, len(recorded)))
         # In the order of organizations, so that two processes do not wait for each other crosswise.
         in_order = sorted(by_organization)
         for start in range(0, len(in_order), ORGANIZATIONS_TOGETHER_MAX):
@@ -131,14 +131,14 @@ class RequestLog:
             await bisect_failures(some, partial(self._write_together, by_organization, share), _lost)
 
     async def _write_together(
-        self, noted: Mapping[UUID, Mapping[UUID, _OfKey]], share: int, organization_ids: Sequence[UUID]
+        self, recorded: Mapping[UUID, Mapping[UUID, _KeyResponses]], share: int, organization_ids: Sequence[UUID]
     ) -> Sequence[None]:
         async with self._database.transaction() as tx:
             for organization_id in organization_ids:
-                await self._write(tx, organization_id, noted[organization_id], share=share)
+                await self._write(tx, organization_id, recorded[organization_id], share=share)
         return ()
 
-    async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _OfKey], *, share: int) -> None:
+    async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _KeyResponses], *, share: int) -> None:
         hour = tx.now.replace(minute=0, second=0, microsecond=0)
         counts = {api_key_id: Counts(of_key.answers, of_key.refusals) for api_key_id, of_key in keys.items()}
         moment = _clock(tx.now)
@@ -172,21 +172,21 @@ def _clock(now: datetime) -> Callable[[float], datetime]:
     return lambda moment: truncate_to_milliseconds(now - timedelta(seconds=max(0.0, reading - moment)))
 
 
-def _entry(api_key_id: UUID, answered: Answered, moment: Callable[[float], datetime]) -> Entry:
-    is_refused = answered.status >= REFUSED_STATUS_MIN
-    code, problem = _read_problem(answered.problem) if is_refused else (None, None)
+def _entry(api_key_id: UUID, response: ResponseRecord, moment: Callable[[float], datetime]) -> Entry:
+    is_refused = response.status >= REFUSED_STATUS_MIN
+    code, problem = _read_problem(response.problem) if is_refused else (None, None)
     return Entry(
         # In the order they are written, which is near enough to the order of time.
         id=new_uuid(),
         api_key_id=api_key_id,
-        answered_at=moment(answered.ended),
-        method=answered.route.method,
-        target=masked_target(answered.route.path, answered.references),
-        status=answered.status,
+        answered_at=moment(response.ended),
+        method=response.route.method,
+        target=masked_target(response.route.path, response.references),
+        status=response.status,
         code=code,
-        duration_us=round((answered.ended - answered.started) * 1e6),
-        request_id=answered.request_id,
-        profile_id=profile_named(answered.references),
+        duration_us=round((response.ended - response.started) * 1e6),
+        request_id=response.request_id,
+        profile_id=profile_named(response.references),
         problem=problem,
     )
 

@@ -1,4 +1,4 @@
-"""What operators and probes ask a server: is it alive, is it ready, and how much has it done."""
+"""Probes for operators: is the server alive, is it ready, and its metrics."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from regulars.kit.metrics import CONTENT_TYPE, PROCESS
 from regulars.kit.releases import Role, find_refusal
 from regulars.kit.writable import Writability
 
-# A queue whose oldest write is older than this does not move.
+# A queue whose oldest write is older than this is stuck.
 STANDING_S: Final = 5.0
-ANSWER_S_MAX: Final = 5.0
+PROBE_S_MAX: Final = 5.0
 
 
 def service_routes(readiness: "Readiness") -> list[BaseRoute]:
@@ -38,8 +38,8 @@ async def _metrics(_request: Request) -> Response:
 
 
 class Readiness:
-    """Ready means: the database answers and takes writes, none of them stands still, no migration is missing, and no
-    newer release has excluded this one."""
+    """Ready means: the database responds and accepts writes, no write is stuck, no migration is missing, and no newer
+    release has excluded this one."""
 
     def __init__(self, database: Database, *, writability: Writability, oldest_write_s: Callable[[], float]) -> None:
         self._database = database
@@ -59,11 +59,11 @@ class Readiness:
         if self._oldest_write_s() > STANDING_S:
             return f"Writes have been waiting for the database for more than {STANDING_S:.0f} seconds."
         try:
-            reason = await self._writability.find_trouble(until=monotonic() + ANSWER_S_MAX)
+            reason = await self._writability.find_trouble(until=monotonic() + PROBE_S_MAX)
             if not self._is_migrated:
                 self._is_migrated = not await asyncio.to_thread(migrate.pending, self._database.url)
             if self._is_migrated and reason is None:
-                reason = await find_refusal(self._database, Role.SERVER, until=monotonic() + ANSWER_S_MAX)
+                reason = await find_refusal(self._database, Role.SERVER, until=monotonic() + PROBE_S_MAX)
         except (*CONNECTION_ERRORS, psycopg.Error, migrate.MigrationError):
             return "The database cannot be reached."
         if not self._is_migrated:

@@ -1,7 +1,7 @@
-"""The JSON API's side of the fast lane: the common case of every route, decided without awaiting anything.
+"""Fast path of the JSON API for common requests of every route, decided without awaiting anything.
 
-It declines whatever needs a second look. The request then takes the long way from its beginning, so nothing may
-have been done for it here, and its token is given back.
+It declines every unusual request. Such a request is then handled from its beginning by `json_api`, so nothing may have
+been done for it here, and its rate limit token is given back.
 """
 
 import asyncio
@@ -11,17 +11,16 @@ from functools import partial
 import msgspec
 
 from regulars.http.address import known_address
-from regulars.http.answer_head import answer_head
-from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_MAX, read_query
-from regulars.http.fast_lane import GivenHeaders, Head, Reply
+from regulars.http.fast_protocol import GivenHeaders, Head, Reply
 from regulars.http.gzip import accepts_gzip, compress_list, is_list
 from regulars.http.in_flight import Outcome
 from regulars.http.large_bodies import LARGE_BYTES
-from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
+from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import Answer, Caller, LookUp, Mutation, Read, Request, Route, Write
+from regulars.http.responses import RecordResponse, ResponseRecord, record_nothing, response_head
+from regulars.http.route import ApiResponse, Caller, LookUpRoute, ReadRoute, Request, Route, Write, WriteRoute
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key
@@ -35,7 +34,7 @@ _JSON = b"application/json"
 
 
 class _Call(msgspec.Struct, frozen=True):
-    """What a request is answered with, when its answer is there."""
+    """A request that waits for its response."""
 
     route: Route
     request: Request
@@ -44,7 +43,7 @@ class _Call(msgspec.Struct, frozen=True):
     reply: Reply
 
 
-class ApiLane:
+class FastRequests:
     def __init__(
         self,
         routes: Sequence[Route],
@@ -53,11 +52,11 @@ class ApiLane:
         rate_limiter: RateLimiter,
         reads: Reads,
         writes: Writes,
-        note: Note = note_nothing,
+        record_response: RecordResponse = record_nothing,
         public_url: str | None = None,
         trusts_proxies: bool = False,
     ) -> None:
-        self._note = note
+        self._record_response = record_response
         self._public_url = public_url
         self._trusts_proxies = trusts_proxies
         self._router = Router(routes)
@@ -66,7 +65,7 @@ class ApiLane:
         self._reads = reads
         self._writes = writes
         self._counted = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
-        # The loop itself holds a task but weakly.
+        # The event loop has only weak references to tasks.
         self._reading: set[asyncio.Task[None]] = set()
 
     def read_head(self, target: bytes, headers: GivenHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
@@ -97,7 +96,7 @@ class ApiLane:
         )
 
     def _address(self, given: Mapping[bytes, bytes]) -> str:
-        """As the long way finds it, where uvicorn reads what a proxy says about the scheme."""
+        """The same address as on the ASGI path, where uvicorn reads the scheme from the proxy's header."""
         forwarded = given.get(b"x-forwarded-proto", b"") if self._trusts_proxies else b""
         scheme = "https" if forwarded == b"https" else "http"
         return self._public_url or known_address(scheme, given[b"host"])
@@ -112,18 +111,18 @@ class ApiLane:
         request = Request(caller, _request_id(head), references, {}, body, head.address)
         rate_headers: Headers = ()
         try:
-            # What cannot be taken is refused before it is read: reading is most of what a refusal would cost.
+            # Refused before the body is decoded: decoding is most of the cost of a refusal.
             rate_headers = self._rate_limiter.take(caller.api_key_id)
             queue = self._writes.find_room(route, request)
         except ApiError as error:
-            # At once: a loop with more to read than it can does nothing else for long.
-            refusal = problem_answer(error, request)
-            self._answer(_Call(route, request, rate_headers, started, reply), refusal)
+            # Respond at once: an overloaded event loop would leave a scheduled response waiting for long.
+            refusal = problem_response(error, request)
+            self._respond(_Call(route, request, rate_headers, started, reply), refusal)
             return True
         try:
             text = None if key is None else read_key([key])
             command = route.prepare(request)
-        except Exception:  # noqa: BLE001  # a refusal or our own mistake: the long way meets it again, and answers it
+        except Exception:  # noqa: BLE001  # a refusal or our own bug: the ASGI path meets it again and responds
             return self._decline(caller)
         if text is not None and self._writes.in_flight.has_key(caller.organization_id, text):
             return self._decline(caller)
@@ -132,14 +131,14 @@ class ApiLane:
             mark = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
         call = _Call(route, request, rate_headers, started, reply)
 
-        def answer(outcome: Outcome) -> None:
-            self._answer(call, outcome.answer)
+        def respond(outcome: Outcome) -> None:
+            self._respond(call, outcome.response)
 
-        self._writes.submit_now(queue, Write(request, command, text, mark), answer)
+        self._writes.submit_now(queue, Write(request, command, text, mark), respond)
         return True
 
     def _decline(self, caller: Caller) -> bool:
-        """The long way counts the request itself."""
+        """The ASGI path counts the request itself."""
         self._rate_limiter.give_back(caller.api_key_id)
         return False
 
@@ -149,48 +148,50 @@ class ApiLane:
         path, _, query_string = target.partition(b"?")
         try:
             route, references = self._router.find("GET", path)
-            if caller is None or not isinstance(route, Read | LookUp) or len(target) > URL_BYTES_MAX:
+            if caller is None or not isinstance(route, ReadRoute | LookUpRoute) or len(target) > URL_BYTES_MAX:
                 return False
             if caller.is_ingest_only and not route.takes_ingest_keys:
                 return False
             query = read_query(query_string, {parameter.name for parameter in route.parameters}) if query_string else {}
             request = Request(caller, _request_id(head), references, query, b"", head.address)
-            if isinstance(route, LookUp) and not self._reads.can_look_up(route, request):
+            if isinstance(route, LookUpRoute) and not self._reads.can_look_up(route, request):
                 return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
         call = _Call(route, request, rate_headers, started, reply)
-        if isinstance(route, LookUp):
-            self._reads.look_up(route, request, partial(self._answer, call))
+        if isinstance(route, LookUpRoute):
+            self._reads.look_up(route, request, partial(self._respond, call))
             return True
         reading = asyncio.get_running_loop().create_task(self._read(route, call, accepts=head.accepts_gzip))
         self._reading.add(reading)
         reading.add_done_callback(self._reading.discard)
         return True
 
-    async def _read(self, route: Read, call: _Call, *, accepts: bool) -> None:
-        answer = await self._reads.answer(route, call.request)
-        if is_list(route) and answer.status < PROBLEM_STATUS_MIN:
-            answer = await compress_list(answer, accepts=accepts)
-        self._answer(call, answer)
+    async def _read(self, route: ReadRoute, call: _Call, *, accepts: bool) -> None:
+        response = await self._reads.respond(route, call.request)
+        if is_list(route) and response.status < PROBLEM_STATUS_MIN:
+            response = await compress_list(response, accepts=accepts)
+        self._respond(call, response)
 
-    def _answer(self, call: _Call, shown: Answer) -> None:
+    def _respond(self, call: _Call, shown: ApiResponse) -> None:
         request = call.request
-        call.reply(shown.status, answer_head(shown, request.request_id, call.rate_headers) + shown.body)
+        call.reply(shown.status, response_head(shown, request.request_id, call.rate_headers) + shown.body)
         ended = monotonic()
         self._counted[call.route.operation_id].observe(shown.status, ended - call.started)
         problem = shown.body if shown.status >= PROBLEM_STATUS_MIN else b""
-        answered = Answered(
+        record = ResponseRecord(
             call.route, request.references, request.request_id, shown.status, call.started, ended, problem
         )
-        self._note(request.caller, answered)
+        self._record_response(request.caller, record)
 
 
 def _is_short(route: Route) -> bool:
-    """Whether a write is one thing: a batch request costs tokens that are known only when it is read, and one whose
-    answer waits for something else takes the way on which waiting is possible."""
-    return isinstance(route, Mutation) and route.body is not None and route.cost is None and route.before_answer is None
+    """Whether a write is a single item without `before_answer`: the tokens of a batch request are known only after
+    decoding, and a response that waits for something needs a task."""
+    return (
+        isinstance(route, WriteRoute) and route.body is not None and route.cost is None and route.before_answer is None
+    )
 
 
 def _request_id(head: Head) -> str:
@@ -198,7 +199,7 @@ def _request_id(head: Head) -> str:
 
 
 def _read_usual(headers: GivenHeaders) -> Mapping[bytes, bytes] | None:
-    """The headers, if each came once and none changes how the request is read; not too much of it all."""
+    """The headers, if they are not too large, none is repeated and none changes how the body is read."""
     given = dict(headers)
     is_usual = (
         len(given) == len(headers)

@@ -1,8 +1,8 @@
-"""The quick try: one statement for what it can decide of a batch, where the route has one.
+"""Fast path of a batch: one statement for the writes it can decide, on routes that have such a statement.
 
-Small batches of several organizations may be tried together, in one transaction. If that is refused, nobody knows whose
-fault it was and nothing was written: each is tried again by itself, and one that is refused then too stays apart from
-the others for a while.
+Small batches of several organizations may share one transaction. If that fails, nothing was written and the cause is
+unknown: each batch is tried again by itself, and an organization that fails then too is kept out of shared transactions
+for a while.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from uuid import UUID
 from psycopg.errors import QueryCanceled
 
 from regulars.http.in_flight import InFlight, Pending
-from regulars.http.route import MakeBody, Mutation, Quick, QuickTogether
+from regulars.http.route import MakeBody, Quick, QuickTogether, WriteRoute
 from regulars.kit import failpoint
 from regulars.kit.db import REFUSED_ERRORS
 
 ALONE_S = 1.0
 APART_S = 10.0
-# Of so many that are left over none is worth a try for a while.
+# A batch of at least this size that was left over completely turns the fast path off for its queue for a while.
 REPEATS_MIN = 24
 REPEATING_S = 1.0
 
@@ -26,20 +26,20 @@ REPEATING_S = 1.0
 QueueKey = tuple[UUID, str, int]
 
 
-class QuickTry:
+class FastPath:
     def __init__(self, in_flight: InFlight) -> None:
         self._in_flight = in_flight
-        # Queues whose writes had better not share a statement for now.
+        # Queues whose writes are sent one by one for now.
         self.alone: set[Hashable] = set()
-        # Queues that had better not share a transaction with those of other organizations for now.
+        # Queues that do not share a transaction with other organizations for now.
         self.apart: set[Hashable] = set()
-        # Queues of which nothing came of a try lately: what comes there has come before.
+        # Queues whose recent fast-path attempts were all duplicates; skip the fast path for them.
         self.repeating: set[Hashable] = set()
 
-    async def answer_together(
-        self, route: Mutation, quick: QuickTogether, batches: Sequence[tuple[QueueKey, list[Pending]]]
+    async def run_together(
+        self, route: WriteRoute, quick: QuickTogether, batches: Sequence[tuple[QueueKey, list[Pending]]]
     ) -> list[list[Pending]]:
-        """Answer what one transaction can decide of several queues' batches; give back the rest of each."""
+        """Respond to the writes that one transaction can decide; return the rest of each batch."""
         able = [[pending for pending in batch if pending.refusal is None] for _, batch in batches]
         rest = [[pending for pending in batch if pending.refusal is not None] for _, batch in batches]
         organizations = [queue[0] for queue, _ in batches]
@@ -49,27 +49,27 @@ class QuickTry:
             made = await quick(list(zip(organizations, writes, strict=True)))
         except REFUSED_ERRORS:
             for pending in batches[0][1] if len(batches) == 1 else ():
-                pending.is_for_the_careful_way = True
+                pending.needs_fallback = True
             return [batch for _, batch in batches]
         except QueryCanceled:
-            # One of them took too long, or was in the way of somebody; it will be known when it is alone.
+            # One of them timed out or blocked another; run alone, it will show which.
             if len(batches) == 1:
-                _set_aside(self.apart, batches[0][0], APART_S)
+                _mark_for(self.apart, batches[0][0], APART_S)
                 raise
             return [batch for _, batch in batches]
         failpoint.hit("write.committed")
         written: list[tuple[Pending, MakeBody]] = []
         for (queue, batch), some, bodies, left in zip(batches, able, made, rest, strict=True):
             written += _sort_out(some, bodies, left)
-            self._note_repeats(queue, batch, left)
+            self._mark_repeating(queue, batch, left)
             for pending in left:
-                pending.is_for_the_careful_way = True
-        self._in_flight.settle(written, status=route.quick_status)
+                pending.needs_fallback = True
+        self._in_flight.complete(written, status=route.quick_status)
         return rest
 
-    async def answer(
+    async def run(
         self,
-        route: Mutation,
+        route: WriteRoute,
         quick: Quick,
         organization_id: UUID,
         batch: list[Pending],
@@ -77,7 +77,7 @@ class QuickTry:
         queue: Hashable,
         otherwise: Callable[[list[Pending]], Awaitable[None]],
     ) -> list[Pending]:
-        """Answer what one statement can decide; give back the rest."""
+        """Respond to the writes that one statement can decide; return the rest."""
         able = [pending for pending in batch if pending.refusal is None]
         rest = [pending for pending in batch if pending.refusal is not None]
         if not able:
@@ -85,36 +85,36 @@ class QuickTry:
         try:
             rest += await self._try(route, quick, organization_id, able)
         except REFUSED_ERRORS:
-            _set_aside(self.apart, queue, APART_S)
+            _mark_for(self.apart, queue, APART_S)
             if len(able) == 1 or not route.tries_alone:
                 return batch
         except QueryCanceled:
-            _set_aside(self.apart, queue, APART_S)
+            _mark_for(self.apart, queue, APART_S)
             raise
         else:
-            self._note_repeats(queue, batch, rest)
+            self._mark_repeating(queue, batch, rest)
             return rest
-        # Where requests come again, more will: their neighbours had better not share a statement with them.
-        _set_aside(self.alone, queue, ALONE_S)
+        # A queue with retries will get more of them: its writes do not share a statement for a moment.
+        _mark_for(self.alone, queue, ALONE_S)
         for pending in able:
-            if not await self._is_answered_alone(route, quick, organization_id, pending):
-                # Now, and not with the rest: those that came after it must not overtake it.
+            if not await self._is_written_alone(route, quick, organization_id, pending):
+                # Now, and not with the rest: later writes must not overtake it.
                 await otherwise([pending])
         return rest
 
-    def _note_repeats(self, queue: Hashable, batch: Sequence[Pending], left: Sequence[Pending]) -> None:
+    def _mark_repeating(self, queue: Hashable, batch: Sequence[Pending], left: Sequence[Pending]) -> None:
         if len(left) == len(batch) >= REPEATS_MIN:
-            _set_aside(self.repeating, queue, REPEATING_S)
+            _mark_for(self.repeating, queue, REPEATING_S)
 
-    async def _try(self, route: Mutation, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
+    async def _try(self, route: WriteRoute, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
         failpoint.hit("write.before_commit")
         bodies = await quick(organization_id, [pending.write for pending in batch])
         failpoint.hit("write.committed")
         rest: list[Pending] = []
-        self._in_flight.settle(_sort_out(batch, bodies, rest), status=route.quick_status)
+        self._in_flight.complete(_sort_out(batch, bodies, rest), status=route.quick_status)
         return rest
 
-    async def _is_answered_alone(self, route: Mutation, quick: Quick, organization_id: UUID, pending: Pending) -> bool:
+    async def _is_written_alone(self, route: WriteRoute, quick: Quick, organization_id: UUID, pending: Pending) -> bool:
         try:
             return not await self._try(route, quick, organization_id, [pending])
         except REFUSED_ERRORS:
@@ -124,7 +124,7 @@ class QuickTry:
 def _sort_out(
     batch: Sequence[Pending], bodies: Sequence[MakeBody | None], rest: list[Pending]
 ) -> list[tuple[Pending, MakeBody]]:
-    """Those that were written; the others are put to the rest."""
+    """The writes that were committed; the others are appended to `rest`."""
     written: list[tuple[Pending, MakeBody]] = []
     for pending, make_body in zip(batch, bodies, strict=True):
         if make_body is None:
@@ -134,7 +134,7 @@ def _sort_out(
     return written
 
 
-def _set_aside(queues: set[Hashable], queue: Hashable, seconds: float) -> None:
+def _mark_for(queues: set[Hashable], queue: Hashable, seconds: float) -> None:
     if queue not in queues:
         queues.add(queue)
         asyncio.get_running_loop().call_later(seconds, queues.discard, queue)

@@ -5,10 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from regulars.idempotency import sweep as sweeping
+from regulars.idempotency import records as sweeping
 from regulars.idempotency.model import RETENTION, Record
-from regulars.idempotency.remember import recall, store
-from regulars.idempotency.sweep import sweep
+from regulars.idempotency.records import recall, store, sweep
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 

@@ -1,8 +1,8 @@
-"""The careful way: the list use case and its records in one transaction, tried again, and by halves where it fails.
+"""Fallback path of a batch: several statements in one transaction, with retries, and bisected where it fails.
 
-A batch recalls the keys it knows, runs the use case on the rest, encodes the answers, stores them and commits; only
-then does anyone get an answer. If the batch fails for a reason that can lie in one of its items, it is halved until
-only the guilty one fails.
+It finds the stored responses of known keys, runs the use case on the rest, encodes and stores the responses and
+commits; only then are they sent. If the batch fails for a reason that may lie in one of its items, it is bisected until
+only the faulty item fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ from psycopg.errors import (
 
 from regulars.http.in_flight import InFlight, Outcome, Pending, decided
 from regulars.http.replay import KeyInUseError, known_outcome, store_new
-from regulars.http.route import Mutation, Write
+from regulars.http.route import Write, WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
-from regulars.idempotency.remember import recall
+from regulars.idempotency.records import recall
 from regulars.kit import failpoint, log
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic
@@ -31,44 +31,44 @@ from regulars.kit.errors import ApiError, InternalError, Unavailable
 TRIES_MAX = 3
 BATCH_S_MAX = 5.0
 
-# Others were in the way; the item itself may be sound.
+# Errors caused by concurrent transactions; the item itself may be valid.
 CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
 
 _log = log.get(__name__)
 
 
-class CarefulWay:
+class FallbackPath:
     def __init__(
         self,
         database: Database,
         in_flight: InFlight,
         *,
         erased: ApiError,
-        ask_again: Callable[[Mutation, Pending], None],
+        retry_later: Callable[[WriteRoute, Pending], None],
     ) -> None:
         self._database = database
         self._in_flight = in_flight
-        # What a retry is told whose kept answer spoke of somebody who was erased since.
+        # Response to a retry whose stored response contained a person erased since then.
         self._erased = erased
-        # For a write whose key another process holds: it goes back to its queue.
-        self._ask_again = ask_again
+        # For a write whose key another process has locked: it goes back to its queue.
+        self._retry_later = retry_later
 
-    async def run(self, route: Mutation, organization_id: UUID, batch: Sequence[Pending]) -> None:
-        """Give every write of the batch its outcome, or raise what is no write's fault."""
+    async def run(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> None:
+        """Give every write of the batch its outcome, or raise an error that no write caused."""
         until = monotonic() + BATCH_S_MAX
 
         async def run_some(some: Sequence[Pending]) -> Sequence[None]:
             outcomes = await self._run_with_retries(route, organization_id, some, until=until)
-            self._in_flight.settle(list(zip(some, outcomes, strict=True)))
+            self._in_flight.complete(list(zip(some, outcomes, strict=True)))
             return ()
 
         def failed(some: Sequence[Pending], error: Exception) -> Sequence[None] | None:
-            return () if self._is_told(route, some, error, until=until) else None
+            return () if self._is_handled(route, some, error, until=until) else None
 
         await bisect_failures(batch, run_some, failed)
 
     async def _run_with_retries(
-        self, route: Mutation, organization_id: UUID, batch: Sequence[Pending], *, until: float
+        self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending], *, until: float
     ) -> list[Outcome]:
         tries = 0
         while True:
@@ -80,22 +80,22 @@ class CarefulWay:
                 if not may_pass or tries == TRIES_MAX or monotonic() >= until:
                     raise
 
-    def _is_told(self, route: Mutation, batch: Sequence[Pending], error: Exception, *, until: float) -> bool:
-        """Tell those that failed together, unless halves of them may pass."""
+    def _is_handled(self, route: WriteRoute, batch: Sequence[Pending], error: Exception, *, until: float) -> bool:
+        """Respond to the writes that failed together, unless bisecting them may help."""
         if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, CONTENTION):
             raise error
         if len(batch) == 1 and isinstance(error, KeyInUseError):
-            self._ask_again(route, batch[0])
+            self._retry_later(route, batch[0])
         elif len(batch) == 1:
             self._in_flight.refuse(batch, _as_refusal(error, batch[0].write, route))
         elif monotonic() > until or isinstance(error, QueryCanceled):
-            # Every half may wait as long as the whole did: those behind this batch must not pay for that.
+            # Each half may wait as long as the whole did, and the next batch waits behind them.
             self._in_flight.refuse(batch, _busy())
         else:
             return False
         return True
 
-    async def _run_once(self, route: Mutation, organization_id: UUID, batch: Sequence[Pending]) -> list[Outcome]:
+    async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[Outcome]:
         async with self._database.transaction() as tx:
             records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
             known = [known_outcome(p.write, records, erased=self._erased) for p in batch]
@@ -110,18 +110,18 @@ class CarefulWay:
 
 
 def _may_pass(error: Exception, *, is_alone: bool) -> bool:
-    """Whether the same batch, run again, may well succeed."""
+    """Whether the same batch may succeed when it is run again."""
     if isinstance(error, UniqueViolation):
-        # Another process stored one of our keys meanwhile: this time the key is found.
-        # On a cluster the name of a constraint has a number behind it.
+        # Another process stored one of our keys meanwhile: the next run finds the key.
+        # On a cluster the constraint name has a number as its suffix.
         return (error.diag.constraint_name or "").startswith(PRIMARY_KEY)
-    # A lone write may have met a deadlock that the lock timeout ended before PostgreSQL saw it.
-    # A statement that the server forgot, or whose table changed, is prepared anew the next time.
+    # A single write may have met a deadlock that the lock timeout ended before PostgreSQL detected it.
+    # A prepared statement that the server lost, or whose table changed, is prepared again.
     passes = (DeadlockDetected, FeatureNotSupported, InvalidSqlStatementName)
     return isinstance(error, passes) or (is_alone and isinstance(error, LockNotAvailable))
 
 
-def _as_refusal(error: Exception, write: Write, route: Mutation) -> ApiError:
+def _as_refusal(error: Exception, write: Write, route: WriteRoute) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, CONTENTION):

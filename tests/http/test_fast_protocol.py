@@ -2,7 +2,7 @@
 
 import pytest
 
-from regulars.http.fast_lane import split
+from regulars.http.fast_protocol import split
 
 START = b"POST /v1/sales-events HTTP/1.1"
 

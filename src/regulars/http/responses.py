@@ -1,0 +1,75 @@
+"""Headers of API responses, the same on every path to the caller, and the record of a response for the request log."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+from starlette.types import Send
+
+from regulars.http.problem import PROBLEM_STATUS_MIN
+from regulars.http.route import ApiResponse, Caller, Route
+from regulars.kit import failpoint
+from regulars.kit.errors import Headers
+
+NO_CONTENT = 204
+
+_PLAIN_JSON = b"application/json"
+_PROBLEM_JSON = b"application/problem+json"
+# A response is data for one caller: browsers must not guess another type, and proxies must not cache it.
+_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+
+class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
+    """A response that was sent. It is made for every request, so it holds only what is at hand."""
+
+    route: Route
+    references: tuple[str, ...]
+    request_id: str
+    status: int
+    started: float
+    ended: float
+    # The body of a refusal; empty for a success, whose body may be large.
+    problem: bytes
+
+
+# Called when the response is on its way. It must not wait for anything.
+RecordResponse = Callable[[Caller, ResponseRecord], None]
+
+
+def record_nothing(_caller: Caller, _answered: ResponseRecord) -> None:
+    """For a server without a request log."""
+
+
+async def send_response(send: Send, response: ApiResponse, request_id: str, rate_headers: Headers) -> None:
+    headers = answer_headers(response, request_id, rate_headers)
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    failpoint.hit("answer.half")
+    await send({"type": "http.response.body", "body": response.body})
+
+
+def answer_headers(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> list[tuple[bytes, bytes]]:
+    headers = [(b"x-request-id", request_id.encode()), *_ALWAYS, *rate_headers, *response.headers]
+    if response.status != NO_CONTENT:
+        content_type = _PROBLEM_JSON if response.status >= PROBLEM_STATUS_MIN else _PLAIN_JSON
+        headers += ((b"content-type", content_type), (b"content-length", b"%d" % len(response.body)))
+    return headers
+
+
+def response_head(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> bytes:
+    """The same headers as bytes, with the blank line after them."""
+    if response.status == NO_CONTENT:
+        return _written(answer_headers(response, request_id, rate_headers)) + b"\r\n"
+    others = (*rate_headers, *response.headers)
+    template = _PROBLEM if response.status >= PROBLEM_STATUS_MIN else _USUAL
+    return template % (request_id.encode(), _written(others) if others else b"", len(response.body))
+
+
+def _written(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % line for line in headers])
+
+
+def _template(content_type: bytes) -> bytes:
+    last = _written([(b"content-type", content_type), (b"content-length", b"%d")])
+    return b"x-request-id: %b\r\n" + _written(_ALWAYS) + b"%b" + last + b"\r\n"
+
+
+_USUAL, _PROBLEM = _template(_PLAIN_JSON), _template(_PROBLEM_JSON)

@@ -1,0 +1,63 @@
+"""Read the log: newest first, page by page, of one key or of all."""
+
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Database, Tx
+from regulars.kit.keyset import PageRequest, PageRows
+from regulars.request_log import queries
+from regulars.request_log.model import FAILED_STATUS_MIN, REFUSED_STATUS_MIN, RETENTION, Counts, Entry, Kind
+from regulars.work.personal import ErasedPeople, PersonalData
+
+COUNTED_HOURS = 24
+ENTRIES_PER_TRANSACTION_MAX = 5_000
+_STATUS_MIN = {Kind.ALL: 0, Kind.REFUSED: REFUSED_STATUS_MIN, Kind.FAILED: FAILED_STATUS_MIN}
+
+
+async def list_answers(
+    tx: Tx, organization_id: UUID, page: PageRequest, *, kind: Kind = Kind.ALL, api_key_id: UUID | None = None
+) -> PageRows[Entry]:
+    """The newest first."""
+    return await queries.list_entries(tx, organization_id, page, api_key_id=api_key_id, status_min=_STATUS_MIN[kind])
+
+
+async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | None:
+    return await queries.find_entry(tx, organization_id, entry_id)
+
+
+async def count_answers(tx: Tx, organization_id: UUID) -> dict[UUID, Counts]:
+    """How many answers each key got in the last 24 hours, the one that runs included."""
+    return await queries.sum_counts_by_key(tx, organization_id, since=tx.now - timedelta(hours=COUNTED_HOURS))
+
+
+async def sweep(database: Database, organization_id: UUID) -> int:
+    swept = 0
+    while True:
+        async with database.transaction() as tx:
+            until = tx.now - RETENTION
+            deleted = await queries.delete_entries_before(
+                tx, organization_id, until=until, at_most=ENTRIES_PER_TRANSACTION_MAX
+            )
+            await queries.delete_counts_before(tx, organization_id, until=until)
+        swept += deleted
+        if deleted < ENTRIES_PER_TRANSACTION_MAX:
+            return swept
+
+
+async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    """The entries whose path names them go."""
+    await queries.delete_entries_of_profiles(tx, organization_id, people.profile_ids)
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=("request_log.profile_id", "request_log.problem"),
+    harmless={
+        "request_log.target": "a path in which customers stand by canonical id only",
+        "request_log.method": "a method of HTTP",
+        "request_log.code": "the code of a refusal",
+        "request_log.request_id": "made by us, or by the caller to trace a request",
+        "request_counts": "counts",
+    },
+    erase=_erase,
+)

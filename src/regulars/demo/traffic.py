@@ -86,7 +86,7 @@ async def log_requests(database: Database, organization_id: UUID, seed: int) -> 
     log = RequestLog(database)
     for key in keys:
         for response in _responses(source):
-            log.note(_Caller(organization_id, key.id), response)
+            log.record(_Caller(organization_id, key.id), response)
     await log.write()
 
 

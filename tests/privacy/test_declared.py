@@ -37,7 +37,7 @@ def declarations() -> dict[str, PersonalData]:
     found = {}
     for package in pkgutil.iter_modules(regulars.__path__, "regulars."):
         modules = {one.name for one in pkgutil.iter_modules([_folder(package.name)])} if package.ispkg else set()
-        for name in {"personal", "model"} & modules:
+        for name in {"personal", "model", "entries"} & modules:
             data = getattr(importlib.import_module(f"{package.name}.{name}"), "PERSONAL_DATA", None)
             if data is not None:
                 found[package.name.removeprefix("regulars.")] = data

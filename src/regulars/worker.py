@@ -39,7 +39,7 @@ from regulars.messaging.providers.gateways import Gateways, open_gateways
 from regulars.messaging.retention import RETENTION as TEXT_RETENTION
 from regulars.messaging.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
-from regulars.privacy.facts import ProfileErased, ResponsesUnread
+from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.privacy.jobs import anonymise_stragglers, continue_erasing_responses
 from regulars.profiles.attribute_values import AttributeValues
 from regulars.profiles.facts import ProfilesChanged
@@ -87,7 +87,7 @@ LISTENERS: Final[Listeners] = {
         SEGMENT_SALES: feed.on_sales_recorded,
     },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
-    ResponsesUnread: {"privacy.answers": continue_erasing_responses},
+    StoredResponsesRemain: {"privacy.answers": continue_erasing_responses},
     ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.on_profiles_changed},
     SubscriptionsChanged: {
         "webhooks.subscriptions": post_subscription_events,

@@ -51,7 +51,7 @@ from regulars.messaging.settings.model import (
 )
 from regulars.messaging.settings.store import lock_texting, save_marks, save_texting, seal_token
 from regulars.organizations.sealing import write_sealed
-from regulars.privacy.facts import ProfileErased, ResponsesUnread
+from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.profiles.facts import ProfileChange, ProfilesChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.definition import read_definition
@@ -271,7 +271,7 @@ def _write_facts(database_url: str, organization_id: UUID) -> None:
         facts: tuple[Fact, ...] = (
             SalesRecorded(sales=[sale], property_keys=("colour",)),
             ProfileErased(profile_id=UUID(int=7), erased_at=NOW),
-            ResponsesUnread(until=NOW, profile_ids=(UUID(int=7),), subscription_ids=(UUID(int=7),)),
+            StoredResponsesRemain(until=NOW, profile_ids=(UUID(int=7),), subscription_ids=(UUID(int=7),)),
             ProfilesChanged(at=NOW, changes=(ProfileChange(profile, "updated", shown),)),
             SubscriptionsChanged(
                 at=NOW,

@@ -17,7 +17,7 @@ KEYWORD_SOURCE = "SMS_KEYWORD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An inbound message: the sender's number in E.164, the text, and the id that the messaging room gave it."""
+    """An inbound message: the sender's number in E.164, the text, and its id in `messaging`."""
 
     phone_number: str
     text: str

@@ -77,7 +77,7 @@ async def create_journeys(database: Database, organization_id: UUID) -> bool:
     async with database.transaction() as tx:
         existing = await list_journeys(tx, organization_id, limit=JOURNEYS_MAX)
         if existing:
-            # A load that is retried finds its own journeys.
+            # A retry finds the journeys of its first attempt and does not create them again.
             return any(row.name == BIG_TICKET.name for row in existing)
         texting = await lock_texting(tx, organization_id)
         if texting is not None:

@@ -29,9 +29,9 @@ QueueKey = tuple[UUID, str, int]
 class FastPath:
     def __init__(self, in_flight: InFlight) -> None:
         self._in_flight = in_flight
-        # Queues whose writes are sent one by one for now.
+        # Queues whose writes currently run one by one, after a failed batch.
         self.alone: set[Hashable] = set()
-        # Queues that do not share a transaction with other organizations for now.
+        # Queues whose batches currently contain no writes of other organizations.
         self.apart: set[Hashable] = set()
         # Queues whose recent fast-path attempts were all duplicates; skip the fast path for them.
         self.repeating: set[Hashable] = set()

@@ -165,7 +165,7 @@ async def find_definitions(
 
 
 async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[str]:
-    """Of the live version, and of every version that open runs follow."""
+    """The definitions of the live version and of every version that open runs follow."""
     rows = await tx.fetch(
         """
         SELECT definition::text FROM journey_versions

@@ -80,7 +80,8 @@ def _write(secret: bytes, scope: str, position: tuple[Any, ...]) -> str:
 
 
 async def _read_horizon(tx: Tx) -> datetime:
-    """Read before the page: a transaction that begins after this statement counts as newer."""
+    """The time before which all transactions have ended. It is read before the rows of a page: a transaction that
+    begins later writes newer rows."""
     rows = await tx.fetch(
         "SELECT least(clock_timestamp(), min(xact_start)) - interval '2 seconds' FROM pg_stat_activity"
         " WHERE application_name = %s AND datname = current_database() AND pid <> pg_backend_pid()",

@@ -125,13 +125,13 @@ class Settings:
     log_level: Annotated[
         str,
         kinds.one_of("debug", "info", "warning", "error"),
-        "The least important kind of line that is written.",
+        "The lowest level of log lines that are written.",
     ] = "info"
     rate_limit_per_s: Annotated[
-        int, kinds.whole(0, 1_000_000), "Requests each API key may make in a lasting second; 0 is no limit."
+        int, kinds.whole(0, 1_000_000), "Sustained requests per second for each API key; 0 is no limit."
     ] = 1000
     rate_limit_burst: Annotated[
-        int, kinds.whole(1, 10_000_000), "Requests each API key may make at once after a rest."
+        int, kinds.whole(1, 10_000_000), "Requests each API key may make in a burst after idle time."
     ] = 2000
     occurred_at_tolerance_s: Annotated[
         int,
@@ -147,13 +147,13 @@ class Settings:
     fast_lane: Annotated[
         str,
         kinds.one_of("on", "off"),
-        "Whether single sales take a short way through the HTTP server; the answers are the same either way.",
+        "Whether single sales take a fast path through the HTTP server; the responses are the same.",
     ] = "on"
     default_country: Annotated[
         str | None,
         kinds.COUNTRY,
-        "Country that reads a phone number of a profile or a withdrawal written without a country prefix, for"
-        " organizations that have not set their own.",
+        "Country of phone numbers that profiles or opt-outs send without a country code, for organizations that have"
+        " not set their own.",
     ] = None
     twilio_url: Annotated[
         str, kinds.PUBLIC_URL, "Where Twilio is reached, for organizations that send their texts through it."
@@ -164,7 +164,7 @@ class Settings:
     analysis_memory_mb: Annotated[
         int,
         kinds.whole(64, 1_048_576, unit="MB"),
-        "Memory for the columns that segments are counted from; those not asked for longest go first.",
+        "Memory for the columns that segments are counted from; the least recently used are evicted first.",
     ] = 900
     statement_timeout_ms: Annotated[
         int,

@@ -73,7 +73,7 @@ def postmaster(folder: Folder) -> int | None:
 
 def start(cluster: Cluster) -> None:
     folder = cluster.folder
-    with generation.claimed(folder, seconds_max=START_SECONDS_MAX) as claim:
+    with generation.hold_cluster_lock(folder, seconds_max=START_SECONDS_MAX) as claim:
         if not folder.cluster.exists():
             _create(cluster)
         check_major_version(folder, cluster.major)

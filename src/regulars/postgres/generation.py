@@ -1,8 +1,8 @@
-"""One generation of PostgreSQL's processes at a time on the files of a cluster, whether or not it can be seen.
+"""A lock that allows only one set of PostgreSQL processes on a data folder, across containers too.
 
-Process numbers say nothing about another container that has the same volume: there the postmaster that is written down
-does not exist, or somebody else has its number. A lock of the kernel does. Every process of a generation inherits the
-descriptor that carries it, so it is free exactly when the last one is gone, however they ended.
+A process id says nothing in another container with the same volume: the postmaster of the pid file does not exist
+there, or another process has its id. A file lock of the kernel works across containers. All processes of one PostgreSQL
+inherit the locked descriptor, so the lock is free as soon as the last of them has ended, however it ended.
 """
 
 import fcntl
@@ -20,11 +20,11 @@ POLL_SECONDS = 0.05
 
 
 @contextmanager
-def claimed(folder: Folder, *, seconds_max: float) -> Iterator[int]:
-    """The descriptor that the new generation has to inherit; the one before has so many seconds to end.
+def hold_cluster_lock(folder: Folder, *, seconds_max: float) -> Iterator[int]:
+    """The locked descriptor, which the new PostgreSQL has to inherit. Waits up to `seconds_max` for the earlier one.
 
-    After `kill -9` of a postmaster its processes end by themselves, when they have finished their statement. Where a
-    postmaster still takes connections there is nothing to wait for.
+    After `kill -9` of a postmaster its processes end when they have finished their statement. If a postmaster still
+    accepts connections, the lock is refused at once.
     """
     descriptor = os.open(folder.postmaster_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -56,7 +56,7 @@ def _takes_connections(folder: Folder) -> bool:
         try:
             probe.connect(str(folder.socket / SOCKET_NAME))
         except (BlockingIOError, TimeoutError):
-            # Its queue is full, so it has one.
+            # The backlog of the socket is full, so a postmaster listens.
             return True
         except OSError:
             return False

@@ -13,7 +13,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ById, Reference
 from regulars.privacy import queries
 from regulars.privacy.erasure_log import Erasure, ErasureLog
-from regulars.privacy.facts import ProfileErased, ResponsesUnread
+from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.privacy.personal import ROOMS
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Profile
@@ -135,5 +135,7 @@ async def erase_responses(
     keys = search_keys_of(profile_ids, subscription_ids)
     unread = await erase_answers(tx, organization_id, keys, until=until, seconds_max=seconds_max)
     if unread is not None:
-        fact = ResponsesUnread(until=unread, profile_ids=tuple(profile_ids), subscription_ids=tuple(subscription_ids))
+        fact = StoredResponsesRemain(
+            until=unread, profile_ids=tuple(profile_ids), subscription_ids=tuple(subscription_ids)
+        )
         await outbox.record(tx, organization_id, [fact])

@@ -1,4 +1,4 @@
-"""Facts that this room records for its own listeners. They wait in a table, so they do not identify a person."""
+"""Facts that `privacy` publishes to its own listeners. They are stored, so they do not identify a person."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -17,8 +17,8 @@ class ProfileErased(Fact, frozen=True):
     erased_at: datetime | None = None
 
 
-class ResponsesUnread(Fact, frozen=True):
-    """An erasure had no time for all stored responses of a day: those up to this moment still have to be searched."""
+class StoredResponsesRemain(Fact, frozen=True):
+    """An erasure did not search all HTTP responses that are stored for idempotency: those up to `until` remain."""
 
     topic: ClassVar[str] = "privacy.answers_unread"
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.idempotency.records import FIRST_STRETCH, erase_answers
 from regulars.kit.db import Tx
 from regulars.privacy.erase import erase_responses, search_keys_of
-from regulars.privacy.facts import ProfileErased, ResponsesUnread
+from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.privacy.personal import ROOMS
 from regulars.work.personal import ErasedPeople
 
@@ -31,7 +31,7 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     await erase_answers(tx, organization_id, keys, since=_start_of(facts), seconds_max=math.inf)
 
 
-async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Sequence[ResponsesUnread]) -> None:
+async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Sequence[StoredResponsesRemain]) -> None:
     """Search stored responses that an erasure had no time for, for a few seconds; the rest is left to the next fact."""
     for fact in facts:
         await erase_responses(

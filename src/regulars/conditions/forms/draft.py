@@ -91,7 +91,7 @@ def read_tree(form: Mapping[str, list[str]]) -> Node:
             kinds[place] = values[0]
         else:
             fields.setdefault(place, {})[member] = values
-    # Before anything is sorted, checked or drawn: each of those takes time for every pair of them.
+    # Checked first, because sorting, checking and rendering take quadratic time.
     if len(kinds) > NODES_MAX:
         raise TooManyNodes(
             f"There are at most {CONDITIONS_MAX} conditions, nested {DEPTH_MAX} deep; this form has {len(kinds)}"

@@ -106,7 +106,8 @@ async def read_overview(
         held=texting if texting is not None and texting.is_held else None,
         webhooks=webhooks,
         filled_until=await filled_until(tx, organization_id),
-        # Without any ticket, one that waits at all is worth saying; it would read as if none had come.
+        # If no ticket is counted yet, show that tickets wait to be counted even if they have waited only briefly;
+        # otherwise the page would say that no ticket has arrived.
         counted_until=await behind_since(tx, organization_id, by=BEHIND_MIN if has_tickets else timedelta(0)),
     )
 

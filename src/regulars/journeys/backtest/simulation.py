@@ -67,7 +67,7 @@ class BacktestContext:
 
 
 class SimulatedText(NamedTuple):
-    """When a text was sent, or skipped for a reason."""
+    """A text that the backtest would send at this time, or skip; `reason` says why it is skipped."""
 
     at: datetime
     reason: str | None

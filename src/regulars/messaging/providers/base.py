@@ -53,7 +53,7 @@ class NotReached:
 
 @dataclass(frozen=True, slots=True)
 class NotAuthorized:
-    """Nothing left, and nothing will until a person corrects the account: all texts are put on hold."""
+    """The provider refused the account. No text is sent until a user corrects it: all texts are put on hold."""
 
     message: str
 

@@ -1,7 +1,7 @@
 """Exact numbers in columns: sums by customer, and many texts as decimals at once.
 
-A number that does not fit into 64 bits is split into a multiple of a unit and a rest below the unit. So one function
-compares both sums and decimals.
+A number that does not fit into 64 bits is split into a multiple of a unit and a remainder below the unit. So one
+function compares both sums and decimals.
 """
 
 import math
@@ -21,15 +21,15 @@ SUM_MAX: Final = 2**63 - 1
 # Digits before and after the decimal point that fit into 64 bits.
 DIGITS: Final = 18
 _ONE: Final = 10**DIGITS
-_HALF: Final = 1 << 32
+_LOW_UNIT: Final = 1 << 32
 _USUAL: Final = rf"^(-?)([0-9]{{1,{DIGITS}}})(?:\.([0-9]{{1,{DIGITS}}}))?$"
 
 
-# Numbers; or multiples of a unit, and their rests.
-Wide = tuple[Array, Array | None]
+# Plain integers and None; or quotients by a unit, and their remainders, for integers beyond 64 bits.
+SplitIntegers = tuple[Array, Array | None]
 
 
-def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> Wide:
+def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitIntegers:
     """For pairs of arrays (indexes, values) the sum of the values at each index.
 
     Adding into an array takes a fifteenth of the time that grouping takes. The largest value and the number of rows
@@ -40,14 +40,16 @@ def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> Wide:
     if most <= SUM_MAX:
         return _add_up(values, size, lambda value: value), None
     return _carry(
-        _add_up(values, size, lambda value: value // _HALF), _add_up(values, size, lambda value: value % _HALF), _HALF
+        _add_up(values, size, lambda value: value // _LOW_UNIT),
+        _add_up(values, size, lambda value: value % _LOW_UNIT),
+        _LOW_UNIT,
     )
 
 
-def are_within(numbers: Wide, low: int | None, high: int | None) -> Array:
+def are_within(numbers: SplitIntegers, low: int | None, high: int | None) -> Array:
     """Which numbers are between two bounds, both included; None is no bound."""
-    within = _are_below(numbers, None if high is None else high + 1, _HALF)
-    return within if low is None else within & ~_are_below(numbers, low, _HALF)
+    within = _are_below(numbers, None if high is None else high + 1, _LOW_UNIT)
+    return within if low is None else within & ~_are_below(numbers, low, _LOW_UNIT)
 
 
 def _add_up(values: Collection[tuple[Array, Array]], size: int, of: Callable[[Array], Array]) -> Array:
@@ -57,19 +59,19 @@ def _add_up(values: Collection[tuple[Array, Array]], size: int, of: Callable[[Ar
     return sums
 
 
-def _carry(whole: Array, rest: Array, unit: int) -> tuple[Array, Array]:
-    carried = rest // unit
-    return whole + carried, rest - carried * unit
+def _carry(whole: Array, remainder: Array, unit: int) -> tuple[Array, Array]:
+    carried = remainder // unit
+    return whole + carried, remainder - carried * unit
 
 
-def _are_below(numbers: Wide, bound: int | None, unit: int) -> Array:
-    whole, rest = numbers
+def _are_below(numbers: SplitIntegers, bound: int | None, unit: int) -> Array:
+    whole, remainder = numbers
     if bound is None:
         return np.ones(whole.size, bool)
-    if rest is None:
+    if remainder is None:
         return whole < bound
     high, low = divmod(bound, unit)
-    below: Array = (whole < high) | ((whole == high) & (rest < low))
+    below: Array = (whole < high) | ((whole == high) & (remainder < low))
     return below
 
 
@@ -94,21 +96,23 @@ class Numbers:
     def add(self, values: Sequence[str], is_number: Callable[[str], bool]) -> None:
         """`is_number` decides about values in an unusual spelling."""
         found = pl.DataFrame({"text": pl.Series(values, dtype=pl.String)}).select(
-            pl.col("text").str.extract_groups(_USUAL).struct.rename_fields(["minus", "whole", "rest"])
+            pl.col("text").str.extract_groups(_USUAL).struct.rename_fields(["minus", "whole", "remainder"])
         )
         parts = found.unnest("text").select(
             sign=pl.when(pl.col("minus") == "-").then(-1).otherwise(1).cast(pl.Int64),
             whole=pl.col("whole").cast(pl.Int64),
-            rest=pl.col("rest").fill_null("").str.pad_end(DIGITS, "0").cast(pl.Int64),
+            remainder=pl.col("remainder").fill_null("").str.pad_end(DIGITS, "0").cast(pl.Int64),
         )
         usual = parts["whole"].is_not_null().to_numpy()
         known = self.is_readable.size
         others = np.flatnonzero(~usual).tolist()
         self._long |= {known + place: values[place] for place in others if is_number(values[place])}
         sign = parts["sign"].to_numpy()
-        whole, rest = _carry(sign * parts["whole"].fill_null(0).to_numpy(), sign * parts["rest"].to_numpy(), _ONE)
+        whole, remainder = _carry(
+            sign * parts["whole"].fill_null(0).to_numpy(), sign * parts["remainder"].to_numpy(), _ONE
+        )
         self._whole = np.concatenate((self._whole, whole))
-        self._rest = np.concatenate((self._rest, rest))
+        self._rest = np.concatenate((self._rest, remainder))
         self.is_readable = np.concatenate((self.is_readable, usual))
         self.is_readable[[place for place in self._long if place >= known]] = True
 

@@ -15,7 +15,7 @@ from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.coded_values import NO, UNREADABLE, YES
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.numbers import Wide, are_within, sum_by_index
+from regulars.segments.analysis.engine.numbers import SplitIntegers, are_within, sum_by_index
 from regulars.segments.analysis.engine.sales_runs import (
     EVER,
     IDS,
@@ -118,7 +118,7 @@ class SalesConditions:
 
         return self._cache(("last", *self._cache_key(condition, None)), compute)
 
-    def spends(self, currency: Currency) -> Wide:
+    def spends(self, currency: Currency) -> SplitIntegers:
         """The net spend of each customer, over all time."""
         sums = self._sums(tree.Spend(currency=currency), None)
         return sums[0], sums[1]

@@ -51,7 +51,7 @@ def test_what_cannot_be_an_endpoint_is_refused(regulars, arguments, sentence):
 def test_an_endpoint_is_disabled_enabled_and_deleted(regulars, endpoint):
     disabled = webhook(regulars, "disable", endpoint["id"]).data
     assert (disabled["state"], disabled["disabled_by"]) == ("disabled", "person")
-    assert "not made for it" in webhook(regulars, "show", endpoint["id"]).data["note"]
+    assert "gets no events" in webhook(regulars, "show", endpoint["id"]).data["note"]
     assert "enable it first" in webhook(regulars, "ping", endpoint["id"]).complains(code=1)
     assert webhook(regulars, "enable", endpoint["id"]).data["state"] == "enabled"
     assert webhook(regulars, "delete", endpoint["id"]).data == {"id": endpoint["id"], "deleted": True}

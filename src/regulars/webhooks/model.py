@@ -69,7 +69,7 @@ class Endpoint(NamedTuple):
             return "It waits for the approval of an admin. Nothing is sent to it until then."
         if self.state == "enabled" or self.disabled_by is None:
             return None
-        return f"{WHY_DISABLED[self.disabled_by]} Waiting deliveries are on hold, and it gets no events while it is disabled."
+        return f"{WHY_DISABLED[self.disabled_by]} Waiting deliveries are on hold; it gets no events while disabled."
 
 
 class Message(NamedTuple):

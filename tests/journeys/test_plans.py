@@ -57,4 +57,6 @@ def test_conditions_of_a_journey_look_at_the_sales_that_were_recorded_last(desk:
         assert judge("filter", asked, context) is True
 
     desk.do(see)
-    assert max(thrown.values()) == 0
+    # Other tests leave rows in the small tables, which are then read whole.
+    [of_sales] = [rows for statement, rows in thrown.items() if "sales_events" in statement]
+    assert of_sales == 0

@@ -34,7 +34,8 @@ class _FastParameter(RuntimeParam):
     def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
         if type(value) is self.annotation:
             return value
-        return build_runtime_param(param.type_descriptor)._coerce_value(value, param=param, ctx=ctx)  # noqa: SLF001
+        converter = build_runtime_param(param.type_descriptor)
+        return converter._coerce_value(value, param=param, ctx=ctx)  # noqa: SLF001  # Typer has no public way
 
 
 def _use_fast_parameters(ctx: Any, command: Any) -> None:
@@ -42,7 +43,8 @@ def _use_fast_parameters(ctx: Any, command: Any) -> None:
         _use_fast_parameters(ctx, inner)
     for param in command.get_params(ctx):
         kind = param.type_descriptor
-        param._runtime_param = _FastParameter(kind.parameter_info, kind.annotation)  # noqa: SLF001
+        fast = _FastParameter(kind.parameter_info, kind.annotation)
+        param._runtime_param = fast  # noqa: SLF001  # Typer has no public way
 
 
 class _LazyGroup(TyperGroup):

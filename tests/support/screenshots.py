@@ -35,8 +35,6 @@ from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.organizations import manage
 from regulars.organizations.model import Permission
-from regulars.segments.saved.manage import create_segment
-from regulars.segments.suggestions import suggest_segments
 from regulars.server import page_table
 from regulars.web.access import Role
 
@@ -109,8 +107,6 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
             progress=lambda _part, _count: None,
         )
         async with opened.transaction() as tx:
-            for start in suggest_segments(birthday="birthday"):
-                await create_segment(tx, organization.id, start.definition, created_by="Claire Renaud")
             person = await users.create_person(tx, email="claire@corvelle.example", name="Claire Renaud")
             await users.join(tx, organization.id, NAME, person.id, Role.OWNER)
             token = await sessions.start_session(

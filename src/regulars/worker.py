@@ -80,7 +80,7 @@ LISTENERS: Final[Listeners] = {
     SalesRecorded: {
         "catalog.product_keys": register_new_product_keys,
         "sales.hourly_totals": count_new_sales,
-        # Those who are in hear a sale before it brings anybody in: it does not end the run it begins.
+        # Open runs handle a sale before it starts new ones, so that it does not end the run that it starts.
         "journeys.hear_sales": handle_sales,
         "journeys.enter_by_sales": enter_by_sales,
         "webhooks.sales": post_sales_events,

@@ -15,21 +15,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
 # Words that are still to be replaced, by room: a number may only fall, and a room that is not here has none.
 LEFT: Final = {
     "conditions": 9,
-    "consent": 1,
-    "explore": 9,
-    "first_run": 1,
-    "idempotency": 2,
-    "imports": 3,
-    "integrate": 2,
     "journeys": 2,
-    "kit": 30,
-    "organizations": 5,
-    "postgres": 11,
-    "processes": 8,
-    "request_log": 5,
-    "sales": 1,
     "segments": 8,
-    "worker.py": 1,
 }
 
 

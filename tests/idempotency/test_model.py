@@ -6,7 +6,7 @@ from tests.support.routes import ROUTES
 
 from regulars.http.refusals import refusals_of_all
 from regulars.idempotency.errors import InvalidIdempotencyKey
-from regulars.idempotency.model import fingerprint, is_kept, read_key
+from regulars.idempotency.model import fingerprint, is_stored, read_key
 
 
 def test_no_header_is_no_key_and_one_is_taken_to_the_letter():
@@ -64,6 +64,6 @@ def test_whatever_differs_in_the_request_differs_in_the_fingerprint():
 
 
 def test_what_is_kept_is_every_success_and_the_refusals_of_the_operation():
-    kept = {status for status in range(100, 600) if is_kept(status)}
+    kept = {status for status in range(100, 600) if is_stored(status)}
     assert kept == {*range(200, 300), 400, 404}
-    assert {error.status for error in refusals_of_all(ROUTES) if is_kept(error.status)} == {400, 404}
+    assert {error.status for error in refusals_of_all(ROUTES) if is_stored(error.status)} == {400, 404}

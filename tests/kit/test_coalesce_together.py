@@ -59,7 +59,7 @@ class Flushing:
 @pytest.fixture
 def flushing(monkeypatch):
     # Long enough that no turn is long by accident.
-    monkeypatch.setattr(coalesce, "TURN_IS_LONG_S", 60.0)
+    monkeypatch.setattr(coalesce, "LONG_BATCH_S", 60.0)
     return Flushing()
 
 
@@ -109,7 +109,7 @@ async def test_what_a_turn_leaves_over_is_flushed_alone_before_anything_else_of_
 
 
 async def test_another_turn_begins_beside_one_that_takes_long(flushing, monkeypatch):
-    monkeypatch.setattr(coalesce, "TURN_IS_LONG_S", 0.02)
+    monkeypatch.setattr(coalesce, "LONG_BATCH_S", 0.02)
     flushing.put("A", 1)
     await flushing.until_turns(1)
     flushing.put("B", 2)
@@ -119,12 +119,12 @@ async def test_another_turn_begins_beside_one_that_takes_long(flushing, monkeypa
 
 
 async def test_while_one_takes_long_the_others_follow_each_other_at_once(flushing, monkeypatch):
-    monkeypatch.setattr(coalesce, "TURN_IS_LONG_S", 0.02)
+    monkeypatch.setattr(coalesce, "LONG_BATCH_S", 0.02)
     flushing.put("A", 1)
     await flushing.until_turns(1)
     flushing.put("B", 2)
     await flushing.until_turns(2)
-    monkeypatch.setattr(coalesce, "TURN_IS_LONG_S", 60.0)
+    monkeypatch.setattr(coalesce, "LONG_BATCH_S", 60.0)
     flushing.put("C", 3)
     flushing.gates[1].set()
     await flushing.until_turns(3)

@@ -140,9 +140,9 @@ async def test_places_are_positions_or_names_and_a_percent_sign_is_doubled(conne
         assert await connection.fetch(query, {"second": "b", "first": "a"}) == [("aba",)]
 
 
-async def test_a_wrong_number_of_values_is_an_error_and_names_without_a_place_are_ignored(connection):
+async def test_a_wrong_number_of_values_is_an_error_and_unused_names_are_ignored(connection):
     for values in ((), (1, 2), {"a": 1, "b": 2}):
-        with pytest.raises(psycopg.ProgrammingError, match="1 places"):
+        with pytest.raises(psycopg.ProgrammingError, match="1 parameters"):
             await connection.fetch("SELECT %s::int", values)
     assert await connection.fetch("SELECT 1", {"unused": 2}) == [(1,)]
 

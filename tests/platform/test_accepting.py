@@ -11,7 +11,7 @@ import uvicorn
 import uvloop
 
 from regulars.processes import accepting
-from regulars.processes.accepting import AcceptingServer, Door
+from regulars.processes.accepting import AcceptingServer, Acceptor
 
 CROWD = 500
 
@@ -28,7 +28,7 @@ def listening() -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def crowd(listening: socket.socket, count: int) -> Iterator[None]:
-    """So many stand at the door already."""
+    """So many stand at the acceptor already."""
     with contextlib.ExitStack() as open_:
         for _ in range(count):
             open_.enter_context(socket.create_connection(listening.getsockname(), timeout=10))
@@ -73,7 +73,7 @@ def test_a_crowd_is_in_after_a_few_rounds(listening):
 
 
 def test_who_finds_no_handle_free_is_taken_in_when_there_is_one(listening, monkeypatch):
-    monkeypatch.setattr(accepting, "AGAIN_AFTER_S", 0.01)
+    monkeypatch.setattr(accepting, "RETRY_AFTER_S", 0.01)
     refusals = iter([OSError(errno.EMFILE, "Too many open files")] * 3)
 
     class Full:
@@ -99,12 +99,12 @@ def test_who_finds_no_handle_free_is_taken_in_when_there_is_one(listening, monke
                 entered.append(transport)
 
         with crowd(listening, 2):
-            door = Door(Full(listening), Protocol)
+            acceptor = Acceptor(Full(listening), Protocol)
             async with asyncio.timeout(20):
                 while len(entered) < 2:  # noqa: ASYNC110  # nothing tells of it
                     await asyncio.sleep(0.005)
-            door.close()
-            await door.wait_closed()
+            acceptor.close()
+            await acceptor.wait_closed()
             for transport in entered:
                 transport.abort()
 
@@ -125,11 +125,11 @@ def test_who_was_at_the_door_when_it_closed_is_told_to_go(listening):
                 self.transport.abort()
 
         with crowd(listening, 3):
-            door = Door(listening, Protocol)
-            door._accept()
-            door.close()
-            door.close()
-            await door.wait_closed()
+            acceptor = Acceptor(listening, Protocol)
+            acceptor._accept()
+            acceptor.close()
+            acceptor.close()
+            await acceptor.wait_closed()
         assert len(told) == 3
 
     run(main())

@@ -148,7 +148,9 @@ async def test_an_erasure_takes_the_note_with_the_attempts(desk):
     await desk.record(ticket("A", profile_id="ada", total_amount_cents=1))
     async with desk.database.transaction() as tx:
         sale = await find_sale(tx, desk.organization_id, "A")
-        await decide(tx, desk.organization_id, sale.id, Decision.KEPT, note="Ada said so.", decided_by="c@x.example")
+        await decide(
+            tx, desk.organization_id, sale.id, Decision.FIRST_IS_RIGHT, note="Ada said so.", decided_by="c@x.example"
+        )
         await anonymise_sales(tx, desk.organization_id, [sale.profile.id])
     [reviewed] = await inbox(desk, is_reviewed=True)
     assert (reviewed.note, reviewed.contents) == (None, 0)
@@ -157,5 +159,5 @@ async def test_an_erasure_takes_the_note_with_the_attempts(desk):
 async def test_a_decision_about_nothing_is_none(desk):
     async with desk.database.transaction() as tx:
         assert not await decide(
-            tx, desk.organization_id, new_uuid(), Decision.KEPT, note=None, decided_by="c@x.example"
+            tx, desk.organization_id, new_uuid(), Decision.FIRST_IS_RIGHT, note=None, decided_by="c@x.example"
         )

@@ -25,7 +25,7 @@ def analysis(
     engine = importlib.import_module("regulars.segments.analysis.engine.server")
     with database.opened(settings) as url, in_use.shared(url) as presence:
         database.check_schema(url, Role.SERVER)
-        presence.tell_key(vault.of(vault.with_key(settings, may_make=False)).fingerprint)
+        presence.publish_key(vault.of(vault.with_key(settings, may_make=False)).fingerprint)
         try:
             engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
         except PermissionError as error:

@@ -77,7 +77,7 @@ def serve(
         _prepare_schema(settings, url, with_worker=not no_worker)
         own_data = settings.data_dir if settings.is_embedded else None
         settings = database.with_secret_key(settings, url)
-        presence.tell_key(vault.of(settings).fingerprint)
+        presence.publish_key(vault.of(settings).fingerprint)
         database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])

@@ -24,6 +24,6 @@ def worker(
         # The server's `/metrics` includes the metrics of the worker with the same data folder.
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
         settings = database.with_secret_key(settings, url)
-        presence.tell_key(vault.of(settings).fingerprint)
+        presence.publish_key(vault.of(settings).fingerprint)
         database.finish_restore(url)
         worker_process.run(settings, url, lifeline=lifeline)

@@ -171,7 +171,7 @@ def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
 
 
 class QuestionIn(msgspec.Struct):
-    """Somebody who may be texted or not: a number or a profile, one of the two."""
+    """The subject of a consent check: either a number or a profile."""
 
     phone_number: Annotated[Text | None, Meta(description="As for opt-out; what cannot be read is answered so.")] = None
     profile_id: ReferenceIn | None = None

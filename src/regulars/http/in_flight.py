@@ -15,7 +15,7 @@ import msgspec
 from regulars.http.problem import problem_response
 from regulars.http.route import ApiResponse, MakeBody, Write
 from regulars.idempotency.errors import IdempotencyInProgress
-from regulars.idempotency.model import is_kept
+from regulars.idempotency.model import is_stored
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, InternalError, Unavailable
@@ -146,7 +146,7 @@ class InFlight:
 
 def decided(write: Write, result: ApiResponse | ApiError) -> Outcome:
     """The outcome that the operation decided, and whether it is stored for the key."""
-    return _wrapped(write, result, stored=write.key is not None and is_kept(result.status))
+    return _wrapped(write, result, stored=write.key is not None and is_stored(result.status))
 
 
 def refused(write: Write, error: ApiError) -> Outcome:
@@ -178,7 +178,7 @@ def _deliver(outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], status: int
 def _made(write: Write, status: int, make_body: MakeBody) -> Outcome:
     """The response to a committed write."""
     try:
-        return Outcome(with_notes(write, ApiResponse(status, make_body())), write.key is not None and is_kept(status))
+        return Outcome(with_notes(write, ApiResponse(status, make_body())), write.key is not None and is_stored(status))
     except Exception:  # noqa: BLE001  # the caller must get a response, and may retry
         _log.exception("writes.answer_not_made", request_id=write.request.request_id)
         return refused(

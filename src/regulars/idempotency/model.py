@@ -1,4 +1,4 @@
-"""What a key may look like, what makes two requests the same, and what is kept."""
+"""The syntax of a key, the fingerprint of a request, and which responses are stored."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from regulars.work.personal import PersonalData
 RETENTION = timedelta(hours=24)
 KEY_CHARACTERS_MAX = 255
 PRIMARY_KEY = "idempotency_keys_pkey"
-# Every success and every refusal that the operation itself decided.
-_KEPT_REFUSALS = frozenset({400, 404})
+# Stored are all successes, and the refusals that the operation itself decided.
+_STORED_REFUSALS = frozenset({400, 404})
 _SUCCESSES = range(200, 300)
-# How the stored answer of a batch request begins, and no other.
+# The beginning of the stored response to a batch request, and of no other.
 BATCH_BEGINNING = b'{"results":['
 _VISIBLE = frozenset(range(0x21, 0x7F))
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A stored answer; `body` is None once the person it spoke of was erased."""
+    """A stored response; `body` is None after the person in it was erased."""
 
     key: str
     fingerprint: bytes
@@ -44,7 +44,7 @@ def read_key(values: list[bytes]) -> str | None:
         return None
     if len(values) > 1:
         raise InvalidIdempotencyKey("Send one Idempotency-Key header, not several.")
-    # White space around a header's value is not part of it, and the parser leaves what follows it.
+    # White space around a header's value is not part of it, and the parser does not remove it at the end.
     value = values[0].strip(b" \t")
     if not 1 <= len(value) <= KEY_CHARACTERS_MAX or not _VISIBLE.issuperset(value):
         raise InvalidIdempotencyKey(
@@ -54,16 +54,16 @@ def read_key(values: list[bytes]) -> str | None:
 
 
 def fingerprint(method: str, target: bytes, body: bytes, *, is_ingest_only: bool = False) -> bytes:
-    """Method, path with query, and the raw bytes of the body. The separators cannot stand in a method or a path.
+    """A hash of method, path with query, and the raw bytes of the body. No method or path contains the separators.
 
-    A key that may only ingest is answered with less, so it never shares a stored answer with one that may do all.
+    An ingest-only key gets less in its response, so it never shares a stored response with a full key.
     """
     words = b"ingest %b" % method.encode() if is_ingest_only else method.encode()
     return hashlib.sha256(b"%b %b\n%b" % (words, target, body)).digest()
 
 
-def is_kept(status: int) -> bool:
-    return status in _SUCCESSES or status in _KEPT_REFUSALS
+def is_stored(status: int) -> bool:
+    return status in _SUCCESSES or status in _STORED_REFUSALS
 
 
 def write_headers(headers: Headers) -> str | None:
@@ -85,7 +85,7 @@ ERASED = b"null"
 
 
 def change_results(body: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The answer of a batch request with each of its results changed."""
+    """The response to a batch request with each of its results changed."""
     results = [change(bytes(result)) for result in _results_decoder.decode(body).results]
     return BATCH_BEGINNING + b",".join(results) + b"]}"
 

@@ -54,7 +54,7 @@ class Columns:
         return column in self.cells or self.free_prefix(column) is not None
 
     def nearest(self, column: str) -> str | None:
-        """The column that somebody may have meant: by its whole name, or by the end of it."""
+        """The known column with the most similar name, or with the most similar last part of its name."""
         wanted = column.strip().lower().replace(" ", "_").replace("-", "_")
         names = {name: name for name in self.cells} | {name.rpartition(".")[2]: name for name in reversed(self.cells)}
         found = difflib.get_close_matches(wanted, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)

@@ -25,10 +25,10 @@ class Translation:
 
 
 def translation(
-    kept: Path | None, pairs: Iterable[str], *, amounts: str | None, timezone: str | None, sheet: str | None
+    mapping_file: Path | None, pairs: Iterable[str], *, amounts: str | None, timezone: str | None, sheet: str | None
 ) -> Translation:
-    """What the kept file says, and above it what was said with the command."""
-    values = _read(kept) if kept else {}
+    """The translation of the mapping file; options of the command take precedence."""
+    values = _read(mapping_file) if mapping_file else {}
     columns = {**values.get("columns", {}), **dict(_pair(each) for each in pairs)}
     spelled = amounts or values.get("amounts", "cents")
     if spelled not in AMOUNTS:

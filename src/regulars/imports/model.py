@@ -11,7 +11,7 @@ ROW_BYTES_MAX: Final = 1 << 20
 
 
 class FileError(Exception):
-    """A file, its header or what was said about them cannot be used; one sentence for whoever runs the import."""
+    """A file, its header or the mapping cannot be used; the message is one sentence for the user."""
 
 
 class Kind(StrEnum):

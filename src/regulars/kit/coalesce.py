@@ -1,17 +1,17 @@
-"""Many writers, one transaction: what arrives while a batch is being committed becomes the next batch.
+"""Group commit: items that arrive while a batch is being committed form the next batch.
 
-There is a queue per key (an organization and an endpoint). A queue has at most one batch in flight, and a fixed number
-of flushers serve the waiting queues in turn, so one queue's flood cannot starve another. There is no timer: an idle
-coalescer flushes a lone item at once, and batches grow only because the database is busy.
+There is one queue for each key (an organization and an endpoint). A queue has at most one batch in flight. A fixed
+number of flushers serve the waiting queues in turn, so one busy queue cannot starve another. There is no timer: an idle
+coalescer flushes a single item at once, and batches grow only while the database is busy.
 
-Queues of one kind may be flushed *together*. They stand in a line of their own, of which one turn takes whatever is
-there, so it too grows only because the database is busy. One such turn is under way at a time, and another begins
-beside it only when it takes long: then somebody in it waits for something, and the others must not wait for that. What
-a shared turn leaves over goes to the other line, each queue by itself.
+Queues of one kind may be flushed in one *shared batch*. They wait in a line of their own, and a shared batch takes all
+that wait, up to a limit. Normally one shared batch is in flight. If it takes long, one of its items is probably waiting
+for a lock, so a second one starts beside it. Items that a shared batch could not write go to the other line, where each
+queue is flushed alone.
 
-A queue refuses what it could not serve soon. How long that takes shows in the last batch that was taken: if somebody in
-it had waited too long, nobody is let in who would not be in the very next batch. While nothing is taken, because the
-database is away, only what waits is bounded, by number and by bytes: a caller may well outwait that.
+A queue refuses items that it could not serve soon. The measure is the batch that was taken last: if its first item had
+waited too long, the queue accepts only items that fit into the next batch. While the database is away no batch is
+taken, and only the number and the bytes of waiting items are limited.
 """
 
 import asyncio
@@ -27,19 +27,19 @@ FLUSHERS = 8
 QUEUE_ITEMS_MAX = 2_048
 QUEUE_BYTES_MAX = 16 << 20
 WAITING_BYTES_MAX = 64 << 20
-# Who would wait for longer had better come again.
+# A queue whose items wait longer than this refuses new ones: the caller should retry later.
 WAIT_S_MAX = 0.5
 BATCH_BYTES_MAX = 4 << 20
 SHARED_ITEMS_MAX = 64
-# A shared turn that is under way for longer holds nobody else up.
-TURN_IS_LONG_S = 0.05
+# After this time a second shared batch may start beside the one in flight.
+LONG_BATCH_S = 0.05
 
 _log = log.get(__name__)
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-# A queue with what was taken from it.
+# The key of a queue, and the items taken from it.
 Batch = tuple[K, list[T]]
 
 
@@ -49,14 +49,14 @@ class Overloaded(Exception):
 
 @dataclass(slots=True)
 class _Queue(Generic[T]):
-    # Each with its size, and when it came.
+    # Each with its size and its time of arrival.
     items: deque[tuple[T, int, float]] = field(default_factory=deque)
     size: int = 0
-    # Whether the first of the batch that was taken last had waited too long.
+    # Whether the first item of the last batch had waited too long.
     is_late: bool = False
-    # A queue that is being flushed, or that stands in line for it, is not put in line again.
+    # True while the queue is being flushed or waits in a line; it is then not added to a line again.
     in_line: bool = False
-    # What a shared turn left over, to be flushed by itself before anything else of this queue.
+    # Items that a shared batch could not write; they are flushed alone, before all other items of this queue.
     left: list[T] = field(default_factory=list)
 
 
@@ -80,7 +80,8 @@ class Coalescer(Generic[K, T]):
         shared_as: Callable[[K], Hashable | None] = lambda _: None,
         flush_together: Callable[[Sequence[Batch[K, T]]], Awaitable[Sequence[list[T]]]] | None = None,
     ) -> None:
-        """`shared_as` gives what a queue may be flushed together with, or None; `flush_together` what it left over."""
+        """`shared_as` returns the kind of a queue that may be flushed together with others of its kind, or None.
+        `flush_together` returns the items of each batch that it could not write."""
         self._flush = flush
         self._flush_together = flush_together
         self._shared_as = shared_as
@@ -93,7 +94,7 @@ class Coalescer(Generic[K, T]):
         self._queues: dict[K, _Queue[T]] = {}
         self._alone: _Line[K] = _Line()
         self._shared: _Line[K] = _Line()
-        self._shared_turn_at = float("-inf")
+        self._shared_batch_at = float("-inf")
         self._watch: asyncio.TimerHandle | None = None
         self.waiting_items = 0
         self.waiting_bytes = 0
@@ -105,7 +106,7 @@ class Coalescer(Generic[K, T]):
         self.add(key, item, size=size)
 
     def add(self, key: K, item: T, *, size: int) -> None:
-        """Queue an item that was found to have room."""
+        """Queue an item for which `has_room` was true."""
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue()
@@ -115,7 +116,7 @@ class Coalescer(Generic[K, T]):
         self.waiting_bytes += size
         if not queue.in_line:
             queue.in_line = True
-            self._stand_in_line(key)
+            self._enqueue(key)
 
     def has_room(self, key: K, *, size: int) -> bool:
         queue = self._queues.get(key)
@@ -127,36 +128,36 @@ class Coalescer(Generic[K, T]):
         return self.waiting_bytes + size <= self._waiting_bytes_max
 
     async def drain(self) -> None:
-        """Wait until everything that was queued has its outcome."""
+        """Wait until all queued items have their outcome."""
         while flushers := self._alone.flushers | self._shared.flushers:
             await asyncio.wait(flushers)
 
-    def _stand_in_line(self, key: K, *, served_by: _Line[K] | None = None) -> None:
-        """Somebody is called to serve the line, unless one of its own flushers is asking and goes on by itself."""
+    def _enqueue(self, key: K, *, served_by: _Line[K] | None = None) -> None:
+        """Add the queue to its line, and start a flusher unless the caller is a flusher of that line."""
         line = self._alone if self._queues[key].left or self._shared_as(key) is None else self._shared
         line.keys.append(key)
         if line is not served_by:
-            self._call_flusher(line)
+            self._start_flusher(line)
 
-    def _call_flusher(self, line: _Line[K]) -> None:
-        if line is self._shared and self._is_shared_turn_young():
-            self._watch_shared_turn()
+    def _start_flusher(self, line: _Line[K]) -> None:
+        if line is self._shared and self._is_shared_batch_recent():
+            self._watch_shared_batch()
         elif len(line.flushers) < self._flushers_max:
             if line is self._shared:
-                self._shared_turn_at = monotonic()
+                self._shared_batch_at = monotonic()
             line.flushers.add(asyncio.create_task(self._serve_line(line)))
 
-    def _is_shared_turn_young(self) -> bool:
-        return bool(self._shared.flushers) and monotonic() - self._shared_turn_at < TURN_IS_LONG_S
+    def _is_shared_batch_recent(self) -> bool:
+        return bool(self._shared.flushers) and monotonic() - self._shared_batch_at < LONG_BATCH_S
 
-    def _watch_shared_turn(self) -> None:
+    def _watch_shared_batch(self) -> None:
         if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(TURN_IS_LONG_S, self._look_at_shared_turn)
+            self._watch = asyncio.get_running_loop().call_later(LONG_BATCH_S, self._check_shared_batch)
 
-    def _look_at_shared_turn(self) -> None:
+    def _check_shared_batch(self) -> None:
         self._watch = None
         if self._shared.keys:
-            self._call_flusher(self._shared)
+            self._start_flusher(self._shared)
 
     async def _serve_line(self, line: _Line[K]) -> None:
         serve_next = self._serve_alone if line is self._alone else self._serve_together
@@ -164,15 +165,15 @@ class Coalescer(Generic[K, T]):
             while line.keys:
                 try:
                     await serve_next()
-                except Exception:  # noqa: BLE001  # against its promise; those behind it are in line, and nobody else comes
+                except Exception:  # noqa: BLE001  # `flush` must not raise; the other queues still need this flusher
                     _log.exception("coalesce.flush_failed")
-                if line is self._shared and len(line.flushers) > 1 and self._is_shared_turn_young():
-                    # It was the slow one: another took the line over.
-                    self._watch_shared_turn()
+                if line is self._shared and len(line.flushers) > 1 and self._is_shared_batch_recent():
+                    # This flusher was the slow one, and another has taken over the line.
+                    self._watch_shared_batch()
                     return
         finally:
-            # At once and not in a callback: an item that arrives before the callback ran would see a flusher too many
-            # and start none, and nobody would serve it.
+            # Here and not in a callback: an item that arrives before the callback runs would count this flusher, start
+            # no other, and never be flushed.
             line.flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _serve_alone(self) -> None:
@@ -187,45 +188,45 @@ class Coalescer(Generic[K, T]):
     async def _serve_together(self) -> None:
         if self._flush_together is None:
             raise AssertionError("queues that are shared need a way to flush them together")
-        began = self._shared_turn_at = monotonic()
-        turn = self._take_together()
-        left: Sequence[list[T]] = [[]] * len(turn)
+        began = self._shared_batch_at = monotonic()
+        batches = self._take_together()
+        left: Sequence[list[T]] = [[]] * len(batches)
         try:
-            left = await self._flush_together(turn)
+            left = await self._flush_together(batches)
         finally:
-            if self._shared_turn_at == began:
-                # It is over: whoever comes now need not wait until it would have been long.
-                self._shared_turn_at = float("-inf")
-            for (key, _), rest in zip(turn, left, strict=True):
+            if self._shared_batch_at == began:
+                # The batch has ended, so the next one may start at once.
+                self._shared_batch_at = float("-inf")
+            for (key, _), rest in zip(batches, left, strict=True):
                 self._queues[key].left = rest
                 self._served(key, self._shared)
 
     def _served(self, key: K, line: _Line[K]) -> None:
         queue = self._queues[key]
         if queue.left or queue.items:
-            self._stand_in_line(key, served_by=line)
+            self._enqueue(key, served_by=line)
         else:
-            # An empty queue is forgotten, so that queues of the past cost no memory.
+            # Empty queues are deleted, so that past keys take no memory.
             del self._queues[key]
 
     def _take_together(self) -> list[Batch[K, T]]:
-        """From the first queues in line that share one kind, until it is enough; a large one comes alone."""
+        """Batches of the first queues in line that have the same kind, up to the limit; a large queue comes alone."""
         keys = self._shared.keys
         kind = self._shared_as(keys[0])
-        turn: list[Batch[K, T]] = []
+        batches: list[Batch[K, T]] = []
         items = size = 0
         while keys:
             queue = self._queues[keys[0]]
             items += len(queue.items)
-            if turn and (items > SHARED_ITEMS_MAX or kind is None or self._shared_as(keys[0]) != kind):
-                # It may also have come to be better alone while it stood here.
+            if batches and (items > SHARED_ITEMS_MAX or kind is None or self._shared_as(keys[0]) != kind):
+                # `shared_as` may also have changed while the queue waited.
                 break
             size += queue.size
-            if turn and size > BATCH_BYTES_MAX:
+            if batches and size > BATCH_BYTES_MAX:
                 break
             key = keys.popleft()
-            turn.append((key, self._take(key, queue)))
-        return turn
+            batches.append((key, self._take(key, queue)))
+        return batches
 
     def _take(self, key: K, queue: _Queue[T]) -> list[T]:
         items_max = self._items_max(key)

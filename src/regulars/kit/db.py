@@ -1,10 +1,10 @@
-"""The database: connections that are lent for a time, and transactions that know their time.
+"""The database: connections with a deadline, and transactions with a timestamp.
 
-All statements run in READ COMMITTED with UTC as the session's time zone (`db_session.py`). The transaction's own time
-is the only clock that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
+All statements run in READ COMMITTED with UTC as the session's time zone (`db_session.py`). The timestamp of the
+transaction is the only clock for decisions (`Tx.now`); SQL texts never store `now()` themselves.
 
-A connection is lent until a moment. When that is over it is cut off: whoever waits on it then hears that it is lost,
-also when the server is stopped, unreachable or busy and would not answer a request to cancel.
+A connection is lent until a deadline. Then its socket is closed: a caller that waits on it gets a connection error,
+even when the database is stopped, unreachable or too busy to handle a request to cancel.
 """
 
 import asyncio
@@ -33,15 +33,15 @@ IDLE_IN_TRANSACTION_MS = 60_000
 LOCK_TIMEOUT_MS = 500
 # Connections that reads leave to writes.
 RESERVED_FOR_WRITES = 2
-# As many as recording batches may usually be in flight: one of several organizations, and others beside it.
+# The number of recording batches that are usually in flight: one of several organizations, and others beside it.
 RECORDING_MAX = 8
 LOOKING_UP_MAX = 2
-# One more, which they leave to what whole requests wait for.
+# One more, only for reads that a whole request waits for.
 URGENT_MAX = 1
 
-# What may be gone when somebody tries again.
+# Errors after which a retry may succeed.
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
-# The statement wrote nothing, for a reason that lies in its rows or in a neighbour's lock; the connection is fine.
+# The statement wrote nothing because of its rows or of another transaction's lock; the connection can be used again.
 REFUSED_ERRORS = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable)
 
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -49,11 +49,11 @@ _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 @dataclass(frozen=True, slots=True)
 class Tx:
-    """One open transaction (or, for reads, one connection) and the moment it counts as."""
+    """One open transaction (or, for reads, one connection) and its timestamp."""
 
     connection: Connection
     now: datetime
-    # The queues that this transaction put rows into, each with the organization: told to `Database.after_commit`.
+    # The queues that got rows from this transaction, each with its organization; passed to `Database.after_commit`.
     touched: set[tuple[str, UUID]] = field(default_factory=set)
     # Called with True after the commit and with False after a rollback; not at all where the connection was lost during
     # the commit, because then the outcome is unknown.
@@ -80,12 +80,12 @@ class Database:
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
         lent_s_max: float = inf,
     ) -> None:
-        """`lent_s_max` is how long anyone may keep a connection before it is cut off."""
+        """`lent_s_max` is how long a caller may keep a connection before it is closed."""
         self.url = url
-        # Called for each queue that a transaction touched, once it is committed; whoever has a worker to wake sets it.
+        # Called after the commit for each queue in `Tx.touched`; a process that wakes workers sets it.
         self.after_commit: Callable[[str, UUID], None] | None = None
         self.clock = DatabaseClock()
-        # Whether organizations lie on several nodes (Citus); known when the first connection that records is dialled.
+        # Whether organizations lie on several nodes (Citus); known when the first recording connection is open.
         self.is_cluster = False
         self._lent_s_max = lent_s_max
         self._statement_timeout_ms = statement_timeout_ms
@@ -103,7 +103,7 @@ class Database:
         self._looking_up = Pool(partial(self.dial, for_recording=True), at_most=LOOKING_UP_MAX + URGENT_MAX)
 
     async def open(self) -> None:
-        """Find out early whether the database can be reached; whoever comes later dials again."""
+        """Open a first connection; if the database is away, later callers open theirs."""
         with suppress(*CONNECTION_ERRORS):
             await self._pool.open()
 
@@ -116,7 +116,7 @@ class Database:
         return self._pool.use()
 
     async def dial(self, *, for_recording: bool = False) -> Connection:
-        """A connection of its own, outside the pools, for a long-lived user such as a listener."""
+        """A new connection outside the pools, for a long-lived use such as a listener."""
         connection = await Connection.connect(self.url, **self._connect_arguments)
         arrays.register(connection.adapters)
         # The driver would deallocate all prepared statements, ours too, when a savepoint is rolled back.
@@ -134,17 +134,17 @@ class Database:
         return connection
 
     def connection(self, *, until: float = inf, reserve: int = 0) -> AbstractAsyncContextManager[Connection]:
-        """An autocommit connection, until a moment of the monotonic clock at most."""
+        """An autocommit connection; `until` is its deadline on the monotonic clock."""
         return self._borrowed(self._pool, until, reserve=reserve)
 
     def recording(self) -> AbstractAsyncContextManager[Connection]:
-        """One for statements that are planned once and never scan a table, each its own transaction."""
+        """A connection for statements that are planned once, never scan a table, and are a transaction each."""
         return self._borrowed(self._recording, inf)
 
     @asynccontextmanager
     async def looking_up(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:
-        """The same for reads of rows by their keys, apart, so that neither these nor those that record wait for the
-        others; and what is urgent waits for neither. Whoever asks keeps the time."""
+        """The same for reads of rows by their keys. It has a pool of its own, so that reads and recording never wait
+        for each other, and one connection of it is only for urgent reads. The caller sets the deadline."""
         reserve = 0 if is_urgent else URGENT_MAX
         async with self._borrowed(self._looking_up, inf, reserve=reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
@@ -157,7 +157,7 @@ class Database:
             with _lent(connection, until):
                 yield connection
         except ReadOnlySqlTransaction:
-            # An address with several hosts leads to the one that takes writes, when it is dialled again.
+            # With several hosts in the address, a new connection leads to the one that accepts writes.
             connection.hang_up()
             raise
         finally:
@@ -165,7 +165,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, *, until: float = inf, statement_timeout_ms: int | None = None) -> AsyncIterator[Tx]:
-        """With a limit of its own for its statements, where that is shorter than the usual one."""
+        """`statement_timeout_ms` replaces the usual limit if it is shorter."""
         begin = b"BEGIN; SELECT now()"
         if statement_timeout_ms is not None and not 0 < self._statement_timeout_ms <= statement_timeout_ms:
             begin = b"BEGIN; SET LOCAL statement_timeout = %d; SELECT now()" % statement_timeout_ms
@@ -202,21 +202,21 @@ class Database:
         self.notify_committed(tx.touched)
 
     def notify_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:
-        """For whoever commits without a `Tx`: these queues have new rows."""
+        """Report that these queues have new rows; for a caller that commits without a `Tx`."""
         if self.after_commit is not None:
             for queue, organization_id in touched:
                 self.after_commit(queue, organization_id)
 
     @asynccontextmanager
     async def reading(self, *, until: float = inf) -> AsyncIterator[Tx]:
-        """A connection for reads: every statement sees the newest commit. `now` is about the database's clock."""
+        """A connection for reads: every statement sees the newest commit. `now` is close to the database's clock."""
         async with self.connection(until=until, reserve=self._reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
 
 
 @contextmanager
 def _lent(connection: Connection, until: float) -> Iterator[None]:
-    """Cut the connection off at that moment, unless the block has ended by then."""
+    """Close the connection at the deadline, unless the block has ended before."""
     if until == inf:
         yield
         return

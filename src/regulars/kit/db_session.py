@@ -1,9 +1,9 @@
-"""What every connection to the database has in common, whoever opens it and whatever role or database settings say.
+"""Session settings that every database connection gets, whatever the settings of the role or the database are.
 
 A role or a database may have settings of its own (`ALTER ROLE … SET`), and an operator may change them while the
-server runs. What our statements depend on is therefore said with each connection, where it wins over both. Two settings
-need a look first: the schema is the one that holds our tables, and `synchronous_commit` may be stronger than usual but
-not weaker.
+server runs. So each connection sets what our statements depend on, which takes precedence over both. Two settings
+depend on the database: the schema is the one that holds our tables, and `synchronous_commit` may be stronger than our
+minimum but not weaker.
 """
 
 from typing import Any, Final, LiteralString
@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 
 CONNECT_TIMEOUT_S: Final = 5
 APPLICATION_NAME: Final = "regulars"
-# A network that goes silent is noticed after some twelve seconds instead of the system's quarter of an hour.
+# A dead network is detected after about 12 seconds instead of the system's 15 minutes.
 KEEPALIVE: Final = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 _PINNED: Final = {
     "timezone": "UTC",
@@ -27,9 +27,9 @@ _PINNED: Final = {
     "jit": "off",
 }
 
-# The schema is the one in which the role finds the table of migrations by itself, or else the only one that has such a
-# table; a database without one is left as it is. Commits are asked to be as durable as the server's own setting says:
-# a setting of the role, the database or the address is raised to `on` when it is weaker.
+# The schema is the one in which the role finds the table `migrations`, or else the only one that has such a table; a
+# database without one is left as it is. Commits are as durable as the server's own setting: a weaker setting of the
+# role, the database or the address is raised to `on`.
 _PIN: Final[LiteralString] = """
 SELECT set_config('search_path', quote_ident(holder.name), false)
 FROM (
@@ -46,8 +46,9 @@ WHERE name = 'synchronous_commit' AND setting IN ('off', 'local', 'remote_write'
     AND source NOT IN ('default', 'configuration file', 'command line')
 """
 
-# For short statements that run all day: planning one takes longer than running it, so it is planned once; and a plan
-# made while a table was empty must not scan it for ever. A cluster (Citus) finds the node by the values, each time.
+# For short statements that run all day. Planning one takes longer than running it, so each is planned once, and a plan
+# made while a table was empty must not scan it later. A cluster (Citus) plans each time, because the values decide on
+# which node a statement runs.
 FOR_RECORDING: Final[LiteralString] = """
 SELECT set_config('enable_seqscan', 'off', false), set_config('plan_cache_mode', CASE
     WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN 'auto' ELSE 'force_generic_plan' END, false)
@@ -78,9 +79,9 @@ async def connect_async(url: str) -> AsyncConnection[TupleRow]:
 
 
 def arguments(url: str, *, application_name: str = APPLICATION_NAME, **limits: int) -> dict[str, Any]:
-    """What to connect with, beside the address: its own options, then ours, then limits such as `lock_timeout`.
+    """Connection parameters beside the address: its own options, then ours, then limits such as `lock_timeout`.
 
-    Whoever connects with these calls `pin` before anything else.
+    The caller runs `pin` first on the new connection.
     """
     given = conninfo_to_dict(url)
     ours = {**_PINNED, **{name: str(value) for name, value in limits.items()}}
@@ -95,5 +96,5 @@ def arguments(url: str, *, application_name: str = APPLICATION_NAME, **limits: i
 
 
 async def pin(connection: AsyncConnection[Any]) -> None:
-    """Settle what could not be said in the first words to the server."""
+    """Set what depends on the database and cannot be a connection parameter."""
     await connection.execute(_PIN)

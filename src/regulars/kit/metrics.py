@@ -1,8 +1,8 @@
-"""Numbers for Prometheus, counted in plain integers so that a request pays next to nothing for them.
+"""Prometheus metrics, counted in plain integers so that they cost a request almost nothing.
 
-Each server process counts for itself and its series carry its `worker` label: a process that restarts then begins its
-own series anew, which Prometheus understands, instead of making a sum fall. With several server processes each writes
-its numbers into a shared folder once a second, and whichever answers `/metrics` reads the others' files.
+Each server process counts for itself, and its series have its `worker` label. After a restart a process begins its own
+series anew, which Prometheus understands; a sum over all processes would fall. With several server processes, each
+writes its counts into a shared folder once a second, and the one that serves `/metrics` reads the others' files.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ITEMS_BOUNDS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 PUBLISH_INTERVAL_S: Final = 1.0
-# A file that nobody renewed for this long belongs to a process that is gone.
+# A file that is older than this belongs to a process that has ended.
 STALE_AFTER_S: Final = 10.0
 
 
@@ -43,7 +43,7 @@ class Histogram:
 
 
 class Route:
-    """The numbers of one route; fetch it once, when the route table is made."""
+    """The counts of one route; get it once, when the route table is built."""
 
     __slots__ = ("seconds", "statuses")
 
@@ -70,7 +70,7 @@ class GaugeSnapshot(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """Everything one process has counted, as it goes into its file."""
+    """All counts of one process, as written to its file."""
 
     worker: str
     statuses: dict[str, dict[int, int]]
@@ -80,7 +80,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class Gauge(msgspec.Struct, frozen=True):
-    """A level that is read when somebody asks; without a label it has one value, under an empty name."""
+    """A value that is read when metrics are requested; without a label it has one value, under an empty name."""
 
     name: str
     meaning: str
@@ -97,13 +97,13 @@ class Metrics:
         self._gauges: dict[str, Gauge] = {}
 
     def share(self, folder: Path, *, worker: str) -> None:
-        """Publish under this worker's name in a folder that the sibling processes use too."""
+        """Write to a folder that the other server processes use too, under this worker's name."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
         self.worker = worker
 
     def route(self, name: str) -> Route:
-        """The counters of a route such as `POST /v1/sales-events`: its pattern, never a path that was asked for."""
+        """The counters of a route such as `POST /v1/sales-events`: its pattern, never a requested path."""
         return self._routes.setdefault(name, Route())
 
     def batches(self, queue: str) -> Histogram:
@@ -114,7 +114,7 @@ class Metrics:
         self._gauges[gauge.name] = gauge
 
     def publish(self) -> None:
-        """Renew this process's file; readers see the old one or the new one, never a half."""
+        """Replace this process's file; readers see the old or the new content, never a part."""
         if self._folder is None:
             return
         path = self._folder / f"{self.worker}.json"
@@ -133,14 +133,14 @@ class Metrics:
         )
 
     def render(self) -> bytes:
-        """The page Prometheus reads: this process's numbers and its live siblings'."""
+        """The response to Prometheus: the counts of this process and of the other live ones."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Page([self.snapshot(), *self._siblings()]))
         return generate_latest(registry)
 
     def _siblings(self) -> Iterator[Snapshot]:
         for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
-            # A sibling may end, or be replaced by another release, between the listing and the reading.
+            # Another process may end, or be replaced by another release, between the listing and the reading.
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 if time.time() - path.stat().st_mtime <= STALE_AFTER_S and path.stem != self.worker:
                     yield msgspec.json.decode(path.read_bytes(), type=Snapshot)

@@ -12,13 +12,13 @@ import psycopg
 from regulars.kit import db_session, failpoint, releases
 from regulars.kit.releases import MIGRATIONS, Limits, Role
 
-# Another node that starts at the same time may be migrating: wait for it as long as its migration may take.
+# Another node may be migrating at the same time: wait as long as its migration may take.
 OTHER_NODE_WAIT_S = 3600.0
 OTHER_NODE_LOOK_S = 0.2
 # A migration that cannot get its lock at once would make every request behind it wait.
 LOCK_TIMEOUT = "5s"
 STATEMENT_TIMEOUT = "10min"
-# Building an index beside the writers reads the table twice, and waits for whoever was writing before it.
+# CREATE INDEX CONCURRENTLY reads the table twice and waits for all older transactions.
 OUTSIDE_TIMEOUT = "1h"
 # A line of its own among the comments that a file begins with.
 OUTSIDE = b"-- outside a transaction"
@@ -35,7 +35,7 @@ class MigrationError(Exception):
 
 
 def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
-    """Applies what is missing and answers the names it applied. Several nodes may call it at once."""
+    """Apply the missing migrations and return their names. Several nodes may call it at once."""
     try:
         with db_session.connect(url) as connection:
             # A statement that is prepared, or has parameters, keeps its snapshot until the next one of its transaction,

@@ -1,8 +1,8 @@
-"""A pool of connections: the one that was used last is lent first, and nobody waits longer than they said.
+"""A connection pool: last in, first out, with a deadline for each caller.
 
-It keeps no task of its own: whoever may have a connection and finds none idle dials it. A database that is away is
-dialled again until the caller's time is over. Some of the connections can be reserved for those who ask without a
-reserve, so that slow reads never leave the writes without one.
+The pool has no background task. A caller that may have a connection and finds none idle opens one itself, and retries
+until its deadline while the database is away. A caller can leave a number of connections to others (`reserve`), so that
+slow reads never take the last one from the writes.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ class Pool:
         return {"open": self._lent + len(self._idle), "idle": len(self._idle), "waiting": len(self._waiting)}
 
     async def open(self) -> None:
-        """Dial one, once."""
+        """Open one connection, without a retry."""
         self._idle.append(await self._dial())
 
     async def take(self, until: float, *, reserve: int = 0, dialled_by: float = inf) -> Connection:
-        """A live connection in no transaction, by then; as many as `reserve` are left to others.
+        """A live connection outside any transaction. Waits until `until`; leaves `reserve` connections to others.
 
-        One that is being dialled then may take longer, until it has to be there: of several hosts, the first may be
-        silent.
+        A connection that is being opened at that moment has until `dialled_by`: of several hosts, the first may not
+        respond.
         """
         if self._lent < self._at_most - reserve:
             self._lent += 1
@@ -66,16 +66,16 @@ class Pool:
 
     def give_back(self, connection: Connection) -> None:
         if connection.closed:
-            # After a restart of PostgreSQL its idle neighbours are dead too: one caller pays for that, not each.
+            # After a restart of PostgreSQL the idle connections are dead too: only this caller notices, not each one.
             self._hang_up_idle()
-        elif self._is_closed or connection.is_swollen or not connection.is_idle():
+        elif self._is_closed or connection.has_large_buffer or not connection.is_idle():
             connection.hang_up()
         else:
             self._idle.append(connection)
         self._release()
 
     def close(self) -> None:
-        """Close what is idle now, and the rest when it is given back."""
+        """Close idle connections now, and the others when they are given back."""
         self._is_closed = True
         self._hang_up_idle()
 
@@ -99,10 +99,10 @@ class Pool:
             raise
 
     def _release(self) -> None:
-        """One lent connection less: the first of those who wait may have one, if their reserve allows it.
+        """A connection was given back: the first waiter whose reserve allows it may have one.
 
-        Whoever was cancelled a moment ago still stands in the line until its task has run, and must not be given it:
-        nobody would take it, and it would be missing for ever.
+        A waiter that was just cancelled stays in the list until its task has run. It must be passed over, because it
+        would not take the connection, which would then be lost to the pool.
         """
         self._lent -= 1
         for waiter in self._waiting:

@@ -1,7 +1,7 @@
 """Every setting of Regulars, declared once: name, type, default, meaning, unit and bounds.
 
 A value comes from the environment (`REGULARS_PORT`), else from a TOML file (`port = 8080`), else from its default.
-A name nobody declared is an error: a typing mistake must not silently leave a default in force.
+An unknown name is an error: a typing mistake must not silently leave a default in force.
 """
 
 import dataclasses

@@ -59,7 +59,7 @@ class Vault:
 
 
 class NoVault:
-    """Stands where there is no key: whoever needs one is told what to set."""
+    """Used where no key is set: each use raises an error that says what to set."""
 
     fingerprint: Final = None
 

@@ -1,7 +1,7 @@
-"""Whether the database takes writes: a standby is read-only, and on a full disk nothing that needs room goes in.
+"""Whether the database accepts writes: it may be a read-only standby, or its disk may be full.
 
-Both end without us: somebody promotes the standby or makes room. So the state is what the last writes met, and while it
-is bad a small write that is committed finds out, now and then, whether it is over.
+An operator ends both states: by promoting the standby, or by making room. The state follows from the last writes. While
+it is bad, a small write that is committed tests every few seconds whether it has ended.
 """
 
 from typing import Final, LiteralString
@@ -18,8 +18,8 @@ READ_ONLY: Final = "The database is read-only at the moment; try again."
 DISK_FULL: Final = "The database's disk is full; try again when there is room."
 
 IS_READ_ONLY: Final[LiteralString] = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean"
-# Nobody but this transaction ever sees the table. A new one needs new pages, which the room left in an old one would
-# not prove.
+# A new table needs new pages; a write to an existing one could succeed in its free space. It is dropped in the same
+# transaction, so no other transaction sees it.
 _PROBE: Final[tuple[LiteralString, ...]] = (
     "CREATE TABLE write_probe AS SELECT md5(n::text) AS filler FROM generate_series(1, 1000) AS n",
     "DROP TABLE write_probe",
@@ -27,7 +27,7 @@ _PROBE: Final[tuple[LiteralString, ...]] = (
 
 
 def trouble(error: BaseException) -> str:
-    """What a caller is told about an error of the database that is not the caller's fault."""
+    """The sentence for the caller about a database error that is not the caller's fault."""
     if isinstance(error, ReadOnlySqlTransaction):
         return READ_ONLY
     return DISK_FULL if isinstance(error, DiskFull) else UNREACHABLE
@@ -42,12 +42,12 @@ class Writability:
         self._probed_at = float("-inf")
 
     def saw(self, error: BaseException) -> str:
-        """Note what a request met; give the sentence for its caller."""
+        """Record an error that a request met; return the sentence for its caller."""
         self._is_full = self._is_full or isinstance(error, DiskFull)
         return trouble(error)
 
     async def find_trouble(self, *, until: float) -> str | None:
-        """What keeps the database from taking writes, or None."""
+        """Why the database accepts no writes, or None."""
         async with self._database.reading(until=until) as tx:
             [(is_read_only,)] = await tx.fetch(IS_READ_ONLY)
         if is_read_only:
@@ -65,6 +65,6 @@ class Writability:
         except CONNECTION_ERRORS:
             return False
         except psycopg.Error:
-            # A role that may not create tables learns from its next write.
+            # The role may not create tables: the next real write decides.
             return True
         return True

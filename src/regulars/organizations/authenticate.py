@@ -64,7 +64,7 @@ class Authenticator:
         return await asyncio.shield(self._ask(key))
 
     def _ask(self, key: bytes) -> "asyncio.Task[KeyHolder | None]":
-        """The question to the database about this key: one at a time, shared by all who wait for it."""
+        """The query for this key: one at a time, shared by all requests that wait for it."""
         task = self._asking.get(key)
         if task is None:
             task = self._asking[key] = asyncio.create_task(self._look_up(key))
@@ -73,7 +73,7 @@ class Authenticator:
 
     def _asked(self, key: bytes, task: "asyncio.Task[KeyHolder | None]") -> None:
         del self._asking[key]
-        # Nobody may have waited to the end: look at the failure, so that it is not reported as forgotten.
+        # All waiting requests may have been cancelled: read the exception, or asyncio reports it as never retrieved.
         if not task.cancelled() and isinstance(error := task.exception(), CONNECTION_ERRORS):
             _log.warning("keys.database_unavailable", error=type(error).__name__)
 
@@ -129,7 +129,7 @@ class Authenticator:
             await asyncio.sleep(NOTE_USE_EVERY_S)
             try:
                 await self.note_use()
-            except Exception as error:  # noqa: BLE001  # nobody starts this again: whatever was wrong, the next round comes
+            except Exception as error:  # noqa: BLE001  # the task is never restarted, so it must survive every error
                 _log.warning("keys.use_not_noted", error=type(error).__name__)
 
     async def note_use(self) -> None:

@@ -1,13 +1,12 @@
-"""Delete an organization with everything in it, while the others go on.
+"""Delete an organization and all its rows, while the others are in use.
 
-Which tables hold its rows is read from the database itself: every table with a column `organization_id`. A list kept by
-hand would be wrong with the next room. The order matters more than the speed:
+The database's catalog says which tables hold its rows: all with a column `organization_id`. A list written by hand
+would miss the next new table. The order matters more than the speed:
 
-1. its keys are revoked, and after two seconds no server process takes them any more;
-2. its rows go in small transactions that hold nobody up;
-3. a minute later, when every statement of that moment has ended, what those have left behind goes too;
-4. its keys, its names in addresses and the organization itself go last, so that a run that was interrupted is simply
-   started again.
+1. revoke its keys; after two seconds no server process accepts them;
+2. delete its rows in small transactions, so that no lock is held for long;
+3. a minute later, when all statements of that moment have ended, delete the rows that they added;
+4. delete its keys, its slugs and the organization itself last, so that an interrupted run can be started again.
 """
 
 from asyncio import sleep
@@ -18,7 +17,7 @@ from uuid import UUID
 from regulars.kit.db import Database
 from regulars.organizations import queries
 
-# A process believes in a key for a second.
+# A process caches a key for a second.
 KEYS_FORGOTTEN_S: Final = 2.0
 # Twice the longest time that a statement may run.
 STRAGGLERS_S: Final = 60.0
@@ -26,7 +25,7 @@ ROWS_PER_TRANSACTION_MAX: Final = 5_000
 ROWS_PER_LOOK_MAX: Final = 200_000
 LAST: Final = ("api_keys", "organization_slugs", "organizations")
 
-# Told the table and how many rows of it are gone.
+# Called with the table and the number of its deleted rows.
 OnDeleted = Callable[[str, int], None]
 
 

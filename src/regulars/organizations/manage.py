@@ -67,7 +67,7 @@ async def is_demo(connection: Connection, organization_id: UUID) -> bool:
 
 
 async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
-    """Its customers are made up, for good: it never texts anybody."""
+    """Mark it for good: its customers are invented, and it never sends a real text."""
     await queries.mark_as_demo(connection, organization_id)
 
 

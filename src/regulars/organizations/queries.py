@@ -176,7 +176,7 @@ async def retire_slug(connection: Connection, organization_id: UUID) -> None:
 
 
 async def make_slug_current(connection: Connection, organization_id: UUID, slug: str, now: datetime) -> bool:
-    """A slug the organization had before is taken up again; one that somebody took in between is not touched."""
+    """Use a slug, also one that the organization had before; return False if another organization has it."""
     cursor = await connection.execute(
         "INSERT INTO organization_slugs (slug, organization_id, is_current, created_at) VALUES (%s, %s, true, %s)"
         " ON CONFLICT (slug) DO UPDATE SET is_current = true"

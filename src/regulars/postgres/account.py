@@ -74,7 +74,7 @@ def run(
 def _dedicated_account() -> pwd.struct_passwd:
     """Finds or makes the account that owns the data when root starts the database.
 
-    Its own account, because whoever else runs as `postgres` or `nobody` could read the data.
+    It is a separate account, because other processes of `postgres` or of the unprivileged account could read the data.
     """
     try:
         return pwd.getpwnam(DEDICATED_ACCOUNT)

@@ -26,7 +26,7 @@ POLL_SECONDS = 0.05
 # Linux; elsewhere `ps` answers.
 PROCESSES = Path("/proc")
 # No process can have this number, so PostgreSQL takes the note for what it is: left over.
-PID_OF_NOBODY = "2147483647"
+UNUSED_PID = "2147483647"
 SUPERUSER = "regulars"
 DATABASE = "regulars"
 
@@ -202,13 +202,13 @@ def _command_line(pid: int) -> str:
 
 
 def _disown_stale_notes(folder: Folder) -> None:
-    """Makes PostgreSQL see a stale postmaster.pid even when another process has the number in it by now, or when the
-    dead postmaster still has it: where the first process of a container reaps nobody, the killed keep their numbers.
+    """Makes PostgreSQL treat a stale postmaster.pid as stale although its process id is in use: by another process, or
+    by the dead postmaster itself, which stays a zombie where the first process of a container does not reap children.
 
-    The note itself stays: its seventh line names the shared memory that tells PostgreSQL whether processes of the
-    postmaster that was killed still work on the files.
+    The file stays: its seventh line names the shared memory by which PostgreSQL finds out whether processes of the
+    killed postmaster still use the data files.
     """
-    # This one has no such line, and nobody else uses the socket's folder.
+    # The lock file of the socket has no such line, and no other process uses this folder.
     (folder.socket / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
     if _noted_pid(folder) is None:
         _remove_unreadable_note(folder)
@@ -218,7 +218,7 @@ def _disown_stale_notes(folder: Folder) -> None:
     with os.fdopen(descriptor, "r+") as file:
         _, _, rest = file.read().partition("\n")
         file.seek(0)
-        file.write(f"{PID_OF_NOBODY}\n{rest}")
+        file.write(f"{UNUSED_PID}\n{rest}")
         file.truncate()
 
 

@@ -14,7 +14,7 @@ IDENT_FILE = "pg_ident.conf"
 LOCAL_FILE = "local.conf"
 
 SETTINGS = {
-    # Nobody reaches the database over the network; the socket stands in a folder that only its owner may enter.
+    # No network access: the socket is in a folder that only its owner may enter.
     "listen_addresses": "",
     "port": "5432",
     "unix_socket_permissions": "0700",

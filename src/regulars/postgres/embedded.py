@@ -80,7 +80,7 @@ def release(data_dir: Path) -> None:
             return
         with _start_lock(folder):
             try:
-                # Turning the shared lock into an exclusive one succeeds only when nobody else holds it.
+                # The shared lock becomes exclusive only if no other process holds it.
                 fcntl.flock(users_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 pass

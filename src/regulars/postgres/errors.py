@@ -6,4 +6,4 @@ class EmbeddedDatabaseError(Exception):
 
 
 class ProgramsError(Exception):
-    """PostgreSQL's programs cannot reach or serve a database; the message is one sentence for whoever runs them."""
+    """PostgreSQL's programs cannot reach or serve a database; the message is one sentence for the operator."""

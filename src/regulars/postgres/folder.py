@@ -70,7 +70,7 @@ class Folder:
 
 
 def prepare(data_dir: Path, account: Account) -> Folder:
-    """Makes the data folder if it is missing, and refuses one that somebody else could change.
+    """Makes the data folder if it is missing, and refuses one that another user could change.
 
     Permissions of folders that were there before are left alone, with one exception: as root, a data folder that is
     empty (but for locks) or already ours is opened to the group of the database's account.

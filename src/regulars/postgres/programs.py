@@ -36,8 +36,8 @@ def fitting(server_version: int) -> Path:
 
 def _system_folders() -> list[Path]:
     on_path = shutil.which("pg_dump")
-    kept = [folder for root, pattern in SYSTEM_FOLDERS for folder in sorted(Path(root).glob(pattern), reverse=True)]
-    return [Path(on_path).resolve().parent, *kept] if on_path else kept
+    found = [folder for root, pattern in SYSTEM_FOLDERS for folder in sorted(Path(root).glob(pattern), reverse=True)]
+    return [Path(on_path).resolve().parent, *found] if on_path else found
 
 
 def major(folder: Path) -> int | None:

@@ -133,7 +133,7 @@ class Relay:
             return
         there = asyncio.create_task(_pump(reader, server_writer))
         back = asyncio.create_task(_pump_answers(server_reader, writer))
-        # Whoever is done first ends both: PostgreSQL's protocol knows no half-closed connections.
+        # The direction that ends first ends both: PostgreSQL's protocol has no half-closed connections.
         await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
         if there.done() and not back.done():
             await asyncio.wait({back}, timeout=END_S_MAX)

@@ -1,4 +1,4 @@
-"""The processes of a running service: the one that serves, the children it watches, the database it revives.
+"""The processes of a running service: the server, the children it supervises, and the database it restarts.
 
-Also the two locks that keep a second `serve` off the data folder and a restore away from whoever uses the database.
+Also two locks: one refuses a second `serve` on a data folder, the other a restore while servers or workers run.
 """

@@ -1,8 +1,8 @@
-"""Take in everybody who waits at the door.
+"""Accept many waiting connections in one cycle of the event loop.
 
-libuv takes one connection in each round of its loop. A loop that is busy has some ten rounds a second, so newcomers
-would stand in the backlog for minutes, without a word, while those who are inside are answered at once. Beside it, this
-takes as many as there are in each round, up to a bound that keeps a round short.
+libuv accepts one connection per cycle. A busy loop has about ten cycles a second, so new connections would wait in the
+backlog for minutes while open ones get their responses at once. This second acceptor takes all that wait in each cycle,
+up to a limit that keeps a cycle short.
 """
 
 import asyncio
@@ -14,31 +14,31 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regulars.kit import log
 
-ACCEPTED_PER_ROUND_MAX = 128
-# When there are no handles left, somebody must go before anybody can come.
-AGAIN_AFTER_S = 0.1
+ACCEPTED_PER_CYCLE_MAX = 128
+# Without free file descriptors, a connection must close before the next one can be accepted.
+RETRY_AFTER_S = 0.1
 
 _log = log.get(__name__)
 
 
 class AcceptingServer(Server):
-    """Uvicorn's, on sockets that are already bound."""
+    """Uvicorn's server on sockets that are already bound, with an `Acceptor` for each."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self.servers += [Door(listening, self._new_protocol) for listening in sockets or ()]  # type: ignore[misc]  # it has what is asked of it
+        self.servers += [Acceptor(listening, self._new_protocol) for listening in sockets or ()]  # type: ignore[misc]  # it has what is asked of it
 
     def _new_protocol(self) -> HttpToolsProtocol:
         made = self.config.http_protocol_class
         return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[call-arg,return-value]  # as uvicorn makes it
 
 
-class Door:
-    """Has what uvicorn asks of a server: to close, and to be waited for."""
+class Acceptor:
+    """Accepts the connections of one socket; it has the methods of a server that uvicorn calls."""
 
     def __init__(self, listening: socket.socket, new_protocol: Callable[[], HttpToolsProtocol]) -> None:
         self._loop = asyncio.get_running_loop()
-        # A handle of our own: the loop watches the other for itself.
+        # A descriptor of its own, because libuv watches the other one.
         self._listening = listening.dup()
         self._listening.setblocking(False)
         self._new_protocol = new_protocol
@@ -60,7 +60,7 @@ class Door:
             self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTED_PER_ROUND_MAX):
+        for _ in range(ACCEPTED_PER_CYCLE_MAX):
             try:
                 connection, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -68,7 +68,7 @@ class Door:
             except OSError as error:
                 _log.warning("server.cannot_accept", error=type(error).__name__, reason=error.strerror)
                 self._loop.remove_reader(self._listening)
-                self._loop.call_later(AGAIN_AFTER_S, self._open)
+                self._loop.call_later(RETRY_AFTER_S, self._open)
                 return
             entering = self._loop.create_task(self._enter(connection))
             self._entering.add(entering)
@@ -78,7 +78,7 @@ class Door:
         try:
             _, protocol = await self._loop.connect_accepted_socket(self._new_protocol, connection)
         except OSError:
-            # Whoever it was has gone again.
+            # The client has closed the connection already.
             connection.close()
             return
         if self._is_closed:

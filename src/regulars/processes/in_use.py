@@ -1,8 +1,7 @@
-"""Who uses the database: servers and workers hold a shared lock in it, and a restore takes it for itself alone.
+"""Which processes use the database: servers and workers hold a shared lock, and a restore needs the exclusive one.
 
-The lock lies in PostgreSQL, because the nodes that share an external database have nothing else in common. It guards
-against an operator's oversight, so losing it must never hurt a server: whatever goes wrong with its connection is
-tried again in the background.
+The lock is in PostgreSQL, because the nodes of an external database share nothing else. It protects against a mistake
+of the operator, so a server must go on without it: a lost connection is opened again in the background.
 """
 
 import contextlib
@@ -18,10 +17,10 @@ from regulars.kit.releases import KNOWN
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
 JOIN_S_MAX: Final = 2.0
-# Followed by the number of the release and the fingerprint of the key, `-` without one; older releases say less.
+# Followed by the newest known migration and the fingerprint of the key, `-` without one; older releases add less.
 APPLICATION_NAME: Final = "regulars in use"
 NO_KEY: Final = "-"
-# Children of a server that was killed need a moment to notice.
+# The children of a killed server need a moment to end.
 RESTORE_WAIT: Final = "3s"
 
 Connection = psycopg.Connection[Any]
@@ -34,14 +33,14 @@ class InUseError(Exception):
 
 
 class User(NamedTuple):
-    """A server or worker that is connected: the newest migration it knows, and its key, as far as it says so."""
+    """A connected server or worker: the newest migration it knows, and the fingerprint of its key if it gives one."""
 
     release: int
     fingerprint: str | None
 
 
 class Presence:
-    """What this process says of itself on the connection that holds the lock."""
+    """The application name of this process on the connection that holds the lock."""
 
     def __init__(self) -> None:
         self.name = f"{APPLICATION_NAME} {KNOWN:04}"
@@ -49,7 +48,7 @@ class Presence:
         # Set when there is something to do before the next check.
         self.wake = threading.Event()
 
-    def tell_key(self, fingerprint: str | None) -> None:
+    def publish_key(self, fingerprint: str | None) -> None:
         self.name = f"{APPLICATION_NAME} {KNOWN:04} {fingerprint or NO_KEY}"
         self.wake.set()
 
@@ -60,7 +59,7 @@ class Presence:
 
 @contextlib.contextmanager
 def shared(url: str) -> Iterator[Presence]:
-    """Hold the lock beside every other server and worker; refuse to begin beneath a restore."""
+    """Hold the lock together with all other servers and workers; refuse while a restore runs."""
     presence = Presence()
     connection = _connected(url, presence.name)
     if connection is not None and not _has_locked(connection):
@@ -90,7 +89,7 @@ def alone(connection: Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        # On a connection that was lost meanwhile the lock is gone as well.
+        # If the connection was lost meanwhile, the lock is released already.
         with contextlib.suppress(psycopg.Error):
             connection.execute("SELECT pg_advisory_unlock(%s)", (ADVISORY_LOCK,))
 
@@ -105,8 +104,8 @@ def list_users(connection: Connection) -> list[User]:
     return [_user(name.removeprefix(APPLICATION_NAME).strip()) for (name,) in rows]
 
 
-def _user(told: str) -> User:
-    number, _, fingerprint = told.partition(" ")
+def _user(description: str) -> User:
+    number, _, fingerprint = description.partition(" ")
     return User(int(number) if number.isdecimal() else 0, fingerprint if fingerprint not in {"", NO_KEY} else None)
 
 
@@ -137,7 +136,7 @@ def _connected(url: str, name: str) -> Connection | None:
 
 
 def _has_locked(connection: Connection) -> bool:
-    """A database that cannot say counts as locked: it must not keep a server from running."""
+    """An error counts as locked: it must not stop a server."""
     try:
         return connection.execute("SELECT pg_try_advisory_lock_shared(%s)", (ADVISORY_LOCK,)).fetchone() == (True,)
     except psycopg.Error:
@@ -145,7 +144,7 @@ def _has_locked(connection: Connection) -> bool:
 
 
 def _says(connection: Connection, name: str) -> bool:
-    """Say the name on the connection; whether it is still there."""
+    """Set the application name; return whether the connection is alive."""
     try:
         connection.execute("SELECT set_config('application_name', %s, false)", (name,))
     except psycopg.Error:

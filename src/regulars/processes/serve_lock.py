@@ -12,9 +12,9 @@ from regulars.processes.in_use import InUseError
 
 @contextlib.contextmanager
 def held(settings: Settings) -> Iterator[None]:
-    """Taken before the database is opened, so that whoever is refused has touched nothing.
+    """Hold the lock of the data folder. It is taken before the database is opened: a refused process changes nothing.
 
-    The kernel releases the lock of a process that was killed, so nothing stale can stand in the way.
+    The kernel releases the lock of a killed process, so no stale lock can remain.
     """
     try:
         if settings.is_embedded:

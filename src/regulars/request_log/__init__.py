@@ -1,6 +1,6 @@
-"""The last answers of the API, key by key, for whoever integrates with it.
+"""The last responses of the API for each key, for the developer who integrates with it.
 
-Owns the tables `request_log` and `request_counts`. The log is lossy by design: answers are noted in the memory of the
-server process and written a moment later, a busy key's only in part, and what a process had not written when it died is
-lost. It holds no personal data: the path with the customer's own id left out, and of a refusal what it said.
+Owns the tables `request_log` and `request_counts`. The log is lossy by design: the server process records responses in
+memory and writes them a moment later, those of a busy key only in part; what it has not written when it dies is lost.
+It holds no personal data: paths are stored without the customer's own id, and of a refusal only its error.
 """

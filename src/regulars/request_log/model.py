@@ -13,7 +13,7 @@ ENTRIES_PER_KEY_MAX: Final = 1_000
 REFUSALS_PER_DAY_MAX: Final = 10_000
 REFUSED_STATUS_MIN: Final = 400
 FAILED_STATUS_MIN: Final = 500
-# Placeholders of paths whose reference tells who somebody is, unless it is a canonical id.
+# Path parameters whose value identifies a person, unless it is a canonical id.
 _PERSONAL: Final = frozenset({"{profile_id}", "{subscription_id}"})
 
 

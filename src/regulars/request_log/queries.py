@@ -104,17 +104,17 @@ async def find_entry(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | N
     return Entry(*rows[0]) if rows else None
 
 
-async def delete_all_but_last(tx: Tx, organization_id: UUID, api_key_id: UUID, *, kept: int) -> None:
+async def delete_all_but_last(tx: Tx, organization_id: UUID, api_key_id: UUID, *, limit: int) -> None:
     await tx.execute(
         """
         DELETE FROM request_log
         WHERE organization_id = %(organization_id)s AND api_key_id = %(api_key_id)s AND id <= (
             SELECT id FROM request_log
             WHERE organization_id = %(organization_id)s AND api_key_id = %(api_key_id)s
-            ORDER BY id DESC OFFSET %(kept)s LIMIT 1
+            ORDER BY id DESC OFFSET %(limit)s LIMIT 1
         )
         """,
-        {"organization_id": organization_id, "api_key_id": api_key_id, "kept": kept},
+        {"organization_id": organization_id, "api_key_id": api_key_id, "limit": limit},
     )
 
 

@@ -1,4 +1,4 @@
-"""Note answers in memory, and write them down a moment later, outside of any request."""
+"""Record responses in memory, and write them to the database every few seconds, outside of requests."""
 
 import asyncio
 import contextlib
@@ -28,9 +28,9 @@ from regulars.request_log.model import (
 )
 
 WRITE_EVERY_S: Final = 2.0
-# What one process writes of one key each time: the last successes, and more of the refusals, which people look for.
+# What one process writes for one key each time: the last successes, and more of the refusals, which users search for.
 SUCCESSES_PER_WRITE_MAX: Final = 20
-# Of all keys together; where many are busy, each has its share of it, and a few at least.
+# For all keys together; with many busy keys, each gets its share, and at least a few.
 SUCCESSES_TOGETHER_MAX: Final = 1_000
 SUCCESSES_PER_WRITE_MIN: Final = 4
 ORGANIZATIONS_TOGETHER_MAX: Final = 32
@@ -59,7 +59,7 @@ class Route(Protocol):
 
 
 class ResponseRecord(Protocol):
-    """An answer as the API tells of it; the times are of the process's own clock."""
+    """A response as the API reports it; its times are of the monotonic clock."""
 
     @property
     def route(self) -> Route: ...
@@ -78,7 +78,7 @@ class ResponseRecord(Protocol):
 
 
 class _KeyResponses:
-    """What was noted of one key since the last write."""
+    """The responses to one key since the last write."""
 
     __slots__ = ("answers", "organization_id", "refusals", "refused", "succeeded")
 
@@ -99,7 +99,7 @@ class RequestLog:
         self._untrimmed: Counter[UUID] = Counter()
 
     def record(self, caller: Caller, response: ResponseRecord) -> None:
-        """Remember an answer. This runs within requests: it appends, and leaves all else to the writing."""
+        """Record a response. It runs within requests, so it only appends; `write` does the rest."""
         of_key = self._recorded.get(caller.api_key_id)
         if of_key is None:
             if len(self._recorded) >= KEYS_PER_WRITE_MAX:
@@ -118,17 +118,17 @@ class RequestLog:
             await self.write()
 
     async def write(self) -> None:
-        """Write what was noted; what cannot be written now is lost, and the log says of itself that it is lossy."""
+        """Write the recorded responses; those that cannot be written now are lost, as documented."""
         recorded, self._recorded = self._recorded, {}
         by_organization: dict[UUID, dict[UUID, _KeyResponses]] = {}
         for api_key_id, of_key in recorded.items():
             by_organization.setdefault(of_key.organization_id, {})[api_key_id] = of_key
         share = max(SUCCESSES_PER_WRITE_MIN, SUCCESSES_TOGETHER_MAX // max(1, len(recorded)))
-        # In the order of organizations, so that two processes do not wait for each other crosswise.
+        # In the order of organizations, so that two processes do not deadlock.
         in_order = sorted(by_organization)
         for start in range(0, len(in_order), ORGANIZATIONS_TOGETHER_MAX):
-            some = in_order[start : start + ORGANIZATIONS_TOGETHER_MAX]
-            await bisect_failures(some, partial(self._write_together, by_organization, share), _lost)
+            batch = in_order[start : start + ORGANIZATIONS_TOGETHER_MAX]
+            await bisect_failures(batch, partial(self._write_together, by_organization, share), _lost)
 
     async def _write_together(
         self, recorded: Mapping[UUID, Mapping[UUID, _KeyResponses]], share: int, organization_ids: Sequence[UUID]
@@ -154,11 +154,11 @@ class RequestLog:
         for api_key_id in keys:
             if self._untrimmed[api_key_id] >= TRIM_AFTER_ENTRIES:
                 del self._untrimmed[api_key_id]
-                await queries.delete_all_but_last(tx, organization_id, api_key_id, kept=ENTRIES_PER_KEY_MAX)
+                await queries.delete_all_but_last(tx, organization_id, api_key_id, limit=ENTRIES_PER_KEY_MAX)
 
 
 def _lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] | None:
-    """Whoever is alone with a failure has lost what was noted; several are tried in halves."""
+    """The responses to a single failing organization are lost; several organizations are bisected."""
     if len(organization_ids) > 1 and not isinstance(error, CONNECTION_ERRORS):
         return None
     for organization_id in organization_ids:
@@ -167,7 +167,7 @@ def _lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] 
 
 
 def _clock(now: datetime) -> Callable[[float], datetime]:
-    """From the process's clock to the database's, which all entries are dated by."""
+    """Convert the monotonic clock to the database's, which dates all entries."""
     reading = monotonic()
     return lambda moment: truncate_to_milliseconds(now - timedelta(seconds=max(0.0, reading - moment)))
 

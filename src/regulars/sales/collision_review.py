@@ -24,7 +24,7 @@ class Decision(StrEnum):
     """The decision about the second ticket; the first ticket stays in either case."""
 
     # The first is right: the attempt was wrong.
-    KEPT = "kept"
+    FIRST_IS_RIGHT = "kept"
     # The difference does not matter, or was resolved elsewhere.
     DISMISSED = "dismissed"
 

@@ -101,10 +101,10 @@ class CustomerList:
             query = await _query(tx, visit, chosen)
             progress = await lifecycle.find_progress(tx, visit.organization_id)
         answered = Answered()
-        if _is_asked(view) and chosen.fault is None:
+        if _needs_analysis(view) and chosen.fault is None:
             answered = await self._ask(visit, query, chosen, progress)
         async with visit.database.reading() as tx:
-            if not _is_asked(view):
+            if not _needs_analysis(view):
                 hits = await find(tx, visit, view, view.request)
                 page = make_page(view, hits, lambda hit: hit.position)
             else:
@@ -120,7 +120,7 @@ class CustomerList:
             count=count,
             chosen=chosen,
             answered=answered,
-            is_asked=_is_asked(view),
+            is_asked=_needs_analysis(view),
             definition=msgspec.json.encode(chosen.match).decode() if chosen.match.of else "",
             shown=COLUMNS.keys() - hidden,
             columns=[(name, title, _toggled(view, hidden, name)) for name, title in COLUMNS.items()],
@@ -131,7 +131,7 @@ class CustomerList:
             view = await _read_view(tx, visit)
             chosen = await read_chosen(tx, visit, view)
             query = await _query(tx, visit, chosen)
-        if not _is_asked(view):
+        if not _needs_analysis(view):
             return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _rows_of_all(visit, view))
         try:
             first = await self._analysis.members(visit.organization_id, query, limit=EXPORT_ROWS)
@@ -179,13 +179,13 @@ async def _read_view(tx: Tx, visit: Visit) -> ListView:
 
 
 async def _query(tx: Tx, visit: Visit, chosen: Chosen) -> SegmentQuery:
-    """Without any filter everybody is asked for, where a segment without conditions would be a mistake."""
+    """Without a filter it selects all customers, although a segment without conditions is a fault."""
     resolved = await resolve(tx, visit.organization_id, chosen.match)
     return query_of(resolved, is_faulty=None if chosen.match.of else False)
 
 
-def _is_asked(view: ListView) -> bool:
-    """Whether the analysis process answers. Who is searched for by name or number is found by an index, among all."""
+def _needs_analysis(view: ListView) -> bool:
+    """Whether the analysis process selects the rows. A search by name or number uses an index instead."""
     is_sorted = view.sort != view.sorts[0]
     return not view.value("q") and (is_sorted or any(one.name in view.values for one in view.narrowing))
 
@@ -196,7 +196,7 @@ def _offset(visit: Visit) -> int:
 
 
 async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[ProfileRow]:
-    """In the order of the answer; whoever is gone since is left out."""
+    """The customers in the order of the result, without those deleted since."""
     ids = () if found is None else found.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
     return [ProfileRow(profiles[it], (str(it),)) for it in ids if it in profiles]
@@ -218,7 +218,8 @@ def _toggled(view: ListView, hidden: AbstractSet[str], name: str) -> str:
 
 
 async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[ProfileRow]:
-    """Whoever the words mean exactly, else whose name begins so; names are not searched for whoever sees none."""
+    """The customers that the text names exactly, else those whose name begins with it. A user who may not see names
+    does not search them."""
     text = view.value("q")
     if not text:
         return await list_newest(tx, visit.organization_id, page)

@@ -112,14 +112,14 @@ async def show_customer(visit: Visit) -> Response:
         name=mask.name(visit, profile.first_name, profile.last_name),
         number_ids={one.id: SUBSCRIPTION.encode(one.id) for one in view.subscriptions},
         text_states=TEXT_STATES,
-        text_reason=partial(_tell_reason, visit),
+        text_reason=partial(_describe_reason, visit),
         journey_id=JOURNEY.encode,
         run_id=RUN.encode,
     )
 
 
-def _tell_reason(visit: Visit, reason: str) -> str:
-    """The code of a reason in words, and what a provider said, which may hold the number."""
+def _describe_reason(visit: Visit, reason: str) -> str:
+    """The label of a reason, and the provider's message, which may contain the number."""
     label, detail = label_reason(reason), mask.text(visit, reason_detail(reason))
     return ": ".join(part for part in (label and label.name, detail) if part)
 
@@ -205,7 +205,7 @@ async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeR
     for key, value in sorted(profile.attributes.items()):
         kind, allowed_values = declared.get(key, (AttributeType.TEXT, ()))
         is_readable = interpret(kind, value, allowed_values=allowed_values) is not None
-        # A readable boolean or choice of a closed list tells nobody who it is.
+        # A valid boolean or enum value identifies no person.
         is_plain = is_readable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
         shown = value if is_plain else mask.text(visit, value) or ""
         rows.append(AttributeRow(key, kind.value, shown, is_readable))

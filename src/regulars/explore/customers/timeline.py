@@ -77,7 +77,7 @@ def merge(
     kind: str = "all",
     before: str | None = None,
 ) -> Timeline:
-    """The facts of one kind or all, before a position that an earlier page gave out; a position of nobody's is none."""
+    """The facts of one kind or of all, before the position of an earlier page; an unknown position is ignored."""
     facts = [Fact(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
     facts += [Fact(at=one.effective_at, key=f"{one.sequence:020}", entry=one) for one in entries]
     facts += more

@@ -131,7 +131,7 @@ async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> Phone
 
 
 async def _number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tuple[str, bytes]:
-    """A number by its hash, or by itself for whoever may see it: somebody may write who was never heard of."""
+    """Find a number by its hash, or by itself for a user who may see numbers; an unknown number may write too."""
     if visit.sees_personal and reference.startswith("+"):
         try:
             number = read_consent_number(reference)

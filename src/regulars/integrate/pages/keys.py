@@ -26,7 +26,7 @@ from regulars.web.visit import Visit
 PATH: Final = "/keys"
 NAME_CHARACTERS_MAX: Final = 80
 ANSWERS_SHOWN: Final = 10
-_NOBODY: Final = Counts()
+_NO_COUNTS: Final = Counts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class _Desk:
     async def _keys(self, tx: Tx, visit: Visit) -> Sequence[ShownKey]:
         counts = await count_answers(tx, visit.organization_id)
         keys = await manage.list_keys(tx.connection, visit.organization_id)
-        return [_shown(visit, key, counts.get(key.id, _NOBODY)) for key in reversed(keys)]
+        return [_shown(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
 
     async def _referred(self, tx: Tx, visit: Visit) -> ShownKey:
         """The key of the address, if it is this organization's."""

@@ -105,7 +105,7 @@ def _masked(visit: Visit, collision: Collision) -> Collision:
 
 
 async def keep_first(visit: Visit) -> Response:
-    return await _decide(visit, Decision.KEPT, is_note_required=False)
+    return await _decide(visit, Decision.FIRST_IS_RIGHT, is_note_required=False)
 
 
 async def dismiss(visit: Visit) -> Response:
@@ -127,7 +127,9 @@ async def _decide(visit: Visit, decision: Decision, *, is_note_required: bool) -
             await record(tx, visit.organization_id, actor_of(visit), act, SALES_EVENT.encode(sale.id))
     if not was_there:
         raise PageNotFound("This ticket was never sent again with other content.")
-    message = "The first ticket stays; the collision is closed." if decision is Decision.KEPT else "Dismissed."
+    message = (
+        "The first ticket stays; the collision is closed." if decision is Decision.FIRST_IS_RIGHT else "Dismissed."
+    )
     return redirect(visit, visit.url(PATH), done=message)
 
 

@@ -28,7 +28,7 @@ _BOOLEANS = {True: _pack_length(1) + b"\x01", False: _pack_length(1) + b"\x00", 
 
 
 def _join(element_oid: int, elements: list[bytes]) -> bytes:
-    # One dimension, and there may be nulls: PostgreSQL looks for itself.
+    # One dimension. The flag says that there may be nulls; PostgreSQL checks each element.
     return _pack_header(1, 1, element_oid, len(elements), 1) + b"".join(elements)
 
 
@@ -36,7 +36,7 @@ class BinaryArray:
     """A one-dimensional array, ready for the wire."""
 
     __slots__ = ("payload",)
-    # Of an element, as SQL calls it.
+    # The SQL name of the element's type.
     type: ClassVar[LiteralString]
     oid: ClassVar[int]
     element_oid: ClassVar[int]
@@ -93,7 +93,7 @@ class Jsons(Blobs):
 
 
 class Jsonbs(BinaryArray):
-    """JSON documents as bytes, for columns that keep them taken apart."""
+    """JSON documents as bytes, for columns of type jsonb."""
 
     __slots__ = ()
     type, oid, element_oid = "jsonb", 3807, 3802
@@ -160,7 +160,7 @@ class Booleans(BinaryArray):
 
 
 def timestamp(value: datetime) -> bytes:
-    """A single moment, as the arrays have it."""
+    """A single timestamp in the format of the arrays."""
     return _LONG.pack((value - _EPOCH) // _MICROSECOND)
 
 
@@ -190,7 +190,7 @@ def read_uuids(payload: bytes) -> list[bytes | None]:
 
 
 def register(adapters: psycopg.adapt.AdaptersMap) -> None:
-    """Teach a connection to send these arrays."""
+    """Register the arrays with the adapters of a connection."""
     for kind in (Texts, Labels, JsonTexts, Jsons, Jsonbs, Blobs, Uuids, Ids, Bigints, Timestamps, Booleans):
         adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_Finished,), {"oid": kind.oid}))
 

@@ -1,4 +1,4 @@
-"""Read bodies of one type: in one go when they fit it, and with all that is wrong or unknown when they do not."""
+"""Read request bodies of one type: in one step if they are valid, else a second time to collect all errors."""
 
 import contextlib
 from collections.abc import Callable, Mapping

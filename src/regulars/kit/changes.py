@@ -1,9 +1,9 @@
-"""Pages in the order of change, which a caller can follow for ever and miss nothing.
+"""Pages in the order of change: a caller can follow them for ever and misses no row.
 
-A row counts as of the time its transaction began, and may be committed later than a row that counts as newer. A walk
-that had passed that place would never see it. So a page ends below a *horizon*: what is older has been committed, or
-has failed. The horizon is the time at which the oldest transaction that is still open began, or now, less two seconds:
-the one statement that records sales takes its time before it begins, within a second.
+A row has the timestamp of its transaction's start, and may be committed after a row with a newer timestamp. A caller
+that has passed this position would never see it. So a page ends before a *horizon*: all rows before it are committed or
+rolled back. The horizon is the start of the oldest open transaction, or now, minus two seconds: the statement that
+records sales gets its timestamp up to a second before it begins.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Since(NamedTuple):
-    """What a page of changes begins after, and the moment that it ends before."""
+    """The position after which a page of changes begins, and the horizon before which it ends."""
 
     moment: datetime
     id: UUID

@@ -1,4 +1,4 @@
-"""Time as the wire has it: ISO 8601 in, UTC with milliseconds and a `Z` out, always truncated and never rounded."""
+"""Timestamps of the API: ISO 8601 in, UTC with milliseconds and a `Z` out, always truncated and never rounded."""
 
 import re
 import time
@@ -17,8 +17,8 @@ _ISO8601 = re.compile(
     r"|([0-9]{2})([0-9]{2})[Tt]([0-9]{2})([0-9]{2})(?:([0-9]{2})(?:[.,]([0-9]+))?)?)"
     r"(?:[Zz]|([+-])([0-9]{2})(?::?([0-9]{2}))?)",
 )
-# What registers send. The standard library reads it ten times as fast as the pattern above, and is as strict once the
-# shape is known.
+# The form that tills send. The standard library parses it ten times faster than the pattern above, and as strictly once
+# the form is known.
 _USUAL = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
     r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
@@ -118,16 +118,16 @@ monotonic = time.monotonic
 
 
 class DatabaseClock:
-    """The database's clock, as it was read last and has gone on since."""
+    """An estimate of the database's clock: its last reading plus the time since then."""
 
     def __init__(self) -> None:
         self._ahead = timedelta()
         self._asked_at = float("-inf")
 
     def set(self, now: datetime, *, asked_at: float) -> None:
-        """It was `now` at some moment since then (by `monotonic`), and how long the answer took tells how near that is.
+        """Take a new reading: the database returned `now` at some moment since `asked_at` (on the monotonic clock).
 
-        What fits an answer stays as it was, so that a slow one does not spoil what a quick one told.
+        An estimate that agrees with the reading stays, so that a slow response does not replace a more exact one.
         """
         least = now - datetime.now(UTC)
         most = least + timedelta(seconds=monotonic() - asked_at)

@@ -12,9 +12,9 @@ from regulars.kit.arrays import BinaryArray
 
 
 class Columns:
-    """By name: what makes an array of a column's values, which are the attributes of that name of the rows.
+    """The array class of each column, by name. The values are the rows' attributes of the same name.
 
-    An attribute of another name is named beside it, and what has to be done to a value is a function beside it:
+    A second element names another attribute, or is a function that converts the value:
     `Columns(id=Ids, source=(Labels, "told.source"), detail=(Jsons, encode))`. An integer column of any size comes as
     `Bigints`: PostgreSQL converts and checks it when it is stored.
     """
@@ -70,13 +70,13 @@ def _converting(kind: type[BinaryArray], convert: Callable[[Any], Any]) -> Calla
 
 
 def names_of(row: type, table: LiteralString = "") -> LiteralString:
-    """The columns of a table that a `NamedTuple` or a struct has a field for each."""
+    """The names of a table's columns: the fields of a `NamedTuple` or struct."""
     fields: Sequence[LiteralString] = getattr(row, "__struct_fields__", ()) or row._fields  # type: ignore[attr-defined]
     return ", ".join([table + "." + name if table else name for name in fields])
 
 
 def fill(text: LiteralString, **parts: LiteralString) -> LiteralString:
-    """Put parts of a statement into the places that are named after them."""
+    """Replace the named placeholders of a statement by its parts."""
     for name, part in parts.items():
         text = text.replace("{" + name + "}", part)
     return text

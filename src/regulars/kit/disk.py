@@ -1,4 +1,4 @@
-"""Files and folders that outlive a power cut: on the disk before anything leads to them."""
+"""Files and folders that survive a power cut: they are synced to disk before a name refers to them."""
 
 import os
 from pathlib import Path

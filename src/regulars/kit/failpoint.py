@@ -1,7 +1,7 @@
-"""Named places where a process can be made to break: `bin/crash` kills, stops and cuts there, and then looks.
+"""Failpoints: named places in the code where `bin/crash` kills or stops the process, or cuts its connection.
 
-Only code can set a trap, by calling `arm`, and nothing in this package does (a test holds that): no setting, variable
-or file of a production configuration turns one on. A place without a trap costs one look at an empty dictionary.
+A failpoint is armed only by code that calls `arm`, and nothing in this package does, which a test checks: no setting,
+variable or file of a production configuration arms one. A failpoint that is not armed costs one dictionary lookup.
 """
 
 import os
@@ -17,7 +17,7 @@ Act = Literal["kill", "sleep", "raise", "cut"]
 
 
 class LostError(psycopg.OperationalError):
-    """What a place hears that is told that its connection is gone."""
+    """Raised at a failpoint that simulates a lost connection."""
 
 
 @dataclass(slots=True)
@@ -32,13 +32,13 @@ _traps: Final[dict[str, _Trap]] = {}
 
 
 def hit(place: str, cut: Callable[[], object] | None = None) -> None:
-    """Break here if a trap is set. `cut` is how the place loses the connection it works on, where that is its own."""
+    """Fail here if the failpoint is armed. `cut` closes the connection of the caller, if it has its own."""
     if _traps and place in _traps:
         _spring(place, cut)
 
 
 def is_set(place: str) -> bool:
-    """For places that have to prepare for what would happen there."""
+    """Whether the failpoint is armed, for callers that must prepare for it."""
     return place in _traps
 
 
@@ -63,7 +63,7 @@ def _spring(place: str, cut: Callable[[], object] | None) -> None:
     if trap.act == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif trap.act == "sleep":
-        # The whole process stands still, as one that is swapped out or stopped does.
+        # The whole process stops, as if it were swapped out or suspended.
         time.sleep(trap.seconds)
     elif trap.act == "cut" and cut is not None:
         cut()

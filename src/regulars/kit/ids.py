@@ -71,7 +71,7 @@ class Kind:
         return spelled
 
     def decode(self, text: str) -> UUID | None:
-        """Read a canonical id of this kind, or give None: a malformed id refers to nothing."""
+        """Parse a canonical id of this kind; None if it is malformed, because it then refers to nothing."""
         suffix = text.removeprefix(self.prefix)
         if len(suffix) != SUFFIX_CHARACTERS or len(suffix) == len(text):
             return None
@@ -167,7 +167,7 @@ _new: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default=None)
 
 @contextmanager
 def remembering_new() -> Iterator[list[bytes]]:
-    """Every id that this task makes in the block is in the list."""
+    """Collect all ids that this task makes in the block."""
     made: list[bytes] = []
     token = _new.set(made)
     try:

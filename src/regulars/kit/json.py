@@ -1,6 +1,6 @@
-"""JSON in and out: msgspec does the work, and what it lets pass in fields it skips is caught here.
+"""JSON decoding and encoding with msgspec, and checks for the fields that msgspec skips.
 
-The checks before decoding are cheap gates over the raw bytes; only a body that looks suspicious is read a second time.
+The checks before decoding are cheap searches in the raw bytes; only a suspicious body is read a second time.
 """
 
 import json
@@ -35,14 +35,14 @@ _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
 _BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
 _STEPS = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-# More than is allowed, so that what is too deep still is.
+# More than is allowed, so that a document that is too deep stays too deep.
 _DEPTH_READABLE = 2 * DEPTH_MAX
 _BLANK = ord(" ")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def check_bytes(body: bytes) -> None:
-    """Refuse what must not stand anywhere in a document, unknown fields included."""
+    """Refuse bytes that are not allowed anywhere in a document, unknown fields included."""
     check_text(body)
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX:
         _check_depth(body)
@@ -55,7 +55,7 @@ def check_bytes(body: bytes) -> None:
 
 
 def check_text(body: bytes) -> None:
-    """Refuse what is no text, and so cannot be JSON."""
+    """Refuse bytes that are not UTF-8, and so not JSON."""
     if not body.isascii():
         try:
             body.decode()
@@ -66,7 +66,7 @@ def check_text(body: bytes) -> None:
 
 
 def without_traps(body: bytes) -> bytes:
-    """The document at the same length, without what a recursing decoder stumbles over: depths and lone surrogates.
+    """A copy of the same length without what a recursive decoder fails on: deep nesting and lone surrogates.
 
     Every bracket and what it encloses get a depth, bracket 2n - 1 and content 2n, by passes in C.
     """

@@ -41,7 +41,7 @@ def read_limit(query: Mapping[str, str]) -> int:
 
 
 def write_cursor(secret: bytes, scope: str, position: tuple[str, ...]) -> str:
-    """Sign the position of the last item. `scope` names the list and its filters, and is not part of the cursor."""
+    """Sign the position of the last item. `scope` names the list and its filters; it is signed but not included."""
     payload = msgspec.json.encode(position)
     return base64.urlsafe_b64encode(_sign(secret, scope, payload) + payload).rstrip(b"=").decode()
 
@@ -52,7 +52,7 @@ def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
             raise ValueError
         decoded = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         position = msgspec.json.decode(decoded[_SIGNATURE_BYTES:], type=tuple[str, ...])
-        # Written anew, signature and all: of one position there is one cursor.
+        # Compared with a newly written cursor: each position has exactly one.
         if not hmac.compare_digest(write_cursor(secret, scope, position), cursor):
             raise ValueError
         return position

@@ -1,7 +1,7 @@
-"""Phone numbers that need no reading.
+"""A fast check for phone numbers that are in E.164 form already.
 
-`phonenumbers` takes a dozen patterns for a number that is nothing but a plus and digits, which is how nearly all
-arrive. For those it is enough to know the lengths of their country and what people dial first at home.
+`phonenumbers` applies a dozen patterns even to a number of a plus sign and digits, and nearly all numbers arrive in
+this form. For those the possible lengths of the country and its national prefix are enough.
 """
 
 import re
@@ -30,7 +30,7 @@ def is_e164(text: str) -> bool:
 
 class _Country(NamedTuple):
     lengths: frozenset[int]
-    # What is dialled before a number inside the country, and is no part of it.
+    # The national prefix, which is dialled inside the country and is no part of the number.
     at_home: re.Pattern[str] | None
 
 

@@ -1,8 +1,8 @@
-"""Which releases may run on a database: each migration names the oldest servers and the oldest workers beside it.
+"""Which releases may run on a database: each migration names the oldest server and the oldest worker allowed with it.
 
-A release is known by the number of its newest migration. An older one would run on without an error and do harm: its
-worker removes facts from the outbox that it has no listener for, and what a newer release derives from them is missing
-from then on.
+A release is identified by the number of its newest migration. A release that is too old would cause damage without an
+error: its worker deletes facts from the outbox for which it has no listener, and data that a newer release derives from
+them would be missing.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The kinds of settings: how the text or TOML value of each is read, and how the kind is told to people.
+"""The kinds of settings: how the text or TOML value of each is parsed, and how the kind is described to users.
 
 Each `parse` raises ValueError with the rest of a sentence: "must be …".
 """

@@ -62,7 +62,7 @@ def is_control(character: str) -> bool:
 
 
 def safe_cell(text: str) -> str:
-    """The text, with an apostrophe before whatever a spreadsheet would take for a formula."""
+    """The text, with an apostrophe before each part that a spreadsheet would take for a formula."""
     text = _CUT.sub(r"\1'", text)
     if text.startswith(_RISKY) and not _HARMLESS.fullmatch(text):
         return f"'{text}"

@@ -1,9 +1,9 @@
-"""Hold a document against the type it should have, and find every fault of it.
+"""Validate a document against its type and find all its errors.
 
-msgspec stops at the first, for speed. A body that it refused is walked here once more, beside the description that
-msgspec itself has of the type. A rule that a type cannot say is a `check` in the `extra` of its `Meta`: it is called
-with the value, its `field`, and what it `takes` of what the reader was given, and raises. A `hint` there is added to
-what is said about the value, and `wanted` says what it must be where the types do not.
+msgspec stops at the first error, for speed. A body that it refused is walked here once more, along msgspec's own
+description of the type. A rule that a type cannot express is a `check` in the `extra` of its `Meta`: it is called with
+the value, its `field`, and those arguments of the reader that it `takes`; it raises on an error. A `hint` there is
+added to the message, and `wanted` describes the expected value where the types do not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _Variant = tuple[inspect.Type, Mapping[str, Any]]
 
 
 class Spelled(float):
-    """A number of a document, with the way it was written."""
+    """A number with its spelling in the document."""
 
     __slots__ = ("text",)
 
@@ -32,11 +32,11 @@ class Spelled(float):
 
 
 class Enough(Exception):  # no error: it ends the walk
-    """There are more faults than an answer lists."""
+    """There are more errors than a response lists."""
 
 
 class Faults:
-    """What a walk found, in the order of the type's fields, which is that of the specification."""
+    """The errors that a walk found, in the order of the type's fields, which is that of the specification."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.given = given
@@ -53,7 +53,7 @@ class Faults:
         self.found.append(error)
 
     def together(self) -> ApiError:
-        """One refusal: with the class and the words of the first, and the fields of all."""
+        """One refusal with the class and message of the first error, and the fields of all."""
         first, more = self.found[0], len(self.found) - 1
         detail = first.detail
         if self.is_cut:
@@ -72,7 +72,7 @@ def _required(field: str) -> ValidationError:
 
 
 def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> None:
-    """Note the faults of the value, which stands at `field`."""
+    """Collect the errors of the value at `field`."""
     variants = list(_variants(type_))
     if value is None:
         if not any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant, _ in variants):

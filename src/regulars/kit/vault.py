@@ -1,7 +1,8 @@
-"""Secrets at rest: sealed with a key that is not in the database, so that a copy of the database alone opens none.
+"""Encryption of secrets at rest, with a key that is not in the database: a copy of the database alone reveals none.
 
-The key is the setting `secret_key`; on the embedded database it is otherwise a file in the data folder that only its
-owner can read. A fingerprint of the key stands in the database, and another key is refused at the start.
+"Seal" means encrypt, and "open" means decrypt. The key is the setting `secret_key`; without it, the embedded database
+uses a file in the data folder that only its owner can read. The database stores a fingerprint of the key, and a server
+with another key does not start.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ NEW_KEY_FILE_NAME: Final = "secret.key.new"
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 FINGERPRINT_CHARACTERS: Final = 16
-# The first byte of what is sealed says how, so that another way can follow.
+# The first byte of a sealed value names the algorithm, so that another can be added.
 _AES_256_GCM: Final = b"\x01"
 
 
@@ -38,7 +39,7 @@ class VaultError(Exception):
 
 
 class Vault:
-    """Seals and opens secrets. `context` says whose it is (`"totp <user>"`): none can be put in another's place."""
+    """Seals and opens secrets. `context` names the owner (`"totp <user>"`), so that no secret can replace another's."""
 
     def __init__(self, key: str) -> None:
         self._cipher = AESGCM(_derive(key, b"regulars: secrets at rest"))
@@ -79,7 +80,7 @@ def of(settings: Settings) -> AnyVault:
 
 
 def with_key(settings: Settings, *, may_make: bool) -> Settings:
-    """The settings with the key in them: on the embedded database it is made once and kept in the data folder."""
+    """The settings with their key; on the embedded database it is made once and stored in the data folder."""
     if settings.secret_key is not None or not settings.is_embedded:
         return settings
     path = settings.data_dir / KEY_FILE_NAME
@@ -117,7 +118,7 @@ def known_fingerprint(connection: psycopg.Connection[Any]) -> str | None:
 
 
 class KnownKey(NamedTuple):
-    """What the database knows of its key, and since when nothing lies in it unsealed as well."""
+    """The fingerprint of the key in the database, and since when no plain copy of a secret is stored beside it."""
 
     fingerprint: str
     sealed_at: datetime | None
@@ -137,7 +138,7 @@ async def lock_key(connection: psycopg.AsyncConnection[Any], vault: AnyVault) ->
 
 
 def mark_sealed(connection: psycopg.Connection[Any]) -> None:
-    """From now on nothing that the key protects lies in the database unsealed as well."""
+    """Record that the database has no plain copies of secrets any more."""
     connection.execute("UPDATE vault_key SET sealed_at = coalesce(sealed_at, now())")
 
 
@@ -172,7 +173,7 @@ def _derive(key: str, purpose: bytes) -> bytes:
 
 
 def _make_key_file(path: Path) -> None:
-    """Whole or not at all, and of two commands that start together one wins: a link does not replace a file."""
+    """Make the file atomically; if two commands start together, one wins, because a link replaces no file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, unfinished = tempfile.mkstemp(prefix=f".{KEY_FILE_NAME}.", dir=path.parent)
     try:

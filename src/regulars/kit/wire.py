@@ -1,4 +1,4 @@
-"""Types that many rooms have on the wire: each with its rule, and with what the API description says about it."""
+"""Types of the API that several rooms use, each with its rule and its description for OpenAPI."""
 
 from typing import Annotated, Any, Final
 
@@ -24,7 +24,7 @@ EXTERNAL_ID_SCHEMA: Final = {
 FREE_JSON: Final = "FreeJson"
 FREE_JSON_SCHEMA: Final = {"$ref": f"#/components/schemas/{FREE_JSON}"}
 
-# Marks what a type takes beside what it says: the API description leaves it out.
+# Marks a value that is accepted but not documented: the API description leaves it out.
 HIDDEN: Final = "x-hidden"
 # PHP writes an empty map like this.
 EmptyMap = Annotated[list[Any], Meta(max_length=0, extra_json_schema={HIDDEN: True})]

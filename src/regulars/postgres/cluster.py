@@ -84,7 +84,7 @@ def start(cluster: Cluster) -> None:
 
 
 def wait_until_ready(folder: Folder) -> None:
-    """A postmaster that another command left behind may still be replaying its log."""
+    """Wait: a postmaster that another command started may still be replaying its log."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         try:
@@ -101,7 +101,7 @@ def wait_until_ready(folder: Folder) -> None:
 
 
 def stop(cluster: Cluster) -> None:
-    """Ends the sessions and stops; what was committed is on disk before and after."""
+    """Ends the sessions and stops. Committed data is on disk already."""
     command: list[str | Path] = [
         cluster.bin / "pg_ctl",
         "stop",

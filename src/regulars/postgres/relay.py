@@ -1,7 +1,7 @@
-"""Lets PostgreSQL's programs reach a server that wants TLS, although those in the wheel were built without it.
+"""A TLS relay for PostgreSQL's programs: those in the wheel are built without TLS, and some servers require it.
 
-A program talks plainly to a socket in a folder that only we may enter, and what it says is carried on over TLS. How the
-server is found and how far it is trusted is what our own driver has found out for the same address.
+A program connects without TLS to a socket in a folder that only we may enter, and the relay forwards its bytes over
+TLS. Host, port and certificate checks are those that our own driver used for the same address.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ def effective_options(connection: psycopg.Connection[Any]) -> Options:
 
 
 def trust(options: Options) -> ssl.SSLContext:
-    """Whom to believe, by the rules of PostgreSQL's `sslmode`."""
+    """The TLS context by the rules of PostgreSQL's `sslmode`."""
     mode, roots = options.get("sslmode", "prefer"), options.get("sslrootcert", "")
     default = Path.home() / ".postgresql" / "root.crt"
     if not roots and default.is_file():
@@ -166,7 +166,7 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 
 
 async def _pump_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The first message is read by itself: it may offer what only a program that speaks TLS can take."""
+    """Forward responses. The first is read alone: it may offer a method that only a TLS client can use."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         kind = await reader.readexactly(1)
         length = await reader.readexactly(4)

@@ -19,7 +19,7 @@ def forget(folder: Folder) -> None:
 
 
 def reason(folder: Folder) -> str:
-    """What the process that failed had to say, on one line."""
+    """The last error of the failed process, on one line."""
     first = _lines(path(folder))
     pids = {line["pid"] for line in first}
     daily = max(folder.logs.glob("postgresql-*.log"), key=lambda log: log.stat().st_mtime, default=None)

@@ -59,8 +59,8 @@ def copy_into(wheel: Wheel, folder: Path) -> None:
     """Copies the programs, unless there is a copy in which every byte is as in the wheel; nothing may run from it.
 
     The programs find their libraries by a path relative to themselves, so both keep their places. The copy gets its
-    final name only when all of it is on the disk: after a power cut there is a whole one or none. It is looked at
-    nevertheless, because a disk may lie and a hand may slip, and an empty program says nothing about why.
+    final name only when all of it is on the disk: after a power cut there is a complete one or none. It is compared
+    nevertheless, because a disk or a person may damage it, and a damaged program does not say why it fails.
     """
     home = folder / wheel.version
     if _is_whole(wheel, home):

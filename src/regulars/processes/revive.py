@@ -1,4 +1,4 @@
-"""Brings the embedded PostgreSQL back when it dies beneath a running server, as after a visit of the OOM killer."""
+"""Restarts the embedded PostgreSQL when it dies while a server runs, for example by the OOM killer."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ _log = log.get(__name__)
 
 
 async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
-    """Look after the database until `stop` is set. The server counts as its user, so only a death ends it before."""
+    """Watch the database until `stop` is set. The server counts as a user of it, so it ends earlier only by a crash."""
     failures = 0
     stopped = asyncio.create_task(stop.wait())
     wait = CHECK_INTERVAL_S

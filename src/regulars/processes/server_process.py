@@ -18,8 +18,8 @@ from regulars.processes.accepting import AcceptingServer
 from regulars.server import Application, create_app
 
 BACKLOG: Final = 2048
-# A batch of requests is tens of thousands of objects that all live until it is committed. Looking through them earlier
-# than that finds nothing to free, and took a twentieth of the time.
+# A batch of requests has tens of thousands of objects that live until its commit. An earlier garbage collection finds
+# nothing to free, and it took a twentieth of the time.
 YOUNG_OBJECTS_MAX: Final = 20_000
 # Longer than the idle time of usual proxies and client pools, so that they close a connection first and never
 # send a request into one that we are closing.
@@ -56,7 +56,7 @@ async def serve(
     started: asyncio.Event,
     shared: memoryview | None = None,
 ) -> bool:
-    """Serve until `stop` is set; answer whether the server came up at all."""
+    """Serve until `stop` is set; return whether the server started at all."""
     server = _Server(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
     spare_the_collector()
     serving = asyncio.create_task(_serve(server, listening))
@@ -74,14 +74,14 @@ async def serve(
 
 
 def spare_the_collector() -> None:
-    """What was made to start with stays for good: the collector need not look at it again with every batch."""
+    """Exclude the objects made at start from garbage collection, because they stay until the end."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS_MAX)
 
 
 @contextlib.contextmanager
 def _left_by_force(*, after_s: float) -> Iterator[None]:
-    """Leave the process when the block does not end in time: a thread of its own sees to it, whatever hangs."""
+    """End the process when the block does not end in time; a thread does it, so that nothing can block it."""
 
     def leave() -> None:
         _log.error("server.left_by_force", after_s=after_s)

@@ -66,4 +66,5 @@ async def _skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID],
     """The texts are queued, and locked by the caller."""
     if text_ids:
         skipped = [claims.EndedText(it, State.SKIPPED.value, reason.value) for it in text_ids]
-        await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, skipped))
+        changed = await claims.end_texts(tx, organization_id, skipped)
+        await publish_text_changes(tx, organization_id, changed, previous_state=State.QUEUED.value)

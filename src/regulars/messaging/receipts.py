@@ -45,7 +45,8 @@ async def apply_receipt(
         await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
     reason = f"{Reason.REFUSED.value} {code}" if state is State.FAILED and code else None
     ended = claims.EndedText(text_id, state.value, reason, provider_id)
-    await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, [ended]))
+    changed = await claims.end_texts(tx, organization_id, [ended])
+    await publish_text_changes(tx, organization_id, changed, previous_state=row.state)
     return True
 
 

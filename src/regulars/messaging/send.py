@@ -78,8 +78,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if len(rows) == limit:
             # More texts may be due.
             tx.touched.add((self.name, organization_id))
-        if skipped:
-            await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, skipped))
+        await _skip(tx, organization_id, skipped)
         return claimed
 
     async def act(self, organization_id: UUID, claim: ClaimedText) -> Outcome | NotDialled:
@@ -129,8 +128,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             for row in rows
             if tx.now >= row.expires_at
         ]
-        if expired:
-            await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, expired))
+        await _skip(tx, organization_id, expired)
         until = tx.now + HOLD_POSTPONES_BY
         await claims.postpone_all_due(tx, organization_id, until=until, limit=HELD_BATCH_ROWS)
 
@@ -158,6 +156,13 @@ async def _take(tx: Tx, organization_id: UUID, *, limit: int) -> tuple[Sequence[
     return await take_free(find, lock, limit=limit), consents
 
 
+async def _skip(tx: Tx, organization_id: UUID, skipped: Sequence[claims.EndedText]) -> None:
+    """The texts are queued, and locked by the caller."""
+    if skipped:
+        changed = await claims.end_texts(tx, organization_id, skipped)
+        await publish_text_changes(tx, organization_id, changed, previous_state=State.QUEUED.value)
+
+
 async def _end(tx: Tx, organization_id: UUID, ended: Sequence[claims.EndedText], *, owner: UUID | None = None) -> None:
     """Write the outcome of texts that were being sent. A text whose customer was erased meanwhile is counted and
     deleted with its simulated copy; its reason is not published, since the provider's words may name the number."""
@@ -167,7 +172,7 @@ async def _end(tx: Tx, organization_id: UUID, ended: Sequence[claims.EndedText],
         await texts.delete_texts(tx, organization_id, erased)
         await texts.delete_simulated(tx, organization_id, erased)
     published = [row if row.phone_number is not None else row._replace(reason=None) for row in changed]
-    await publish_text_changes(tx, organization_id, published)
+    await publish_text_changes(tx, organization_id, published, previous_state=State.SENDING.value)
 
 
 def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> datetime | None:

@@ -32,7 +32,8 @@ class GateContext:
     profile_id: UUID | None
     expires_at: datetime
     location: NumberLocation
-    is_country_set: bool
+    # Why nothing is sent to the country of the number.
+    country_fault: Reason | None
     is_subscribed: bool
     linked_profile_id: UUID | None
     is_suppressed: bool
@@ -76,14 +77,23 @@ def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
     country = text.location.country
     if country is None:
         return Skip(Reason.NO_COUNTRY)
-    if not text.is_country_set:
-        return Skip(Reason.COUNTRY_NOT_SET)
+    if text.country_fault is not None:
+        return Skip(text.country_fault)
     if any(_is_reached(cap, text.earlier, now) for cap in caps):
         return Skip(Reason.CAP)
     opening = next_opening(text.rule, country, text.location.zones, now, region=text.location.region)
     if opening.at is None or opening.closes_at is None or opening.at >= text.expires_at:
         return Skip(Reason.HOURS)
     return SendNow(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else SendLater(opening.at)
+
+
+def find_country_fault(texting: Texting, country: str | None, body: str) -> Reason | None:
+    """Why nothing is sent to a country: it has no notice, the text lacks it since it was set after the text was
+    queued, or the country refuses the sender."""
+    notice = texting.notice_of(country)
+    if notice is None or notice.words not in body:
+        return Reason.COUNTRY_NOT_SET
+    return Reason.SENDER_REFUSED if texting.is_sender_refused(country) else None
 
 
 def _is_reached(cap: Cap, earlier: Sequence[datetime], now: datetime) -> bool:
@@ -160,7 +170,7 @@ class BatchGate:
             profile_id=row.profile_id,
             expires_at=row.expires_at,
             location=location,
-            is_country_set=self._has_notice(row, location),
+            country_fault=find_country_fault(self._texting, location.country, row.body),
             is_subscribed=consent.is_subscribed,
             linked_profile_id=consent.profile_id,
             is_suppressed=number_hash in self._suppressed,
@@ -181,11 +191,6 @@ class BatchGate:
         if address is None or address.country_code != location.country:
             return location
         return location._replace(region=region_of(address))
-
-    def _has_notice(self, row: TextRow, location: NumberLocation) -> bool:
-        """Whether the country has a notice and the text contains it: it may have been set after the text was queued."""
-        notice = self._texting.notice_of(location.country)
-        return notice is not None and notice.words in row.body
 
     def _claim(self, row: TextRow, phone_number: str, until: datetime) -> ClaimedText:
         outgoing = OutgoingText(

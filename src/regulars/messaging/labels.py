@@ -35,6 +35,7 @@ REASONS: Final = {
     ),
     Reason.NO_COUNTRY: Label("No country", "The number belongs to no country."),
     Reason.COUNTRY_NOT_SET: Label("Country not set", "Its country has no notice and reply path yet."),
+    Reason.SENDER_REFUSED: Label("Sender refused", "Its country refuses the sender; set another one for this country."),
     Reason.MISSING_VALUE: Label("Missing value", "A variable in the text had neither a value nor a default."),
     Reason.TOO_LONG: Label("Too long", "It would have more than ten parts."),
     Reason.LEFT: Label("Left", "The customer left the journey before the text was sent."),

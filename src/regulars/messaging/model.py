@@ -83,6 +83,7 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     NO_COUNTRY = "no_country"
     COUNTRY_NOT_SET = "country_not_set"
+    SENDER_REFUSED = "sender_refused"
     MISSING_VALUE = "missing_value"
     TOO_LONG = "too_long"
     LEFT = "left"

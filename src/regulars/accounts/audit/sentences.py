@@ -74,6 +74,7 @@ SENTENCES: Final = {
     "texts.provider": "changed the SMS provider",
     "texts.release": "released all texts",
     "texts.rules": "changed the sending rules",
+    "texts.sender": "changed the sender and price of texts to {}",
     "tickets.export": "exported the list of tickets",
     "user.disable": "disabled the account of {}",
     "user.enable": "enabled the account of {}",

@@ -46,6 +46,13 @@ OWNERS = {
         "journey_drafts",
         "journey_totals",
     },
+    "campaigns": {
+        "campaigns",
+        "campaign_audiences",
+        "campaign_recipients",
+        "campaign_totals",
+        "campaign_settings",
+    },
     "segments": {
         "segments",
         "segment_versions",

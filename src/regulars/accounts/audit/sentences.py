@@ -11,6 +11,14 @@ USER: Final = Kind("user", "user_")
 # `{}` is the subject; a sentence without it does not name the subject.
 SENTENCES: Final = {
     "audit.export": "exported the audit log",
+    "campaign.archive": "archived the campaign {}",
+    "campaign.cancel": "cancelled the campaign {}",
+    "campaign.create": "created the campaign {}",
+    "campaign.pause": "paused the campaign {}",
+    "campaign.resume": "resumed the campaign {}",
+    "campaign.schedule": "scheduled the campaign {}",
+    "campaign.send": "sent the campaign {}",
+    "campaign.update": "changed the campaign {}",
     "collision.decide": "decided about the conflicting tickets {}",
     "collisions.export": "exported the list of conflicting tickets",
     "consent.certificate": "downloaded the consent certificate of {}",

@@ -21,7 +21,7 @@ from regulars.messaging.template import TemplateError, check_fields, parse_templ
 
 STEPS_MAX: Final = 100
 FAULTS_MAX: Final = 50
-_SALE_FIELDS: Final = frozenset({"ticket.total", "store.name"})
+SALE_FIELDS: Final = frozenset({"ticket.total", "store.name", "store.city"})
 
 
 def find_faults(definition: Definition, known: ConditionContext) -> list[Fault]:
@@ -94,7 +94,7 @@ def _faults_of_text(place: str, text: str, definition: Definition, known: Condit
     except TemplateError as error:
         yield Fault(place, f"{error} (character {error.position + 1})")
         return
-    for name in sorted(template.fields & _SALE_FIELDS):
+    for name in sorted(template.fields & SALE_FIELDS):
         if not _has_sale(definition):
             yield Fault(place, f"The text uses {name}, but a journey triggered by an opt-in has no ticket.")
 

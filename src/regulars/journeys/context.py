@@ -95,6 +95,7 @@ def template_variables(person: PersonRow, sale: SaleRow | None, *, brand: str) -
         "profile.first_name": person.first_name,
         "profile.last_name": person.last_name,
         "store.name": None if sale is None else sale.store_name or sale.store_external_id,
+        "store.city": None if sale is None else sale.city,
         "ticket.total": None if sale is None else _money(sale.amount_cents, sale.currency),
         **{ATTRIBUTE_PREFIX + key: value for key, value in person.attributes.items()},
     }

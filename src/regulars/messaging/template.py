@@ -19,6 +19,7 @@ PLAIN_FIELDS: Final = {
     "profile.first_name": "the customer's first name",
     "profile.last_name": "the customer's last name",
     "store.name": "the store of the ticket",
+    "store.city": "the city of that store",
     "ticket.total": "what was paid, with its currency",
 }
 ATTRIBUTE_PREFIX: Final = "profile.attributes."

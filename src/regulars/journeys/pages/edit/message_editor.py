@@ -8,6 +8,7 @@ from uuid import UUID
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.consent.numbers import find_text_numbers
+from regulars.journeys.check import SALE_FIELDS
 from regulars.journeys.context import template_variables
 from regulars.journeys.definition import Definition
 from regulars.journeys.sample_customers import Sample, find_samples
@@ -36,7 +37,6 @@ from regulars.web.visit import Visit
 SAMPLES: Final = 3
 ATTRIBUTES_OFFERED_MAX: Final = 200
 WHY_NOT: Final = {"no_consent": "has not opted in to texts", "too_long": "would get a text that is too long"}
-_OF_A_TICKET: Final = frozenset({"store.name", "ticket.total"})
 
 
 class TextPreview(NamedTuple):
@@ -104,7 +104,7 @@ async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> 
     plain = [
         (_variable(name), label)
         for name, label in PLAIN_FIELDS.items()
-        if definition.trigger != "opt_in" or name not in _OF_A_TICKET
+        if definition.trigger != "opt_in" or name not in SALE_FIELDS
     ]
     return plain + [
         (_variable(f"{ATTRIBUTE_PREFIX}{entry.key}", entry.key), f"attribute {entry.key}") for entry in known
@@ -117,11 +117,11 @@ def replace_character(text: str, character: str) -> str:
 
 
 def _variable(name: str, key: str | None = None) -> str:
-    """A template variable as it is written. A value of a profile may be missing, so it comes with a default."""
+    """A template variable as it is written. A value of a profile or a city may be missing, so it has a default."""
     if key is not None and not key.isidentifier():
         quoted = f"'{key}'" if '"' in key else f'"{key}"'
         name = f"profile.attributes[{quoted}]"
-    default = ' | default("there")' if name.startswith("profile.") else ""
+    default = ' | default("there")' if name.startswith("profile.") or name == "store.city" else ""
     return f"{{{{ {name}{default} }}}}"
 
 

@@ -1,7 +1,7 @@
 """What a text and a reply are: origin, states, and why a text was skipped. No I/O."""
 
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -41,6 +41,14 @@ class OriginKind(StrEnum):
     ANSWER = "answer"
 
 
+class Priority(IntEnum):
+    """Which texts leave first; a row of a release that knew no priorities is personal."""
+
+    REPLY = 0
+    PERSONAL = 1
+    CAMPAIGN = 2
+
+
 EXEMPT: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
@@ -70,6 +78,7 @@ class TextRow(NamedTuple):
     created_at: datetime
     claimed_at: datetime | None
     ended_at: datetime | None
+    priority: int = Priority.PERSONAL.value
 
 
 class Reason(StrEnum):
@@ -89,6 +98,12 @@ class Reason(StrEnum):
     LEFT = "left"
     REFUSED = "refused"
     NOT_REACHED = "not_reached"
+
+
+def priority_of(kind: OriginKind) -> Priority:
+    if kind in EXEMPT:
+        return Priority.REPLY
+    return Priority.CAMPAIGN if kind is OriginKind.CAMPAIGN else Priority.PERSONAL
 
 
 def moves_forward(before: State, after: State) -> bool:

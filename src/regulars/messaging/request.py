@@ -13,7 +13,16 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown, TextNotFound
 from regulars.messaging.facts import publish_queue_changes, publish_text_changes
-from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State, TextRow
+from regulars.messaging.model import (
+    EXEMPT,
+    EXEMPT_EXPIRES_AFTER,
+    EXPIRES_AFTER,
+    OriginKind,
+    Reason,
+    State,
+    TextRow,
+    priority_of,
+)
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.queries import texts as queries
 from regulars.messaging.settings.model import Notice
@@ -106,6 +115,7 @@ def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now
         created_at=now,
         claimed_at=None,
         ended_at=None if reason is None else now,
+        priority=priority_of(order.origin_kind).value,
     )
 
 

@@ -53,16 +53,18 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     # One second to dial, eight for the provider, and the rest to write it down.
     claim_for = timedelta(seconds=15)
     at_once_max = 128
+    # A slow provider cannot fill all slots with texts of campaigns: they use 80 at most.
+    reserved_slots = (16, 32)
 
     def __init__(self, providers: Providers) -> None:
         super().__init__()
         self._providers = providers
 
     async def claim(
-        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[ClaimedText]:
         texting = await share_texting(tx, organization_id)
-        rows, consents = await _take(tx, organization_id, limit=limit)
+        rows, consents = await _take(tx, organization_id, limit=limit, lowest=lowest)
         await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == State.SENDING])
         queued = [row for row in rows if row.state == State.QUEUED]
         if texting is None or texting.is_held:
@@ -80,6 +82,9 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             tx.touched.add((self.name, organization_id))
         await _skip(tx, organization_id, skipped)
         return claimed
+
+    def priority_of(self, claim: ClaimedText) -> int:
+        return claim.text.priority
 
     async def act(self, organization_id: UUID, claim: ClaimedText) -> Outcome | NotDialled:
         del organization_id  # the claim knows it
@@ -139,12 +144,14 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             await _end(tx, organization_id, ended)
 
 
-async def _take(tx: Tx, organization_id: UUID, *, limit: int) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
+async def _take(
+    tx: Tx, organization_id: UUID, *, limit: int, lowest: int
+) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
     """The first due texts to numbers that no other transaction has locked; the numbers are locked before the texts."""
     consents: dict[bytes, NumberConsent] = {}
 
     async def find(after: claims.DueText | None, many: int) -> Sequence[claims.DueText]:
-        return await claims.find_due_numbers(tx, organization_id, after=after, limit=many)
+        return await claims.find_due_numbers(tx, organization_id, lowest=lowest, after=after, limit=many)
 
     async def lock(found: Sequence[claims.DueText]) -> Sequence[TextRow]:
         hashes = {text.number_hash for text in found if text.number_hash is not None}

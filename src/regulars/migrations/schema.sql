@@ -788,6 +788,7 @@ CREATE TABLE texts (
     claimed_at timestamp with time zone,
     ended_at timestamp with time zone,
     is_paused boolean DEFAULT false NOT NULL,
+    priority smallint DEFAULT 1 NOT NULL,
     CONSTRAINT texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['person'::text, 'journey'::text, 'campaign'::text, 'stop'::text, 'help'::text, 'answer'::text]))),
     CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
 );
@@ -1317,7 +1318,7 @@ CREATE INDEX texts_by_state ON texts USING btree (organization_id, state, id);
 
 CREATE INDEX texts_due ON texts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
-CREATE INDEX texts_due_here ON texts USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
+CREATE INDEX texts_due_by_priority ON texts USING btree (organization_id, priority, due_at, id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX texts_kept_since ON texts USING btree (created_at, organization_id);
 

@@ -73,6 +73,8 @@ OWNERS = {
         "simulated_texts",
         "text_totals",
         "erased_replies",
+        "stopped_origins",
+        "sender_rates",
     },
     "sales": {
         "sales_events",

@@ -41,6 +41,7 @@ REASONS: Final = {
     Reason.LEFT: Label("Left", "The customer left the journey before the text was sent."),
     Reason.REFUSED: Label("Refused", "The provider refused it."),
     Reason.NOT_REACHED: Label("Provider not reached", "Several attempts to connect to the provider failed."),
+    Reason.CANCELLED: Label("Cancelled", "The campaign was cancelled before the text was sent."),
 }
 ORIGINS: Final = {
     OriginKind.PERSON: "by a person",

@@ -98,6 +98,7 @@ class Reason(StrEnum):
     LEFT = "left"
     REFUSED = "refused"
     NOT_REACHED = "not_reached"
+    CANCELLED = "cancelled"
 
 
 def priority_of(kind: OriginKind) -> Priority:

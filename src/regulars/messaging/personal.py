@@ -113,6 +113,8 @@ PERSONAL_DATA: Final = PersonalData(
         "replies.decided_by": _STAFF,
         "sms_settings": "settings and credentials of the retailer",
         "text_totals": "counts",
+        "stopped_origins": "ids of campaigns, and why they stopped",
+        "sender_rates": "numbers and names of the retailer",
     },
     erase=_erase,
     exports={"texts": export_texts, "replies": export_replies},

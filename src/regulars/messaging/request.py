@@ -24,7 +24,9 @@ from regulars.messaging.model import (
     priority_of,
 )
 from regulars.messaging.number_location import locate_number
+from regulars.messaging.origins import find_stopped
 from regulars.messaging.queries import texts as queries
+from regulars.messaging.queries.settings import share_settings
 from regulars.messaging.settings.model import Notice
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.sms_encoding import PARTS_MAX, TextSize, measure
@@ -149,6 +151,8 @@ def compose(words: str, *, brand: str, notice: Notice | None) -> ComposedText:
 
 async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
     """Back into the queue and through the gate; the customer may get it twice."""
+    # Before the text: its origin is not stopped until this transaction ends.
+    await share_settings(tx, organization_id)
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
         raise TextNotFound("There is no text with this id.")
@@ -156,6 +160,10 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
     if OriginKind(row.origin_kind) in EXEMPT:
         raise NotUnknown("An answer to STOP or HELP is sent within five minutes or never.")
+    stopped = await find_stopped(tx, organization_id, [row])
+    if stopped:
+        is_paused = stopped[row.origin_id] is None
+        raise NotUnknown("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
     expires_at = tx.now + EXPIRES_AFTER
     if row.origin_kind == OriginKind.CAMPAIGN:
         # The campaign's last moment stays.

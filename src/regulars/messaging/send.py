@@ -17,9 +17,10 @@ from regulars.consent.numbers import NumberConsent, lock_free_consents
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
-from regulars.messaging.facts import publish_text_changes
 from regulars.messaging.gate import BatchGate, ClaimedText
-from regulars.messaging.model import HOLD_POSTPONES_BY, Reason, State, TextRow
+from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Reason, State, TextRow
+from regulars.messaging.origins import end_stopped
+from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.providers.base import (
     DIAL_WITHIN_S,
     Accepted,
@@ -31,6 +32,7 @@ from regulars.messaging.providers.base import (
     Unclear,
 )
 from regulars.messaging.queries import claims, texts
+from regulars.messaging.queries.settings import share_settings
 from regulars.messaging.settings.store import hold_for_account, share_texting
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due, Schedule, take_free
@@ -70,6 +72,8 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if texting is None or texting.is_held:
             await self._postpone_held(tx, organization_id, queued)
             return []
+        ended_ids = await end_stopped(tx, organization_id, queued, previous=State.QUEUED)
+        queued = [row for row in queued if row.id not in ended_ids]
         gate = await BatchGate.open(tx, organization_id, queued, texting, consents)
         claimed, postponed, skipped = gate.sort(queued)
         if claimed:
@@ -80,7 +84,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if len(rows) == limit:
             # More texts may be due.
             tx.touched.add((self.name, organization_id))
-        await _skip(tx, organization_id, skipped)
+        await end_texts(tx, organization_id, skipped, previous_state=State.QUEUED.value)
         return claimed
 
     def priority_of(self, claim: ClaimedText) -> int:
@@ -98,11 +102,43 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
     ) -> None:
+        retries = {claim.text.id: _retry_at(claim.text, outcome, tx.now) for claim, outcome in done}
+        returning = [claim.text for claim, _ in done if retries[claim.text.id] is not None]
         # The settings first, then the number, then the text: the lock order of all transactions.
+        await self._hold_if_refused(tx, organization_id, done)
+        if any(text.origin_kind == OriginKind.CAMPAIGN for text in returning):
+            # A stop of its origin comes before this transaction and is seen, or after it and finds the text queued.
+            await share_settings(tx, organization_id)
+        await self._withdraw_numbers(tx, organization_id, done)
+        await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
+        stopped_ids = await end_stopped(tx, organization_id, returning, previous=State.SENDING, owner=self.owner)
+        ended: list[claims.EndedText] = []
+        postponed: list[claims.Postponement] = []
+        for claim, outcome in done:
+            # The number of this claim: the process may have claimed the text again when this is retried.
+            attempt = claim.text.attempts + 1
+            retry_at = retries[claim.text.id]
+            if retry_at is None:
+                ended.append(_ended(claim.text.id, outcome)._replace(attempt=attempt))
+            elif claim.text.id not in stopped_ids:
+                postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
+        if postponed:
+            await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
+        await end_texts(tx, organization_id, ended, previous_state=State.SENDING.value, owner=self.owner)
+
+    async def _hold_if_refused(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
+    ) -> None:
+        """Hold all texts if the provider refused the account."""
         for claim, outcome in done:
             if isinstance(outcome, NotAuthorized):
                 await hold_for_account(tx, organization_id, claim.texting, reason=outcome.message)
                 break
+
+    async def _withdraw_numbers(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
+    ) -> None:
+        """Withdraw the numbers that the provider has as opted out."""
         stopped = [claim for claim, outcome in done if isinstance(outcome, Refused) and outcome.is_stop]
         if stopped:
             replies = [
@@ -110,38 +146,18 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
                 for claim in stopped
             ]
             await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
-        await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
-        ended: list[claims.EndedText] = []
-        postponed: list[claims.Postponement] = []
-        for claim, outcome in done:
-            # The number of this claim: the process may have claimed the text again when this is retried.
-            attempt = claim.text.attempts + 1
-            retry_at = _retry_at(claim.text, outcome, tx.now)
-            if retry_at is not None:
-                postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
-            else:
-                ended.append(_ended(claim.text.id, outcome)._replace(attempt=attempt))
-        if postponed:
-            await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
-        if ended:
-            await _end(tx, organization_id, ended, owner=self.owner)
 
     async def _postpone_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Nothing is sent during a hold; a text that has expired ends now."""
-        expired = [
-            claims.EndedText(row.id, State.SKIPPED.value, Reason.EXPIRED.value)
-            for row in rows
-            if tx.now >= row.expires_at
-        ]
-        await _skip(tx, organization_id, expired)
+        expired = [row.id for row in rows if tx.now >= row.expires_at]
+        await skip_texts(tx, organization_id, expired, Reason.EXPIRED)
         until = tx.now + HOLD_POSTPONES_BY
         await claims.postpone_all_due(tx, organization_id, until=until, limit=HELD_BATCH_ROWS)
 
     async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Their sender died between the claim and the outcome, so whether they left is unknown."""
-        if rows:
-            ended = [claims.EndedText(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
-            await _end(tx, organization_id, ended)
+        ended = [claims.EndedText(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
+        await end_texts(tx, organization_id, ended, previous_state=State.SENDING.value)
 
 
 async def _take(
@@ -161,25 +177,6 @@ async def _take(
         return await claims.lock_due_texts(tx, organization_id, free) if free else []
 
     return await take_free(find, lock, limit=limit), consents
-
-
-async def _skip(tx: Tx, organization_id: UUID, skipped: Sequence[claims.EndedText]) -> None:
-    """The texts are queued, and locked by the caller."""
-    if skipped:
-        changed = await claims.end_texts(tx, organization_id, skipped)
-        await publish_text_changes(tx, organization_id, changed, previous_state=State.QUEUED.value)
-
-
-async def _end(tx: Tx, organization_id: UUID, ended: Sequence[claims.EndedText], *, owner: UUID | None = None) -> None:
-    """Write the outcome of texts that were being sent. A text whose customer was erased meanwhile is counted and
-    deleted with its simulated copy; its reason is not published, since the provider's words may name the number."""
-    changed = await claims.end_texts(tx, organization_id, ended, owner=owner)
-    erased = [row.id for row in changed if row.phone_number is None]
-    if erased:
-        await texts.delete_texts(tx, organization_id, erased)
-        await texts.delete_simulated(tx, organization_id, erased)
-    published = [row if row.phone_number is not None else row._replace(reason=None) for row in changed]
-    await publish_text_changes(tx, organization_id, published, previous_state=State.SENDING.value)
 
 
 def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> datetime | None:

@@ -657,6 +657,13 @@ CREATE TABLE segments (
     owner uuid
 );
 
+CREATE TABLE sender_rates (
+    organization_id uuid NOT NULL,
+    sender text NOT NULL,
+    tokens double precision NOT NULL,
+    refilled_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE sessions (
     token_hash bytea NOT NULL,
     id uuid NOT NULL,
@@ -716,6 +723,13 @@ CREATE TABLE sms_settings (
     updated_at timestamp with time zone NOT NULL,
     inbound json,
     CONSTRAINT sms_settings_provider_check CHECK ((provider = ANY (ARRAY['simulator'::text, 'twilio'::text])))
+);
+
+CREATE TABLE stopped_origins (
+    organization_id uuid NOT NULL,
+    origin_id uuid NOT NULL,
+    reason text,
+    stopped_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE stores (
@@ -1085,6 +1099,9 @@ ALTER TABLE ONLY segment_versions
 ALTER TABLE ONLY segments
     ADD CONSTRAINT segments_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY sender_rates
+    ADD CONSTRAINT sender_rates_pkey PRIMARY KEY (organization_id, sender);
+
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_id_key UNIQUE (id);
 
@@ -1108,6 +1125,9 @@ ALTER TABLE ONLY simulated_texts
 
 ALTER TABLE ONLY sms_settings
     ADD CONSTRAINT sms_settings_pkey PRIMARY KEY (organization_id);
+
+ALTER TABLE ONLY stopped_origins
+    ADD CONSTRAINT stopped_origins_pkey PRIMARY KEY (organization_id, origin_id);
 
 ALTER TABLE ONLY stores
     ADD CONSTRAINT stores_organization_id_external_id_key UNIQUE (organization_id, external_id);

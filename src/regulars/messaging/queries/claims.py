@@ -163,6 +163,25 @@ async def postpone_texts(
     await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)})
 
 
+_DELETE_IN_QUEUE: Final = _WAITS.write(
+    """
+    DELETE FROM texts USING {rows}
+    WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+      AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
+    RETURNING {changed}
+    """,
+    changed=_COLUMNS,
+)
+
+
+async def delete_texts_in_queue(
+    tx: Tx, organization_id: UUID, waits: Sequence[Postponement], *, owner: UUID | None = None
+) -> list[TextRow]:
+    """Delete texts that would return to the queue. With an owner, only where its claim still stands."""
+    values = {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)}
+    return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
+
+
 async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> int:
     """Postpone all queued texts that are due, because the organization's texts are on hold."""
     return await tx.execute(

@@ -4,8 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
+from regulars.messaging.request import compose
 from regulars.messaging.settings.model import Price
+from regulars.messaging.settings.store import Texting
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +35,21 @@ def estimate(parts_by_country: Mapping[str, int], prices: Mapping[str, Price]) -
             without_price[country] = parts
     largest_first = sorted(amounts.items(), key=lambda it: (-it[1], it[0]))
     return CostEstimate(dict(largest_first), without_price)
+
+
+class TextCost(NamedTuple):
+    """What one text costs in a country."""
+
+    country: str
+    parts: int
+    amount: Decimal
+    currency: str
+
+
+def cost_by_country(words: str, texting: Texting) -> list[TextCost]:
+    """The cost in each country that has a price; its notice counts, so parts differ between countries."""
+    costs = []
+    for country, price in sorted(texting.settings.prices.items()):
+        parts = compose(words, brand=texting.brand, notice=texting.notice_of(country)).measured.parts
+        costs.append(TextCost(country, parts, parts * price.amount, price.currency))
+    return costs

@@ -21,6 +21,7 @@ from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
 from regulars.journeys.program import Fork, walk
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
+from regulars.messaging.text_form import is_text_field
 from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
@@ -107,12 +108,13 @@ async def change_step(visit: Visit) -> Response:
 async def measure_step(visit: Visit) -> Response:
     """Saves nothing: returns the form with the length of its text; may replace a character or add a variable."""
     values = dict(visit.form)
-    text = values.get("text", "").replace("\r\n", "\n")
+    texts = {name: text.replace("\r\n", "\n") for name, text in values.items() if is_text_field(name)}
     if values.get("replace"):
-        text = replace_character(text, values["replace"])
+        texts = {name: replace_character(text, values["replace"]) for name, text in texts.items()}
     if "insert" in values and values.get("field"):
-        text = f"{text} {values['field']}".strip()
-    form, place, search = FormState({**values, "text": text}), values.get("place", ""), values.get("who", "").strip()
+        into = values["insert"] if values["insert"] in texts else "text"
+        texts[into] = f"{texts.get(into, '')} {values['field']}".strip()
+    form, place, search = FormState({**values, **texts}), values.get("place", ""), values.get("who", "").strip()
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)
         with builder.step_errors():

@@ -32,6 +32,7 @@ from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, spli
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
+from regulars.messaging.text_form import list_rows, read_text_form
 from regulars.segments.saved.manage import list_segments
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
@@ -176,10 +177,14 @@ def entry_of(definition: Definition) -> object:
 
 
 async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, search: str = "") -> dict[str, Any]:
-    measure: Measure = await measure_text(tx, visit, draft.definition, form.value("text"), search=search)
+    content = read_text_form(form.values, lambda _name, _sentence: None)
+    measure: Measure = await measure_text(tx, visit, draft.definition, content, search=search)
+    fields, keys = await pick_fields(tx, visit.organization_id, draft.definition)
     return {
         "measure": measure,
-        "fields": await pick_fields(tx, visit.organization_id, draft.definition),
+        "fields": fields,
+        "attributes": [(key, key) for key in dict.fromkeys([*keys, form.value("by")]) if key],
+        "rows": list_rows(form.values),
         "search": search,
         "measure_url": journey_url(visit, draft.row, "edit", "measure"),
     }

@@ -20,6 +20,7 @@ from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
 from regulars.campaigns.manage import KIND as CAMPAIGN_KIND
 from regulars.campaigns.manage import describe_uses as describe_campaigns
+from regulars.campaigns.manage import list_choices as campaign_choices
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
 from regulars.consent import api as consent
@@ -102,6 +103,8 @@ REQUEST_MS: Final = int(REQUEST_S * 1000)
 API_PREFIX: Final = b"/v"
 API_V1: Final = b"/v1/"
 WAITING_COUNTED_MAX: Final = 100
+# The journeys and campaigns that a condition may name.
+CONDITION_CHOICES: Final = {"journeys": list_choices, "campaigns": campaign_choices}
 SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
 # Placeholder in the description for the address that the caller used.
 ADDRESS_PLACE: Final = "https://address.invalid"
@@ -190,7 +193,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *EndpointPages(sealing, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(sealing).pages(),
         *CheckerPages(sealing).pages(),
-        *segments.pages(Analysis(settings), users=SEGMENT_USERS, journeys=list_choices),
+        *segments.pages(Analysis(settings), users=SEGMENT_USERS, choices=CONDITION_CHOICES),
         *catalog.pages(uses=[segments_reading]),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),

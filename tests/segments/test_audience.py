@@ -12,6 +12,7 @@ from tests.segments.test_members import answering
 
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
+from regulars.kit.ids import new_uuid
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.engine import audience as frozen
@@ -115,6 +116,15 @@ def test_customers_of_an_excluded_segment_are_not_in_it(crowd, tmp_path):
     crowd.shop.sale("a")
     crowd.shop.drain()
     pieces = crowd.freeze(crowd.query([crowd.gold, crowd.buyers], [crowd.buyers]), tmp_path)
+    assert crowd.by_state(pieces) == {"may_be_texted": {"b"}, "withdrawn": {"c"}}
+
+
+def test_customers_who_received_a_campaign_are_not_in_it(crowd, tmp_path):
+    campaign = new_uuid()
+    crowd.shop.text("a", ago=timedelta(hours=1), campaign=campaign, state="unknown")
+    crowd.shop.text("b", ago=timedelta(hours=1), campaign=campaign, state="failed")
+    crowd.shop.drain()
+    pieces = crowd.freeze(crowd.query([crowd.gold], exclude_received=[campaign]), tmp_path)
     assert crowd.by_state(pieces) == {"may_be_texted": {"b"}, "withdrawn": {"c"}}
 
 

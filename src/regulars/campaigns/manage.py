@@ -27,6 +27,8 @@ from regulars.work.outbox import register_interest
 KIND: Final = "campaign"
 NEEDED_BY: Final = "campaigns"
 _COPY_CHARACTERS_MAX: Final = 110
+# The campaigns that a condition is offered.
+CHOICES_MAX: Final = 200
 _UNFROZEN: Final = frozenset({State.DRAFT, State.PAUSED})
 
 
@@ -107,6 +109,12 @@ async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, ver
 
 async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
     return await queries.list_campaigns(tx, organization_id, limit=limit)
+
+
+async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
+    """The campaigns that a condition may refer to: id and name, the newest first."""
+    rows = await queries.list_campaigns(tx, organization_id, limit=CHOICES_MAX)
+    return [(CAMPAIGN.encode(row.id), row.name) for row in rows]
 
 
 async def schedule(

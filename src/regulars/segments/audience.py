@@ -9,7 +9,7 @@ from uuid import UUID
 
 from regulars.conditions import tree
 from regulars.kit.db import Tx
-from regulars.kit.ids import SEGMENT
+from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.definition import SegmentError
 from regulars.segments.saved.resolve import query_of, resolve
@@ -20,16 +20,24 @@ class AudienceRefused(SegmentError):
 
 
 async def resolve_audience(
-    tx: Tx, organization_id: UUID, *, include: Sequence[UUID], exclude: Sequence[UUID] = ()
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    include: Sequence[UUID],
+    exclude: Sequence[UUID] = (),
+    exclude_received: Sequence[UUID] = (),
 ) -> SegmentQuery:
-    """Customers of any included segment who are in no excluded one.
+    """Customers of any included segment who are in no excluded one and received none of these campaigns.
 
     A segment with a fault matches no customer (decision 44). Excluded, it would let everyone pass, and included, the
     audience would be empty without a reason. So it is refused here.
     """
     if not include:
         raise AudienceRefused("Choose at least one segment to include.")
-    match = tree.All(of=(tree.Any(of=_conditions(include)), *_without(exclude)))
+    received = (tree.ReceivedCampaign(id=CAMPAIGN.encode(campaign_id)) for campaign_id in exclude_received)
+    excluded: tuple[tree.Condition, ...] = (*_conditions(exclude), *received)
+    without = (tree.Nothing(of=excluded),) if excluded else ()
+    match = tree.All(of=(tree.Any(of=_conditions(include)), *without))
     resolved = await resolve(tx, organization_id, match)
     for segment_id in map(SEGMENT.encode, (*include, *exclude)):
         segment = resolved.context.segments.get(segment_id)
@@ -44,7 +52,3 @@ async def resolve_audience(
 
 def _conditions(segments: Sequence[UUID]) -> tuple[tree.InSegment, ...]:
     return tuple(tree.InSegment(id=SEGMENT.encode(segment_id)) for segment_id in segments)
-
-
-def _without(exclude: Sequence[UUID]) -> tuple[tree.Nothing, ...]:
-    return (tree.Nothing(of=_conditions(exclude)),) if exclude else ()

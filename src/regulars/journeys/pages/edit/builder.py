@@ -11,7 +11,7 @@ from regulars.conditions.check import Fault
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
 from regulars.conditions.forms.view import OFFERED_MAX, Scene, build, faults_by_path, find_choices, fit_tree, view
-from regulars.conditions.labels import GROUPS, KINDS, TICKET_KINDS
+from regulars.conditions.labels import GROUPS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys.definition import Branch, Definition, SendText
 from regulars.journeys.drafts import Draft, load_draft
@@ -73,10 +73,7 @@ async def rules_panel(
     scene = Scene(
         attributes=attributes, properties=properties, counts={}, faults=faults_by_path(built, faults), new=new
     )
-    # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
-    kinds = KINDS if draft.definition.trigger == "opt_in" else {**KINDS, **TICKET_KINDS}
-    more: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
-    more["offered"] = await find_choices(
+    offered = await find_choices(
         tx,
         visit.organization_id,
         visit.format.locale.territories,
@@ -85,6 +82,10 @@ async def rules_panel(
             (JOURNEY.encode(it.id), it.name) for it in await list_journeys(tx, visit.organization_id, limit=OFFERED_MAX)
         ],
     )
+    # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
+    kinds = offered.kinds if draft.definition.trigger == "opt_in" else {**offered.kinds, **TICKET_KINDS}
+    more: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
+    more["offered"] = offered
     return Panel(name="rules", form=form or FormState(), was=etag_of(condition), place=owner, more=more)
 
 

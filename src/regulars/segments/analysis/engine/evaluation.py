@@ -9,7 +9,7 @@ import numpy as np
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import holds_of_no_value, holds_on, span_of_when
-from regulars.kit.ids import JOURNEY
+from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import Zone, number_of
@@ -162,6 +162,8 @@ class Evaluation:
                 return Result(self._of_consent(condition) == condition.is_)
             case tree.Texts():
                 return Result(self._of_texts(condition))
+            case tree.ReceivedCampaign():
+                return Result(self._of_campaign(condition) == condition.is_)
             case tree.Created(when=when):
                 return Result(self._on_day(self._plain("created"), when))
             case tree.Named(is_=wanted):
@@ -199,9 +201,7 @@ class Evaluation:
         return holds
 
     def _of_texts(self, condition: tree.Texts) -> Array:
-        texts = self._cached.columns[TEXTS]
-        if not isinstance(texts, LastTexts):
-            raise TypeError("texts are stored as LastTexts")
+        texts = self._last_texts()
         today = number_of(self._query.today)
         days = self._zone.days(texts.at_s)
         got = (days > today - condition.days) & (days <= today)
@@ -213,6 +213,19 @@ class Evaluation:
         holds[texts.customer[got]] = True
         wanted: Array = holds == condition.got
         return wanted
+
+    def _of_campaign(self, condition: tree.ReceivedCampaign) -> Array:
+        texts, campaign = self._last_texts(), CAMPAIGN.decode(condition.id)
+        code = -1 if campaign is None else texts.journeys.find(campaign.bytes)
+        is_received = np.zeros(self._cached.size, bool)
+        is_received[texts.customer[(texts.journey == code) & (code >= 0)]] = True
+        return is_received
+
+    def _last_texts(self) -> LastTexts:
+        texts = self._cached.columns[TEXTS]
+        if not isinstance(texts, LastTexts):
+            raise TypeError("texts are stored as LastTexts")
+        return texts
 
     def _on_day(self, seconds: Array, when: tree.When) -> Array:
         """Whether moments are on days that the condition wants; the smallest int64 stands for no moment."""

@@ -79,7 +79,7 @@ def _of_customers(condition: tree.Condition) -> set[str]:
             wanted = {"source"} if condition.sources else set()
             wanted |= {"store"} if condition.stores else set()
             return wanted | ({"since"} if condition.since is not None else set())
-        case tree.Texts():
+        case tree.Texts() | tree.ReceivedCampaign():
             return {TEXTS}
         case tree.Created():
             return {"created"}

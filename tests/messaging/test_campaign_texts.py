@@ -5,21 +5,29 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.messaging.desk import OPEN
+from tests.messaging.desk import ALWAYS, NUMBER, OPEN
 
+from regulars.consent.chain import hash_number
+from regulars.consent.numbers import TextNumber
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown
 from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.gate import forecast_texts
 from regulars.messaging.model import OriginKind, Reason, State
 from regulars.messaging.origins import resume_origin, stop_origin
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Unclear
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.request import resend
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.model import Cap, Rule, SmsSettings
 from regulars.messaging.template import MissingValue
 from regulars.work.outbox import register_interest
 
+CLAIMED_BEFORE = """
+    UPDATE texts SET claimed_at = wanted.moment
+    FROM (SELECT %s::uuid AS organization_id, %s::uuid AS id, %s::timestamptz AS moment) AS wanted
+    WHERE texts.organization_id = wanted.organization_id AND texts.id = wanted.id
+"""
 OUTBOX = "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = %s ORDER BY id"
 
 
@@ -240,3 +248,29 @@ def test_two_workers_claim_nothing_after_a_stop_has_committed(desk):
     assert desk.sql(claimed) == [(at_stop,)]
     assert len(desk.gateway.sent) == at_stop == 300 - len(steps)
     assert 50 <= at_stop < 300
+
+
+def test_a_forecast_says_when_the_caps_and_the_hours_allow_one_more_text(desk):
+    other, german, unknown = "+33612345679", "+4915112345678", "+88312345678"
+    now = desk.do(_now)
+    weekday = (now + timedelta(days=2)).weekday()
+    later = Rule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
+    desk.settings(SmsSettings(rules={"FR": ALWAYS, "DE": later}, caps=(Cap(1, 24), Cap(2, 72))))
+    desk.subscribe(NUMBER, other, german)
+    for hours in (60, 30):
+        text_id = desk.order(number=NUMBER)
+        desk.turn()
+        desk.alter(CLAIMED_BEFORE, text_id, now - timedelta(hours=hours))
+    texting = desk.texting
+    numbers = [TextNumber(it, hash_number(texting.secret, it)) for it in (NUMBER, other, german, unknown)]
+    capped, free, closed, nowhere = desk.do(lambda tx: _forecast(tx, desk.organization_id, numbers, texting), now=now)
+    assert (capped.opens_at, capped.capped_until) == (now, now + timedelta(hours=12))
+    assert (free.opens_at, free.capped_until) == (now, None)
+    assert closed.opens_at is not None
+    assert timedelta(hours=20) < closed.opens_at - now < timedelta(hours=52)
+    assert nowhere.opens_at is None
+
+
+async def _forecast(tx, organization_id, numbers, texting):
+    found = await forecast_texts(tx, organization_id, numbers, texting=texting)
+    return [found[number.number_hash] for number in numbers]

@@ -1,12 +1,12 @@
 """The one gate that decides whether a text leaves now, and what it loads about the texts of a batch."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.consent.numbers import NumberConsent
+from regulars.consent.numbers import NumberConsent, TextNumber, find_consents
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging.model import EXEMPT, OriginKind, Reason, State, TextRow
@@ -79,7 +79,7 @@ def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
         return Skip(Reason.NO_COUNTRY)
     if text.country_fault is not None:
         return Skip(text.country_fault)
-    if any(_is_reached(cap, text.earlier, now) for cap in caps):
+    if find_caps_end(caps, text.earlier, now) is not None:
         return Skip(Reason.CAP)
     opening = next_opening(text.rule, country, text.location.zones, now, region=text.location.region)
     if opening.at is None or opening.closes_at is None or opening.at >= text.expires_at:
@@ -96,9 +96,27 @@ def find_country_fault(texting: Texting, country: str | None, body: str) -> Reas
     return Reason.SENDER_REFUSED if texting.is_sender_refused(country) else None
 
 
-def _is_reached(cap: Cap, earlier: Sequence[datetime], now: datetime) -> bool:
-    since = now - timedelta(hours=cap.hours)
-    return sum(moment > since for moment in earlier) >= cap.texts
+def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> datetime | None:
+    """When the caps allow one more text to a number; None where they do now."""
+    ends = [end for cap in caps if (end := _find_cap_end(cap, earlier, now)) > now]
+    return max(ends, default=None)
+
+
+def _find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datetime:
+    """When the oldest of the texts that fill the cap is as old as its hours; a cap of no texts never ends."""
+    if cap.texts == 0:
+        return now + timedelta(hours=cap.hours)
+    newest = sorted(earlier)[-cap.texts :]
+    return now if len(newest) < cap.texts else newest[0] + timedelta(hours=cap.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a text to a number would find now, apart from consent. `opens_at` is now where its hours are open, and None
+    where no hour opens within 96 hours or its country is unknown; `capped_until` is None where the caps allow it."""
+
+    opens_at: datetime | None
+    capped_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +145,12 @@ class BatchGate:
         cls,
         tx: Tx,
         organization_id: UUID,
-        rows: Sequence[TextRow],
+        hashes: Collection[bytes],
         texting: Texting,
         consents: dict[bytes, NumberConsent],
     ) -> "BatchGate":
+        """`hashes` are the numbers of the batch."""
         gate = cls(texting, consents, tx.now)
-        hashes = {row.number_hash for row in rows if row.number_hash is not None}
         if hashes:
             gate._suppressed = await replies.find_suppressed(tx, organization_id, hashes)
             longest = max((cap.hours for cap in texting.settings.caps), default=0)
@@ -159,6 +177,16 @@ class BatchGate:
                 reason = decision.reason if isinstance(decision, Skip) else Reason.NO_CONSENT
                 skipped.append(claims.EndedText(row.id, State.SKIPPED.value, reason.value))
         return claimed, postponed, skipped
+
+    def forecast(self, number: TextNumber) -> Forecast:
+        location = self._locate(number.phone_number, self._consents.get(number.number_hash, _NO_CONSENT))
+        settings = self._texting.settings
+        earlier = self._earlier.get(number.number_hash, ())
+        opens_at = None
+        if location.country is not None:
+            rule = settings.rule_of(location.country)
+            opens_at = next_opening(rule, location.country, location.zones, self._now, region=location.region).at
+        return Forecast(opens_at, find_caps_end(settings.caps, earlier, self._now))
 
     def _decide(self, row: TextRow) -> Decision:
         number_hash = row.number_hash or b""
@@ -203,3 +231,13 @@ class BatchGate:
             attempt=row.attempts + 1,
         )
         return ClaimedText(row, outgoing, self._texting)
+
+
+async def forecast_texts(
+    tx: Tx, organization_id: UUID, numbers: Collection[TextNumber], *, texting: Texting
+) -> dict[bytes, Forecast]:
+    """When each number may get one more text, by its hash. It locks nothing: the gate decides at the claim."""
+    hashes = {number.number_hash for number in numbers}
+    consents = await find_consents(tx, organization_id, hashes)
+    gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
+    return {number.number_hash: gate.forecast(number) for number in numbers}

@@ -74,7 +74,8 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             return []
         ended_ids = await end_stopped(tx, organization_id, queued, previous=State.QUEUED)
         queued = [row for row in queued if row.id not in ended_ids]
-        gate = await BatchGate.open(tx, organization_id, queued, texting, consents)
+        hashes = {row.number_hash for row in queued if row.number_hash is not None}
+        gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
         claimed, postponed, skipped = gate.sort(queued)
         if claimed:
             ids = [claim.text.id for claim in claimed]

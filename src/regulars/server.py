@@ -18,9 +18,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from regulars.accounts import users
 from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
-from regulars.campaigns.manage import KIND as CAMPAIGN_KIND
 from regulars.campaigns.manage import describe_uses as describe_campaigns
 from regulars.campaigns.manage import list_choices as campaign_choices
+from regulars.campaigns.model import KIND as CAMPAIGN_KIND
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
 from regulars.consent import api as consent

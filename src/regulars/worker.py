@@ -11,6 +11,9 @@ import uvloop
 
 from regulars.accounts.audit.log import sweep_addresses
 from regulars.campaigns.retention import sweep_recipients
+from regulars.campaigns.run.outcomes import handle_messages as count_campaign_texts
+from regulars.campaigns.run.queue import CampaignQueue
+from regulars.campaigns.run.start import StartQueue
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.facts import SubscriptionsChanged
@@ -98,6 +101,7 @@ LISTENERS: Final[Listeners] = {
     },
     MessagesChanged: {
         "journeys.hear_messages": handle_messages,
+        "campaigns.texts": count_campaign_texts,
         "webhooks.messages": post_message_events,
         "segments.messages": feed.on_messages_changed,
     },
@@ -130,6 +134,8 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         RunQueue(),
         BacktestQueue(),
         Sweep("journeys.sweep", RUNS, sweep_runs, poll_every_s=3600),
+        StartQueue(Analysis(settings)),
+        CampaignQueue(),
         Sweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, sweep_recipients, poll_every_s=3600),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),

@@ -1,19 +1,14 @@
 import asyncio
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.campaigns.desk import Desk
+from tests.segments.conftest import columns_database_url, opened  # noqa: F401  # fixtures
 
 from regulars.kit.db import Database
 
 
 @pytest.fixture
-def desk(api_database_url: str) -> Iterator[Desk]:
+def desk(opened: tuple[asyncio.Runner, Database], tmp_path: Path) -> Desk:  # noqa: F811  # the fixture
     """An organization of its own on a database that tests share, as organizations do."""
-    with asyncio.Runner() as runner:
-        database = Database(api_database_url, pool_max=8, lock_timeout_ms=20_000)
-        runner.run(database.open())
-        try:
-            yield Desk(runner, database)
-        finally:
-            runner.run(database.close())
+    return Desk(*opened, tmp_path / "analysis")

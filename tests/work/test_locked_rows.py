@@ -39,6 +39,7 @@ JOURNEY = {
     "steps": [{"do": "set_attribute", "id": "a", "key": "k", "value": "v"}, {"do": "exit", "id": "b"}],
 }
 SEGMENT = {"name": "S", "match": {"type": "all", "of": [{"type": "bought"}]}}
+CAMPAIGN = json.dumps({"name": "C", "include": [], "variants": []})
 HASH = Raw("sha256(n::text::bytea)")
 # What the rows of each queue need beside their time.
 SEEDS: dict[str, dict[str, Any]] = {
@@ -48,6 +49,9 @@ SEEDS: dict[str, dict[str, Any]] = {
     "journey_runs": {"state": "active", "fact_kind": "sale", "step": "a", "version": 1},
     "journey_backtests": {"definition": json.dumps(JOURNEY), "days": 7},
     "journeys.sweep": {"state": "ended", "fact_kind": "sale"},
+    "campaigns.start": {"state": "scheduled", "definition": CAMPAIGN, "not_after": Raw("now() + interval '1 day'")},
+    "campaigns": {"state": "ended", "definition": CAMPAIGN, "not_after": Raw("now()")},
+    "campaigns.sweep": {"outcome": "sent"},
     "inbound": {"provider": "simulator", "settings": "{}"},
     "replies": {"meaning": "perhaps_stop", "phone_number": NUMBER, "number_hash": HASH},
     "texts.sweep": {"state": "sent", "origin_kind": "person"},

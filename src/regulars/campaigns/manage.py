@@ -11,7 +11,8 @@ from regulars.campaigns import queries
 from regulars.campaigns.check import CheckContext, as_sentence, attribute_keys, find_faults
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
-from regulars.campaigns.model import ACTIVE, STOPPABLE, CampaignRow, State, end_of, start_of
+from regulars.campaigns.model import ACTIVE, KIND, STOPPABLE, CampaignRow, State, end_of, start_of
+from regulars.campaigns.run.finish import count_rest
 from regulars.conditions.check import Fault
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
@@ -23,8 +24,6 @@ from regulars.segments.saved.resolve import load_context
 from regulars.segments.saved.uses import Use, register_uses
 from regulars.work.outbox import register_interest
 
-# The kind under which segments register the campaigns that use them.
-KIND: Final = "campaign"
 NEEDED_BY: Final = "campaigns"
 _COPY_CHARACTERS_MAX: Final = 110
 # The campaigns that a condition is offered.
@@ -193,6 +192,7 @@ async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | 
         raise NotPossible(f"Only a campaign that is scheduled, sending or paused can be cancelled; it is {row.state}.")
     cancelled = row._replace(state=State.CANCELLED.value, resumes_to=None, reason=None, ended_at=tx.now, updated_by=by)
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
+    await count_rest(tx, organization_id, campaign_id, State.CANCELLED)
     return await _save(tx, organization_id, cancelled)
 
 

@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime, Variant
 
+# The kind under which segments register the campaigns that use them.
+KIND: Final = "campaign"
 # The arm of recipients who are held out; variants are counted from 1 on.
 HELD_OUT_ARM: Final = 0
 # The totals of customers who are no recipients stand under this arm.

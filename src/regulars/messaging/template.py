@@ -8,7 +8,7 @@ characters are removed from them, so no text ever leaves with a variable in it.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -193,6 +193,27 @@ def fill_defaults(template: Template) -> str:
     return "".join(
         piece if isinstance(piece, str) else piece.default or _name_of(piece.field) for piece in template.pieces
     )
+
+
+class NamedCustomer(Protocol):
+    """The values of a customer that a text may contain."""
+
+    @property
+    def first_name(self) -> str | None: ...
+    @property
+    def last_name(self) -> str | None: ...
+    @property
+    def attributes(self) -> Mapping[str, str]: ...
+
+
+def customer_variables(customer: NamedCustomer, *, brand: str) -> dict[str, str | None]:
+    """The values of a text's variables that do not depend on what triggered the text."""
+    return {
+        "brand": brand,
+        "profile.first_name": customer.first_name,
+        "profile.last_name": customer.last_name,
+        **{ATTRIBUTE_PREFIX + key: value for key, value in customer.attributes.items()},
+    }
 
 
 def describe_template(text: str) -> str:

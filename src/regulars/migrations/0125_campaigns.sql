@@ -78,7 +78,7 @@ CREATE TABLE campaign_recipients (
 );
 
 CREATE INDEX campaign_recipients_to_feed ON campaign_recipients (organization_id, campaign_id, open_at, position)
-    WHERE fed_at IS NULL AND arm > 0;
+    WHERE outcome = 'waiting';
 CREATE INDEX campaign_recipients_by_outcome
     ON campaign_recipients (organization_id, campaign_id, outcome, profile_id);
 CREATE INDEX campaign_recipients_kept_since ON campaign_recipients (created_at, organization_id);

@@ -1,0 +1,42 @@
+"""End campaigns: recipients who were not fed are counted at once, and get their outcome in batches."""
+
+from typing import Final
+from uuid import UUID
+
+from regulars.campaigns.model import KIND, Outcome, State
+from regulars.campaigns.run import queries, recipient_queries
+from regulars.campaigns.run.outcomes import closing_outcome
+from regulars.campaigns.run.queries import DueCampaign
+from regulars.campaigns.totals import Differences, TotalKey, list_totals
+from regulars.kit.db import Tx
+from regulars.segments.saved.uses import register_uses
+
+_CLOSED_AT_ONCE: Final = 5_000
+
+
+async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
+    """No recipient is left, or the last moment of sending has passed."""
+    await queries.end_campaign(tx, organization_id, campaign.id)
+    await count_rest(tx, organization_id, campaign.id, State.ENDED)
+    await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign.id)
+
+
+async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: State) -> None:
+    """Move all who wait to the outcome of a campaign that has ended; the caller has locked the campaign."""
+    await queries.delete_audience(tx, organization_id, campaign_id)
+    outcome, reason = closing_outcome(state)
+    differences = Differences()
+    for row in await list_totals(tx, organization_id, campaign_id):
+        if row.outcome == Outcome.WAITING:
+            differences.add(TotalKey(campaign_id, row.arm, row.outcome, row.reason, row.country), -row.recipients)
+            differences.add(TotalKey(campaign_id, row.arm, outcome, reason), row.recipients)
+    await differences.write(tx, organization_id)
+
+
+async def close_rest(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
+    """Some recipients of a campaign that has ended, until none is left."""
+    outcome, reason = closing_outcome(State(campaign.state))
+    closed = await recipient_queries.close_waiting(
+        tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_AT_ONCE
+    )
+    await queries.set_due(tx, organization_id, campaign.id, tx.now if closed else None)

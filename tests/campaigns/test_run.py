@@ -10,7 +10,7 @@ from regulars.campaigns.run.feed import FED_AT_ONCE_MAX, Rate
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.ids import CAMPAIGN
 from regulars.messaging.holds import hold, release
-from regulars.messaging.providers.base import Accepted, Refused
+from regulars.messaging.providers.base import Accepted, NotReached, Refused
 from regulars.messaging.settings.model import Cap, Rule, SmsSettings
 
 NEVER = Rule(days=(None,) * 7)
@@ -264,3 +264,68 @@ def test_an_erased_customer_is_counted_and_their_row_is_gone(desk):
         desk.erase(name)
     # Who had an outcome stays counted under it.
     assert desk.outcomes(campaign, gone=1) == {"sent": 1, "erased": 2}
+
+
+def test_pausing_takes_queued_texts_back_and_resuming_sends_them_once(desk):
+    desk.crowd(4)
+    campaign = desk.send()
+    desk.feed()
+    assert desk.outcomes(campaign) == {"queued": 4}
+    desk.act(manage.pause, campaign)
+    assert desk.outcomes(campaign) == {"waiting": 4}
+    assert desk.texts(campaign) == []
+    desk.work()
+    assert desk.gateway.sent == []
+    desk.act(manage.resume, campaign)
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 4}
+    assert len(desk.gateway.sent) == 4
+
+
+def test_a_text_that_its_sender_returns_while_the_campaign_is_paused_is_fed_again(desk):
+    desk.crowd(1)
+
+    async def pause_and_fail(text):
+        desk.gateway.answer = None
+        async with desk.database.transaction() as tx:
+            await manage.pause(tx, desk.organization_id, campaign, by="ann")
+        return NotReached("The provider did not answer.")
+
+    desk.gateway.answer = pause_and_fail
+    campaign = desk.send()
+    desk.work()
+    assert desk.load(campaign).row.state == "paused"
+    assert desk.outcomes(campaign) == {"waiting": 1}
+    desk.act(manage.resume, campaign)
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 1}
+
+
+def test_cancelling_skips_the_queued_and_the_waiting(desk):
+    desk.crowd(4)
+    campaign = desk.send(texts_per_hour=120)
+    desk.feed()
+    desk.alter("UPDATE campaigns SET due_at = now(), tokens_at = now() - interval '30 s' WHERE organization_id = %s")
+    desk.feed()
+    desk.act(manage.cancel, campaign)
+    desk.drain()
+    desk.work()
+    assert desk.load(campaign).row.state == "cancelled"
+    assert desk.outcomes(campaign) == {"skipped": 4}
+    assert desk.gateway.sent == []
+    reasons = desk.sql(
+        "SELECT reason, sum(recipients) FROM campaign_totals WHERE organization_id = %s AND campaign_id = %s"
+        " AND recipients > 0 GROUP BY reason",
+        campaign,
+    )
+    assert reasons == [("cancelled", 4)]
+
+
+def test_a_text_in_several_languages_is_chosen_by_an_attribute(desk):
+    desk.crowd(1, language="fr")
+    desk.crowd(1, language="de")
+    text = {"attribute": "language", "default": "Bonjour {{ brand }}", "texts": {"DE": "Hallo {{ brand }}"}}
+    campaign = desk.send(variants=[{"text": text}])
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 2}
+    assert {text.body.split()[0] for text in desk.gateway.sent} == {"Bonjour", "Hallo"}

@@ -19,9 +19,11 @@ from regulars.messaging.sms_encoding import PARTS_MAX
 from regulars.messaging.template import (
     ATTRIBUTE_PREFIX,
     Template,
-    TemplateError,
+    TextVariants,
     Variable,
-    check_fields,
+    fields_of,
+    find_text_faults,
+    list_texts,
     parse_template,
 )
 
@@ -48,15 +50,9 @@ def find_faults(definition: Definition, known: CheckContext) -> list[Fault]:
 
 
 def attribute_keys(definition: Definition) -> set[str]:
-    """The attributes that the texts use."""
-    keys: set[str] = set()
-    for variant in definition.variants:
-        try:
-            fields = parse_template(variant.text).fields
-        except TemplateError:
-            continue
-        keys |= {field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX)}
-    return keys
+    """The attributes that the texts use, or that choose between them."""
+    fields = {field for variant in definition.variants for field in fields_of(variant.text)}
+    return {field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX)}
 
 
 def _faults(definition: Definition, known: CheckContext) -> Iterator[Fault]:
@@ -90,21 +86,21 @@ def _faults_of_shares(definition: Definition) -> Iterator[Fault]:
         yield Fault("variants", f"The shares of the variants add up to {total} %, and must add up to 100 %.")
 
 
-def _faults_of_text(place: str, text: str, known: CheckContext) -> Iterator[Fault]:
-    try:
-        template = parse_template(text)
-        check_fields(template, attribute_keys=known.conditions.attributes.keys())
-    except TemplateError as error:
-        yield Fault(place, f"Character {error.position + 1}: {error}")
-        return
-    for name in sorted(template.fields & _OF_TICKETS):
+def _faults_of_text(place: str, content: str | TextVariants, known: CheckContext) -> Iterator[Fault]:
+    unreadable = [
+        Fault(place, it) for it in find_text_faults(content, attribute_keys=known.conditions.attributes.keys())
+    ]
+    yield from unreadable
+    for name in sorted(fields_of(content) & _OF_TICKETS):
         yield Fault(place, f"The text uses {name}, but a campaign has no ticket.")
-    parts = compose(shortest_text(template), brand=known.texting.brand, notice=None).measured.parts
-    if parts > PARTS_MAX:
-        yield Fault(place, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
+    for text in [] if unreadable else list_texts(content).values():
+        shortest = _without_values(parse_template(text))
+        parts = compose(shortest, brand=known.texting.brand, notice=None).measured.parts
+        if parts > PARTS_MAX:
+            yield Fault(place, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
 
 
-def shortest_text(template: Template) -> str:
+def _without_values(template: Template) -> str:
     """The text for a customer without any value: a longer one may still be skipped as too long."""
     return "".join(piece.default or "" if isinstance(piece, Variable) else piece for piece in template.pieces)
 
@@ -126,4 +122,5 @@ def _faults_of_schedule(definition: Definition, known: CheckContext) -> Iterator
 def as_sentence(faults: Sequence[Fault]) -> str:
     first = faults[0]
     more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{first.place}: {first.message}{more}"
+    sentence = f"{first.place}: {first.message}{more}"
+    return sentence if sentence.endswith(".") else f"{sentence}."

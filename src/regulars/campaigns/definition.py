@@ -9,6 +9,7 @@ from msgspec import Meta
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.conditions.documents import Unreadable, read_document, schema_of
 from regulars.kit.wire import Name
+from regulars.messaging.template import TextContent
 
 FILE_BYTES_MAX: Final = 64 << 10
 SEGMENTS_MAX: Final = 20
@@ -26,9 +27,9 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class Variant(_Strict, frozen=True, kw_only=True):
-    """One text, and the percentage of the texted recipients who get it."""
+    """One text, perhaps in several languages, and the percentage of the texted recipients who get it."""
 
-    text: Annotated[str, Meta(min_length=1, max_length=2_000)]
+    text: TextContent
     share: Annotated[int, Meta(ge=1, le=PERCENT)] = PERCENT
 
 

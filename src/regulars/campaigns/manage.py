@@ -12,14 +12,15 @@ from regulars.campaigns.check import CheckContext, as_sentence, attribute_keys, 
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.model import ACTIVE, KIND, STOPPABLE, CampaignRow, State, end_of, start_of
-from regulars.campaigns.run.finish import count_rest
+from regulars.campaigns.run.finish import count_rest, take_back_texts
 from regulars.conditions.check import Fault
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.settings.store import load_texting
+from regulars.messaging.origins import resume_origin
+from regulars.messaging.settings.store import load_texting, lock_texting
 from regulars.segments.saved.resolve import load_context
 from regulars.segments.saved.uses import Use, register_uses
 from regulars.work.outbox import register_interest
@@ -161,9 +162,11 @@ async def pause(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None, reason: str | None = None
 ) -> CampaignRow:
     """From this commit on no text of it is claimed."""
+    await lock_texting(tx, organization_id)
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state not in ACTIVE:
         raise NotPossible(f"Only a campaign that is scheduled or sending can be paused; this one is {row.state}.")
+    await take_back_texts(tx, organization_id, campaign_id, State.PAUSED)
     return await _save(
         tx,
         organization_id,
@@ -180,6 +183,7 @@ async def resume(
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
     if tx.now >= row.not_after:
         raise NotPossible("Its last moment of sending has passed; duplicate it to send it again.")
+    await resume_origin(tx, organization_id, campaign_id)
     confirmed = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
     return await _save(tx, organization_id, resumed._replace(confirmed_recipients=confirmed))
@@ -187,11 +191,13 @@ async def resume(
 
 async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
     """For good: from this commit on no text of it is claimed."""
+    await lock_texting(tx, organization_id)
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state not in STOPPABLE:
         raise NotPossible(f"Only a campaign that is scheduled, sending or paused can be cancelled; it is {row.state}.")
     cancelled = row._replace(state=State.CANCELLED.value, resumes_to=None, reason=None, ended_at=tx.now, updated_by=by)
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
+    await take_back_texts(tx, organization_id, campaign_id, State.CANCELLED)
     await count_rest(tx, organization_id, campaign_id, State.CANCELLED)
     return await _save(tx, organization_id, cancelled)
 

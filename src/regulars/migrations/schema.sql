@@ -1188,7 +1188,7 @@ CREATE INDEX campaign_recipients_by_outcome ON campaign_recipients USING btree (
 
 CREATE INDEX campaign_recipients_kept_since ON campaign_recipients USING btree (created_at, organization_id);
 
-CREATE INDEX campaign_recipients_to_feed ON campaign_recipients USING btree (organization_id, campaign_id, open_at, "position") WHERE ((fed_at IS NULL) AND (arm > 0));
+CREATE INDEX campaign_recipients_to_feed ON campaign_recipients USING btree (organization_id, campaign_id, open_at, "position") WHERE (outcome = 'waiting'::text);
 
 CREATE INDEX campaigns_due ON campaigns USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 

@@ -27,7 +27,7 @@ from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.template import customer_variables, parse_template, render
+from regulars.messaging.template import customer_variables, fields_of, render_text
 from regulars.profiles.find import read_profiles
 from regulars.profiles.model import Profile
 from regulars.sales.home_stores import HomeStore, find_home_stores
@@ -161,16 +161,16 @@ class _Batch:
     async def _queue(self, fed: Sequence[Recipient]) -> None:
         ids = [it.profile_id for it in fed]
         profiles = await read_profiles(self.tx, self.organization_id, [ById(it) for it in ids])
-        templates = [parse_template(variant.text) for variant in self.definition.variants]
-        uses_store = any(template.fields & _OF_STORES for template in templates)
+        variants = self.definition.variants
+        uses_store = any(fields_of(variant.text) & _OF_STORES for variant in variants)
         stores = await find_home_stores(self.tx, self.organization_id, ids) if uses_store else {}
         orders = [
             TextOrder(
                 origin_kind=OriginKind.CAMPAIGN,
                 origin_id=self.campaign.id,
                 step=str(it.profile_id),
-                words=render(
-                    templates[it.arm - 1],
+                words=render_text(
+                    variants[it.arm - 1].text,
                     self._variables(profiles.get(ById(it.profile_id)), stores.get(it.profile_id)),
                 ),
                 profile_id=it.profile_id,

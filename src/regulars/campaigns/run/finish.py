@@ -5,10 +5,12 @@ from uuid import UUID
 
 from regulars.campaigns.model import KIND, Outcome, State
 from regulars.campaigns.run import queries, recipient_queries
-from regulars.campaigns.run.outcomes import closing_outcome
+from regulars.campaigns.run.outcomes import closing_outcome, return_to_waiting, save_outcomes
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey, list_totals
 from regulars.kit.db import Tx
+from regulars.messaging.model import OriginKind, Reason
+from regulars.messaging.origins import stop_origin
 from regulars.segments.saved.uses import register_uses
 
 _CLOSED_AT_ONCE: Final = 5_000
@@ -31,6 +33,25 @@ async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: St
             differences.add(TotalKey(campaign_id, row.arm, row.outcome, row.reason, row.country), -row.recipients)
             differences.add(TotalKey(campaign_id, row.arm, outcome, reason), row.recipients)
     await differences.write(tx, organization_id)
+
+
+async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: State) -> None:
+    """From this commit on no text of the campaign is claimed. Queued texts are deleted when it is paused, so that they
+    can be queued again, and skipped when it is cancelled.
+
+    The caller has locked the text settings and then the campaign. Recipients are locked before their texts, as in an
+    erasure. A text that is being sent is counted when its outcome is known.
+    """
+    queued = await recipient_queries.lock_queued_recipients(tx, organization_id, campaign_id)
+    skip_reason = Reason.CANCELLED if state is State.CANCELLED else None
+    steps = await stop_origin(tx, organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=skip_reason)
+    if skip_reason is None:
+        taken_back = set(steps)
+        await save_outcomes(
+            tx,
+            organization_id,
+            [(it, return_to_waiting(it, state)) for it in queued if str(it.profile_id) in taken_back],
+        )
 
 
 async def close_rest(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:

@@ -21,7 +21,6 @@ from regulars.messaging.model import State as TextState
 from regulars.messaging.number_location import locate_number
 
 QUEUED_MAX: Final = 512
-CANCELLED: Final = "cancelled"
 # Few enough to feed more before the queue of texts is empty.
 _FEW_QUEUED: Final = QUEUED_MAX // 2
 _REASON: Final = re.compile("[a-z_]+")
@@ -82,7 +81,7 @@ def closing_outcome(state: State) -> tuple[str, str]:
     """Outcome and reason of a recipient who was not fed."""
     match state:
         case State.CANCELLED:
-            return Outcome.SKIPPED.value, CANCELLED
+            return Outcome.SKIPPED.value, Reason.CANCELLED.value
         case State.ENDED:
             return Outcome.EXPIRED.value, ""
         case _:

@@ -14,6 +14,7 @@ from regulars.messaging.number_location import NumberLocation, locate_number
 from regulars.messaging.providers.base import OutgoingText
 from regulars.messaging.public_holidays import region_of
 from regulars.messaging.queries import claims, replies
+from regulars.messaging.rates import SenderRates
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.model import Cap, Rule
 from regulars.messaging.settings.store import Texting
@@ -161,15 +162,18 @@ class BatchGate:
         return gate
 
     def sort(
-        self, rows: Sequence[TextRow]
+        self, rows: Sequence[TextRow], rates: SenderRates
     ) -> tuple[list[ClaimedText], list[claims.Postponement], list[claims.EndedText]]:
-        """Which texts leave now, later, or never."""
+        """Which texts leave now, later, or never. One whose sender has no tokens is in none of the lists."""
         claimed: list[ClaimedText] = []
         postponed: list[claims.Postponement] = []
         skipped: list[claims.EndedText] = []
         for row in rows:
             decision = self._decide(row)
             if isinstance(decision, SendNow) and row.phone_number is not None:
+                if not rates.spend(row):
+                    continue
+                self._count(row)
                 claimed.append(self._claim(row, row.phone_number, decision.until))
             elif isinstance(decision, SendLater):
                 postponed.append(claims.Postponement(row.id, decision.until))
@@ -192,9 +196,8 @@ class BatchGate:
         number_hash = row.number_hash or b""
         consent = self._consents.get(number_hash, _NO_CONSENT)
         location = self._locate(row.phone_number, consent)
-        is_exempt = OriginKind(row.origin_kind) in EXEMPT
         context = GateContext(
-            is_exempt=is_exempt,
+            is_exempt=OriginKind(row.origin_kind) in EXEMPT,
             profile_id=row.profile_id,
             expires_at=row.expires_at,
             location=location,
@@ -205,10 +208,12 @@ class BatchGate:
             rule=self._texting.settings.rule_of(location.country or ""),
             earlier=self._earlier.get(number_hash, ()),
         )
-        decision = decide(context, self._texting.settings.caps, self._now)
-        if isinstance(decision, SendNow) and not is_exempt:
-            self._earlier.setdefault(number_hash, []).append(self._now)
-        return decision
+        return decide(context, self._texting.settings.caps, self._now)
+
+    def _count(self, row: TextRow) -> None:
+        """A text that leaves counts against the caps of those behind it."""
+        if OriginKind(row.origin_kind) not in EXEMPT:
+            self._earlier.setdefault(row.number_hash or b"", []).append(self._now)
 
     def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
         """Where the number may be; its region is that of the store where consent was given, in the same country."""

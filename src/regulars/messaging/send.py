@@ -18,7 +18,7 @@ from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging.gate import BatchGate, ClaimedText
-from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Reason, State, TextRow
+from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Priority, Reason, State, TextRow
 from regulars.messaging.origins import end_stopped
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.providers.base import (
@@ -33,9 +33,10 @@ from regulars.messaging.providers.base import (
 )
 from regulars.messaging.queries import claims, texts
 from regulars.messaging.queries.settings import share_settings
+from regulars.messaging.rates import SenderRates
 from regulars.messaging.settings.store import hold_for_account, share_texting
 from regulars.work.claims import ClaimQueue
-from regulars.work.queue import Due, Schedule, take_free
+from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, take_free
 
 # Only for texts that have not left: no connection was made, or the provider was busy.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
@@ -66,17 +67,23 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[ClaimedText]:
         texting = await share_texting(tx, organization_id)
-        rows, consents = await _take(tx, organization_id, limit=limit, lowest=lowest)
+        rates = None if texting is None else await SenderRates.open(tx, organization_id, texting)
+        if rates is not None and (affordable := rates.affordable) is not None:
+            limit, lowest = (min(limit, affordable), lowest) if affordable else (limit, Priority.REPLY)
+        rows, consents = await _take(tx, organization_id, limit=limit, lowest=lowest, rates=rates)
         await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == State.SENDING])
         queued = [row for row in rows if row.state == State.QUEUED]
-        if texting is None or texting.is_held:
+        if texting is None or rates is None or texting.is_held:
             await self._postpone_held(tx, organization_id, queued)
             return []
         ended_ids = await end_stopped(tx, organization_id, queued, previous=State.QUEUED)
         queued = [row for row in queued if row.id not in ended_ids]
         hashes = {row.number_hash for row in queued if row.number_hash is not None}
         gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
-        claimed, postponed, skipped = gate.sort(queued)
+        claimed, postponed, skipped = gate.sort(queued, rates)
+        await rates.save(tx, organization_id)
+        if rates.wait_s is not None:
+            self.wake_after_s[organization_id] = rates.wait_s
         if claimed:
             ids = [claim.text.id for claim in claimed]
             await claims.claim_texts(tx, organization_id, ids, provider=texting.provider, owner=owner, until=until)
@@ -162,19 +169,26 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
 
 
 async def _take(
-    tx: Tx, organization_id: UUID, *, limit: int, lowest: int
+    tx: Tx, organization_id: UUID, *, limit: int, lowest: int, rates: SenderRates | None = None
 ) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
-    """The first due texts to numbers that no other transaction has locked; the numbers are locked before the texts."""
+    """The first due texts to numbers that no other transaction has locked; the numbers are locked before the texts.
+    Texts whose sender has no tokens are left, and a few thousand of them end the search."""
     consents: dict[bytes, NumberConsent] = {}
+    refused = 0
 
     async def find(after: claims.DueText | None, many: int) -> Sequence[claims.DueText]:
+        if refused >= PAGE_ITEMS_MAX:
+            return []
         return await claims.find_due_numbers(tx, organization_id, lowest=lowest, after=after, limit=many)
 
     async def lock(found: Sequence[claims.DueText]) -> Sequence[TextRow]:
-        hashes = {text.number_hash for text in found if text.number_hash is not None}
+        nonlocal refused
+        allowed = [text for text in found if rates is None or rates.allows(text.phone_number, text.priority)]
+        refused += len(found) - len(allowed)
+        hashes = {text.number_hash for text in allowed if text.number_hash is not None}
         locked, held = await lock_free_consents(tx, organization_id, hashes)
         consents.update(locked)
-        free = [text.id for text in found if text.number_hash not in held]
+        free = [text.id for text in allowed if text.number_hash not in held]
         return await claims.lock_due_texts(tx, organization_id, free) if free else []
 
     return await take_free(find, lock, limit=limit), consents

@@ -50,6 +50,9 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         # Organizations that may have due rows for which no slot was free, the longest waiting first, each with the
         # most urgent of these priorities.
         self._waiting_for_slots: dict[UUID, int] = {}
+        # A claim that left due rows for later enters its organization here, with the seconds until its next pass.
+        self.wake_after_s: dict[UUID, float] = {}
+        self._timers: dict[UUID, asyncio.TimerHandle] = {}
 
     @abc.abstractmethod
     async def claim(
@@ -98,6 +101,16 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         finally:
             self._used_slots[lowest] -= limit
             self._wake_waiting(database)
+            self._wake_later(database, organization_id)
+
+    def _wake_later(self, database: Database, organization_id: UUID) -> None:
+        def wake() -> None:
+            del self._timers[organization_id]
+            database.notify_committed([(self.name, organization_id)])
+
+        wait_s = self.wake_after_s.pop(organization_id, None)
+        if wait_s is not None and organization_id not in self._timers:
+            self._timers[organization_id] = asyncio.get_running_loop().call_later(wait_s, wake)
 
     async def _claim_and_act(self, database: Database, organization_id: UUID, *, limit: int, lowest: int) -> bool:
         # Read before the transaction begins, because the deadline counts from its time and its commit may take long.

@@ -27,6 +27,7 @@ class DueText(NamedTuple):
     number_hash: bytes | None
     due_at: datetime
     priority: int
+    phone_number: str | None
 
 
 async def find_due_numbers(
@@ -39,10 +40,10 @@ async def find_due_numbers(
     """
     rows = await tx.fetch(
         """
-        SELECT found.id, found.number_hash, found.due_at, found.priority
+        SELECT found.id, found.number_hash, found.due_at, found.priority, found.phone_number
         FROM unnest(ARRAY[0, 1, 2]::smallint[]) AS level (priority)
         CROSS JOIN LATERAL (
-            SELECT id, number_hash, due_at, priority FROM texts
+            SELECT id, number_hash, due_at, priority, phone_number FROM texts
             WHERE organization_id = %(organization_id)s AND priority = level.priority AND due_at <= %(now)s
               AND (due_at, id) > (
                   CASE WHEN level.priority = %(after_priority)s THEN %(after)s ELSE '-infinity' END,

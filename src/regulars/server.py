@@ -65,7 +65,7 @@ from regulars.kit.writable import Writability
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
-from regulars.messaging.pages import inbox, messages, rules, write_text
+from regulars.messaging.pages import inbox, messages, rules, team_number, write_text
 from regulars.messaging.pages.message_view import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
@@ -178,6 +178,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *home.PAGES,
         *customers.pages(Analysis(settings)),
         *write_text.PAGES,
+        *team_number.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
         *tickets.pages(list_started=journeys_started),

@@ -75,6 +75,7 @@ OWNERS = {
         "erased_replies",
         "stopped_origins",
         "sender_rates",
+        "test_numbers",
     },
     "sales": {
         "sales_events",

@@ -1,6 +1,7 @@
 """A text in several languages in the editor of a journey: counted, priced, saved, and shown in the versions."""
 
 import html
+import re
 
 from tests.pages.test_journey_builder import blank, marketer
 from tests.support import samples
@@ -33,3 +34,34 @@ def test_a_text_has_several_languages_each_with_its_parts_and_cost(api, visitor_
     assert blank.save().status_code == 303
     versions = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}/versions").text)
     assert "<ins>Send a text: “Hello”; fr: “Bonjour" in versions
+
+
+def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, tenant, api_database_url):
+    visitor, number = blank.visitor, samples.phone()
+    form = {"place": "1", "kind": "send_text", "is_new": "1", "was": "x", "text": "Hello {{ profile.first_name }}"}
+    assert "Verify your number" in blank.send("measure", **form).text
+    assert "Verify your own number first" in blank.send("test", **form).text
+    assert visitor.post("/settings/texts/number", number="12").status_code == 400
+    assert visitor.post("/settings/texts/number", number=number).status_code == 303
+    work_through(api_database_url, tenant.organization_id)
+    phone = html.unescape(visitor.get(f"/simulator/{number}").text)
+    code = re.search(r"(\d{6}) is your code", phone)[1]
+    assert code not in visitor.get("/messages").text
+    assert visitor.post("/settings/texts/number/code", code="wrong").status_code == 400
+    assert visitor.post("/settings/texts/number/code", code=code).status_code == 303
+    assert "Verified" in visitor.get("/settings/texts/number").text
+    assert "The test text is on its way" in blank.send("test", **form, by="tier", value_0="gold", text_0="Dear").text
+    assert (
+        "The test text is on its way"
+        in blank.send("test", **form, by="tier", value_0="gold", text_0="Dear", test_language="gold").text
+    )
+    assert "The text is empty" in blank.send("test", **{**form, "text": ""}).text
+    work_through(api_database_url, tenant.organization_id)
+    phone = html.unescape(visitor.get(f"/simulator/{number}").text)
+    assert "Hello " in phone
+    assert "Dear" in phone
+    assert "as a test" in html.unescape(visitor.get("/messages").text)
+
+
+def test_an_analyst_verifies_no_number(visitor_as):
+    assert visitor_as(Role.ANALYST).get("/settings/texts/number").status_code == 403

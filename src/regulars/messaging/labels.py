@@ -50,6 +50,7 @@ ORIGINS: Final = {
     OriginKind.STOP: "confirms a STOP",
     OriginKind.HELP: "answers HELP",
     OriginKind.ANSWER: "answers a reply",
+    OriginKind.TEST: "as a test",
 }
 MEANINGS: Final = {
     "stop": Label("Stop", "A keyword that opts out at once.", "no"),

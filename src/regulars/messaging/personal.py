@@ -114,6 +114,7 @@ PERSONAL_DATA: Final = PersonalData(
         "sms_settings": "settings and credentials of the retailer",
         "text_totals": "counts",
         "stopped_origins": "ids of campaigns, and why they stopped",
+        "test_numbers": _STAFF,
         "sender_rates": "numbers and names of the retailer",
     },
     erase=_erase,

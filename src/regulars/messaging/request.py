@@ -160,6 +160,8 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
     if OriginKind(row.origin_kind) in EXEMPT:
         raise NotUnknown("An answer to STOP or HELP is sent within five minutes or never.")
+    if row.origin_kind == OriginKind.TEST:
+        raise NotUnknown("A test is not sent again; send a new one.")
     stopped = await find_stopped(tx, organization_id, [row])
     if stopped:
         is_paused = stopped[row.origin_id] is None

@@ -8,6 +8,7 @@ characters are removed from them, so no text ever leaves with a variable in it.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Final, Protocol
 
 import msgspec
@@ -188,10 +189,13 @@ def render(template: Template, values: Mapping[str, str | None]) -> str | Missin
     return "".join(written)
 
 
-def fill_defaults(template: Template) -> str:
-    """The text with the default of each variable, or its name where it has none: for a first count of parts."""
+def fill_defaults(template: Template, values: Mapping[str, str | None] = MappingProxyType({})) -> str:
+    """The text with the value of each variable, else its default, else its name: for tests and a count of parts."""
     return "".join(
-        piece if isinstance(piece, str) else piece.default or _name_of(piece.field) for piece in template.pieces
+        piece
+        if isinstance(piece, str)
+        else clean_value(values.get(piece.field) or "") or piece.default or _name_of(piece.field)
+        for piece in template.pieces
     )
 
 

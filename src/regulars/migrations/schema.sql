@@ -771,6 +771,18 @@ CREATE TABLE suppressions (
     since timestamp with time zone NOT NULL
 );
 
+CREATE TABLE test_numbers (
+    organization_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    phone_number text NOT NULL,
+    number_hash bytea NOT NULL,
+    provider text NOT NULL,
+    code_id uuid NOT NULL,
+    code_until timestamp with time zone NOT NULL,
+    attempts smallint NOT NULL,
+    verified_at timestamp with time zone
+);
+
 CREATE TABLE text_totals (
     organization_id uuid NOT NULL,
     day date NOT NULL,
@@ -803,7 +815,6 @@ CREATE TABLE texts (
     ended_at timestamp with time zone,
     is_paused boolean DEFAULT false NOT NULL,
     priority smallint DEFAULT 1 NOT NULL,
-    CONSTRAINT texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['person'::text, 'journey'::text, 'campaign'::text, 'stop'::text, 'help'::text, 'answer'::text]))),
     CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
 );
 
@@ -1144,11 +1155,17 @@ ALTER TABLE ONLY subscriptions
 ALTER TABLE ONLY suppressions
     ADD CONSTRAINT suppressions_pkey PRIMARY KEY (organization_id, number_hash);
 
+ALTER TABLE ONLY test_numbers
+    ADD CONSTRAINT test_numbers_pkey PRIMARY KEY (organization_id, user_id);
+
 ALTER TABLE ONLY text_totals
     ADD CONSTRAINT text_totals_pkey PRIMARY KEY (organization_id, day, state);
 
 ALTER TABLE ONLY texts
     ADD CONSTRAINT texts_organization_id_origin_kind_origin_id_step_key UNIQUE (organization_id, origin_kind, origin_id, step);
+
+ALTER TABLE texts
+    ADD CONSTRAINT texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['person'::text, 'journey'::text, 'campaign'::text, 'stop'::text, 'help'::text, 'answer'::text, 'test'::text]))) NOT VALID;
 
 ALTER TABLE ONLY texts
     ADD CONSTRAINT texts_pkey PRIMARY KEY (organization_id, id);

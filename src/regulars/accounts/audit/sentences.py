@@ -75,6 +75,8 @@ SENTENCES: Final = {
     "text.resend": "sent the text {} again",
     "text.send": "sent the text {}",
     "text.test": "sent a test text",
+    "text.test_code": "requested a code for test texts",
+    "text.test_number": "verified a number for test texts",
     "texts.caps": "changed the limits of texts",
     "texts.hold": "put all texts on hold",
     "texts.hours": "changed the sending hours for {}",

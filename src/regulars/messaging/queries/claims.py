@@ -104,7 +104,7 @@ async def find_counted_times(
             OFFSET 0
         ) AS found
         WHERE found.state IN ('sending', 'unknown', 'sent', 'delivered') AND found.claimed_at > %(since)s
-          AND found.origin_kind NOT IN ('stop', 'help')
+          AND found.origin_kind NOT IN ('stop', 'help', 'test')
         """,
         {"organization_id": organization_id, "number_hashes": Blobs(number_hashes), "since": since},
     )

@@ -39,6 +39,7 @@ def _hours(opens: int, closes: int) -> Window:
 
 
 _MONDAY_TO_SATURDAY: Final = Rule(days=(*[_hours(8, 20)] * 6, None))
+ALWAYS_OPEN: Final = Rule(days=(_hours(0, 24),) * 7, on_holidays=True)
 DEFAULT_RULE: Final = _MONDAY_TO_SATURDAY
 DEFAULT_RULES: Final = {
     "FR": _MONDAY_TO_SATURDAY,

@@ -32,6 +32,8 @@ from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, spli
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
+from regulars.messaging.settings.store import load_texting
+from regulars.messaging.team_numbers import find_team_number
 from regulars.messaging.text_form import list_rows, read_text_form
 from regulars.segments.saved.manage import list_segments
 from regulars.web.errors import PageNotFound
@@ -180,12 +182,16 @@ def entry_of(definition: Definition) -> object:
 async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, search: str = "") -> dict[str, Any]:
     content = read_text_form(form.values, lambda _name, _sentence: None)
     measure: Measure = await measure_text(tx, visit, draft.definition, content, search=search)
+    texting = await load_texting(tx, visit.organization_id)
+    number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)
     fields, keys = await pick_fields(tx, visit.organization_id, draft.definition)
     return {
         "measure": measure,
         "fields": fields,
         "attributes": [(key, key) for key in dict.fromkeys([*keys, form.value("by")]) if key],
         "rows": list_rows(form.values),
+        "test": "",
+        "has_number": number is not None and number.is_verified,
         "search": search,
         "measure_url": journey_url(visit, draft.row, "edit", "measure"),
     }

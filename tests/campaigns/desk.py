@@ -147,7 +147,9 @@ class Desk(FedShop):
     def work(self) -> None:
         """Until the campaigns that can be sent are sent."""
         for _ in range(10):
-            self.alter("UPDATE campaigns SET due_at = now() WHERE organization_id = %s AND state = 'sending'")
+            self.alter(
+                "UPDATE campaigns SET due_at = now() - interval '1 s' WHERE organization_id = %s AND state = 'sending'"
+            )
             self.feed()
             self.turn(self.texts_queue)
             self.drain()

@@ -6,7 +6,8 @@ import pytest
 from tests.campaigns.desk import definition
 
 from regulars.campaigns import manage
-from regulars.campaigns.errors import CampaignError, CampaignNotFound, DefinitionRefused, NotPossible
+from regulars.campaigns.approval import ApprovalRule, save_rule
+from regulars.campaigns.errors import ApprovalNeeded, CampaignError, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.messaging.holds import hold
@@ -103,6 +104,24 @@ def test_a_paused_campaign_whose_time_has_passed_cannot_be_resumed(desk):
     desk.act(manage.pause, campaign)
     with pytest.raises(NotPossible, match="has passed"):
         desk.act(manage.resume, campaign, now=datetime.now(UTC) + timedelta(days=9))
+
+
+def test_above_a_limit_another_person_approves_and_an_edit_voids_it(desk):
+    desk.do(lambda tx: save_rule(tx, desk.organization_id, ApprovalRule(10)))
+    draft = desk.draft()
+    with pytest.raises(NotPossible, match="Another person"):
+        desk.act(manage.approve, draft)
+    desk.act(manage.approve, draft, by="bob")
+    with pytest.raises(ApprovalNeeded, match="More than 10 recipients"):
+        desk.act(manage.schedule, draft, confirmed_recipients=11, by="bob")
+    changed = definition(desk.everybody, name="Other")
+    desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, changed, created_by="ann"))
+    with pytest.raises(ApprovalNeeded):
+        desk.act(manage.schedule, draft, confirmed_recipients=11)
+    desk.act(manage.approve, draft, by="bob")
+    assert desk.act(manage.schedule, draft, confirmed_recipients=11).state == "scheduled"
+    few = desk.draft()
+    assert desk.act(manage.schedule, few, confirmed_recipients=10).state == "scheduled"
 
 
 def test_a_segment_in_use_by_a_campaign_cannot_be_deleted_until_it_has_ended(desk):

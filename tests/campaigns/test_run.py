@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from tests.messaging.desk import ALWAYS
 
 from regulars.campaigns import manage
+from regulars.campaigns.proof import read_proof
 from regulars.campaigns.run.feed import FED_AT_ONCE_MAX, Rate
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.ids import CAMPAIGN
@@ -117,7 +118,9 @@ def test_little_is_queued_at_a_time_and_in_random_order(desk):
     desk.feed()
     # One minute of the rate would be ten; the bucket begins with one token.
     assert desk.outcomes(campaign) == {"queued": 1, "waiting": 19}
-    desk.alter("UPDATE campaigns SET due_at = now(), tokens_at = now() - interval '1 hour' WHERE organization_id = %s")
+    desk.alter(
+        "UPDATE campaigns SET due_at = now() - interval '1 s', tokens_at = now() - interval '1 hour' WHERE organization_id = %s"
+    )
     desk.feed()
     assert desk.outcomes(campaign) == {"queued": 10, "waiting": 10}
     fed = desk.sql(
@@ -150,7 +153,7 @@ def test_recipients_in_closed_hours_wait_outside_the_queue(desk):
     assert desk.outcomes(campaign) == {"waiting": 2}
     assert desk.texts(campaign) == []
     desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS}))
-    desk.alter("UPDATE campaign_recipients SET open_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE campaign_recipients SET open_at = now() - interval '1 s' WHERE organization_id = %s")
     desk.work()
     assert desk.outcomes(campaign) == {"sent": 2}
 
@@ -163,7 +166,7 @@ def test_a_local_time_is_of_each_number(desk):
     day = (datetime.now(UTC) + timedelta(days=1)).date()
     campaign = desk.draft(schedule={"start": "local", "day": day.isoformat(), "time": "10:00"})
     desk.act(manage.schedule, campaign, confirmed_recipients=2)
-    desk.alter("UPDATE campaigns SET freeze_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE campaigns SET freeze_at = now() - interval '1 s' WHERE organization_id = %s")
     desk.start()
     desk.feed()
     times = desk.sql(
@@ -179,7 +182,9 @@ def test_what_is_left_at_the_last_moment_expires(desk):
     campaign = desk.send(texts_per_hour=1)
     desk.work()
     assert desk.outcomes(campaign) == {"sent": 1, "waiting": 2}
-    desk.alter("UPDATE campaigns SET not_after = now(), due_at = now() WHERE organization_id = %s")
+    desk.alter(
+        "UPDATE campaigns SET not_after = now() - interval '1 s', due_at = now() - interval '1 s' WHERE organization_id = %s"
+    )
     desk.feed()
     assert desk.load(campaign).row.state == "ended"
     assert desk.outcomes(campaign) == {"sent": 1, "expired": 2}
@@ -237,6 +242,13 @@ def test_outcomes_follow_what_becomes_of_the_texts(desk):
         campaign,
     )
     assert totals == [("failed", "refused", "FR", 1, 1), ("sent", "", "FR", 1, 1)]
+
+    async def read() -> list[dict[str, object]]:
+        return [entry async for entry in read_proof(desk.database, desk.organization_id, campaign)]
+
+    sent, failed = desk.runner.run(read())
+    assert (sent["state"], failed["state"], sent["text"]) == ("sent", "failed", desk.gateway.sent[0].body)
+    assert all(entry["subscription_id"] for entry in (sent, failed))
 
 
 def test_customers_who_received_another_campaign_are_left_out(desk):
@@ -305,7 +317,9 @@ def test_cancelling_skips_the_queued_and_the_waiting(desk):
     desk.crowd(4)
     campaign = desk.send(texts_per_hour=120)
     desk.feed()
-    desk.alter("UPDATE campaigns SET due_at = now(), tokens_at = now() - interval '30 s' WHERE organization_id = %s")
+    desk.alter(
+        "UPDATE campaigns SET due_at = now() - interval '1 s', tokens_at = now() - interval '30 s' WHERE organization_id = %s"
+    )
     desk.feed()
     desk.act(manage.cancel, campaign)
     desk.drain()
@@ -329,3 +343,36 @@ def test_a_text_in_several_languages_is_chosen_by_an_attribute(desk):
     desk.work()
     assert desk.outcomes(campaign) == {"sent": 2}
     assert {text.body.split()[0] for text in desk.gateway.sent} == {"Bonjour", "Hallo"}
+
+
+def test_a_recipient_who_had_a_text_waits_for_the_caps_where_the_campaign_says_so(desk):
+    desk.crowd(2)
+    first = desk.send()
+    desk.work()
+    second = desk.send(cap="wait")
+    desk.work()
+    assert (desk.outcomes(first), desk.outcomes(second)) == ({"sent": 2}, {"waiting": 2})
+    [(soonest, fed)] = desk.sql(
+        "SELECT min(open_at) > now() + interval '23 hours', count(fed_at) FROM campaign_recipients"
+        " WHERE organization_id = %s AND campaign_id = %s",
+        second,
+    )
+    assert (soonest, fed) == (True, 0)
+
+
+def test_after_a_restore_every_active_campaign_waits_for_a_person(desk):
+    desk.crowd(2)
+    sending = desk.send()
+    desk.feed()
+    scheduled = desk.draft(schedule={"start": "at", "at": "2099-01-01T10:00:00Z"})
+    desk.act(manage.schedule, scheduled, confirmed_recipients=2)
+    draft = desk.draft()
+    assert desk.do(lambda tx: manage.pause_restored(tx, desk.organization_id)) == 2
+    states = [desk.load(it).row.state for it in (sending, scheduled, draft)]
+    assert states == ["paused", "paused", "draft"]
+    assert "twice" in desk.load(sending).row.reason
+    desk.work()
+    assert desk.gateway.sent == []
+    desk.act(manage.resume, sending)
+    desk.work()
+    assert desk.outcomes(sending) == {"sent": 2}

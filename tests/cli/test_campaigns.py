@@ -33,6 +33,10 @@ def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
     assert run(regulars, "update", identifier, str(file), "--json").data["faults"] == []
     assert run(regulars, "check", identifier, "--json").data == {"id": identifier, "faults": []}
     assert "It can be sent." in run(regulars, "check", identifier).err
+    assert run(regulars, "approval", "--recipients", "0").code == 0
+    assert "another person" in run(regulars, "schedule", identifier, "--recipients", "1").complains(code=1)
+    assert "Another person" in run(regulars, "approve", identifier).complains(code=1)
+    assert run(regulars, "approval").code == 0
     assert "2099-11-20" in run(regulars, "schedule", identifier, "--recipients", "1").err
     assert "scheduled already" in run(regulars, "send", identifier, "--recipients", "1").complains(code=1)
     [listed] = run(regulars, "list", "--json").data
@@ -40,6 +44,7 @@ def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
     assert run(regulars, "pause", identifier, "--json").data["state"] == "paused"
     assert run(regulars, "resume", identifier, "--recipients", "2", "--json").data["confirmed_recipients"] == 2
     assert run(regulars, "recipients", identifier, "--outcome", "waiting", "--json").data == []
+    assert run(regulars, "proof", identifier).out == ""
     assert run(regulars, "cancel", identifier, "--json").data["state"] == "cancelled"
     assert "Archived." in run(regulars, "archive", identifier).err
     copy = run(regulars, "duplicate", identifier, "--json").data

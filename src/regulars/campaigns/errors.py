@@ -15,3 +15,7 @@ class CampaignNotFound(CampaignError):
 
 class NotPossible(CampaignError):
     """The campaign is in a state in which this cannot be done."""
+
+
+class ApprovalNeeded(CampaignError):
+    """The campaign exceeds the limit above which another person must approve it."""

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns import queries
+from regulars.campaigns.approval import require_approval
 from regulars.campaigns.check import CheckContext, as_sentence, attribute_keys, find_faults
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
@@ -26,6 +27,7 @@ from regulars.segments.saved.uses import Use, register_uses
 from regulars.work.outbox import register_interest
 
 NEEDED_BY: Final = "campaigns"
+RESTORED: Final = "A backup was restored. If you resume, some recipients may get the text twice."
 _COPY_CHARACTERS_MAX: Final = 110
 # The campaigns that a condition is offered.
 CHOICES_MAX: Final = 200
@@ -141,6 +143,7 @@ async def schedule(
         raise DefinitionRefused(f"It cannot be sent: {as_sentence(faults)}")
     if is_now and known.texting.is_held:
         raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
+    await require_approval(tx, organization_id, row, recipients=confirmed_recipients, by=by)
     starts_at = start_of(definition, now=tx.now)
     await register_interest(tx, organization_id, MessagesChanged, needed_by=NEEDED_BY)
     return await _save(
@@ -156,6 +159,17 @@ async def schedule(
             updated_by=by,
         ),
     )
+
+
+async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
+    """Of this revision of the definition, by a person who did not write it."""
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    if row.state not in _UNFROZEN:
+        raise NotPossible(f"Only a draft or a paused campaign can be approved; this one is {row.state}.")
+    if row.updated_by == by:
+        raise NotPossible("Another person than the one who changed it last must approve it.")
+    await queries.set_approval(tx, organization_id, campaign_id, revision=row.revision, by=by)
+    return row._replace(approved_revision=row.revision, approved_by=by)
 
 
 async def pause(
@@ -174,6 +188,14 @@ async def pause(
     )
 
 
+async def pause_restored(tx: Tx, organization_id: UUID) -> int:
+    """After a restore: recipients who got the text since the backup would get it again. A person decides."""
+    active = await queries.find_active(tx, organization_id)
+    for campaign_id in active:
+        await pause(tx, organization_id, campaign_id, by=None, reason=RESTORED)
+    return len(active)
+
+
 async def resume(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None, confirmed_recipients: int | None = None
 ) -> CampaignRow:
@@ -183,8 +205,10 @@ async def resume(
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
     if tx.now >= row.not_after:
         raise NotPossible("Its last moment of sending has passed; duplicate it to send it again.")
-    await resume_origin(tx, organization_id, campaign_id)
     confirmed = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
+    if confirmed is not None and confirmed != row.confirmed_recipients:
+        await require_approval(tx, organization_id, row, recipients=confirmed, by=by)
+    await resume_origin(tx, organization_id, campaign_id)
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
     return await _save(tx, organization_id, resumed._replace(confirmed_recipients=confirmed))
 

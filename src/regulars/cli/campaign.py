@@ -1,21 +1,26 @@
 """`regulars campaign`: definitions from files, sending, stopping, recipients."""
 
 import getpass
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+import msgspec
 import typer
 
 from regulars.campaigns import manage
+from regulars.campaigns.approval import ApprovalRule, save_rule
 from regulars.campaigns.definition import read_definition, schema
 from regulars.campaigns.model import CampaignRow, Outcome
+from regulars.campaigns.proof import read_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
 from regulars.cli.output import print_json, print_outcome, print_rows
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.kit import ids
+from regulars.kit.db import Database
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -107,6 +112,26 @@ def _schedule(
 
 
 @app.command()
+def approve(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Approve a campaign that another person wrote."""
+    _change(organization, campaign_id, manage.approve, "campaign.approve", "Approved.", as_json=as_json)
+
+
+@app.command()
+def approval(
+    organization: OfOrganization,
+    recipients: Annotated[int | None, typer.Option(min=0, help="The limit; without it no approval is needed.")] = None,
+) -> None:
+    """Set above how many recipients another person must approve a campaign."""
+
+    async def work(it: CommandContext) -> None:
+        await save_rule(it.tx, it.organization_id, ApprovalRule(recipients))
+
+    change(organization, work, "campaign.approval", "", after={"recipients_max": recipients})
+    print_outcome({}, "Saved.", as_json=False)
+
+
+@app.command()
 def pause(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
     """Stop sending at once; `resume` continues with the recipients who are left."""
     _change(organization, campaign_id, manage.pause, "campaign.pause", "Paused.", as_json=as_json)
@@ -166,6 +191,22 @@ def _change(
         sentence,
         as_json=as_json,
     )
+
+
+@app.command()
+def proof(organization: OfOrganization, campaign_id: TheId) -> None:
+    """Write one line of JSON for each text: its words, times, provider's id, state and consent."""
+    identifier = read_id(ids.CAMPAIGN, campaign_id)
+
+    async def work(it: CommandContext) -> None:
+        await manage.load_campaign(it.tx, it.organization_id, identifier)
+        await it.record("campaign.proof", campaign_id)
+
+    async def write(pool: Database, organization_id: UUID) -> None:
+        async for entry in read_proof(pool, organization_id, identifier):
+            sys.stdout.write(msgspec.json.encode(entry).decode() + "\n")
+
+    run(organization, work, after_commit=write)
 
 
 @app.command()

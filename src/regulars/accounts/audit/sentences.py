@@ -11,10 +11,13 @@ USER: Final = Kind("user", "user_")
 # `{}` is the subject; a sentence without it does not name the subject.
 SENTENCES: Final = {
     "audit.export": "exported the audit log",
+    "campaign.approve": "approved the campaign {}",
+    "campaign.approval": "changed above how many recipients a campaign needs an approval",
     "campaign.archive": "archived the campaign {}",
     "campaign.cancel": "cancelled the campaign {}",
     "campaign.create": "created the campaign {}",
     "campaign.pause": "paused the campaign {}",
+    "campaign.proof": "exported the proof of the campaign {}",
     "campaign.resume": "resumed the campaign {}",
     "campaign.schedule": "scheduled the campaign {}",
     "campaign.send": "sent the campaign {}",

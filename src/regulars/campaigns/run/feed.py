@@ -22,10 +22,10 @@ from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.messaging.find import find_texted_numbers
+from regulars.messaging.gate import Forecast, forecast_texts
 from regulars.messaging.model import OriginKind
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.template import customer_variables, fields_of, render_text
 from regulars.profiles.find import read_profiles
@@ -132,10 +132,11 @@ class _Batch:
         numbers = await find_text_numbers(self.tx, self.organization_id, {it.profile_id for it in taken})
         hashes = {number.number_hash for number in numbers.values()}
         texted = await find_texted_numbers(self.tx, self.organization_id, OriginKind.CAMPAIGN, self.campaign.id, hashes)
+        forecasts = await forecast_texts(self.tx, self.organization_id, numbers.values(), texting=self.texting)
         after: list[Recipient] = []
         for it in taken:
             number = numbers.get(it.profile_id)
-            opens_at = self._opens_at(number)
+            opens_at = self._opens_at(number, None if number is None else forecasts.get(number.number_hash))
             if number is not None and texted.setdefault(number.number_hash, str(it.profile_id)) != str(it.profile_id):
                 after.append(it._replace(outcome=Outcome.SKIPPED.value, reason=SAME_NUMBER, fed_at=now))
             elif opens_at > now:
@@ -148,15 +149,14 @@ class _Batch:
             await self._queue(fed)
         return len(fed)
 
-    def _opens_at(self, number: TextNumber | None) -> datetime:
-        """When the number's opening hours begin. The gate says why a text without a number or country is not sent."""
+    def _opens_at(self, number: TextNumber | None, forecast: Forecast | None) -> datetime:
+        """When the recipient may be fed. The gate says why a text without a number or country is not sent."""
         now = self.tx.now
-        location = None if number is None else locate_number(number.phone_number)
-        if location is None or location.country is None:
+        if number is None or forecast is None or locate_number(number.phone_number).country is None:
             return now
-        rule = self.texting.settings.rule_of(location.country)
-        opening = next_opening(rule, location.country, location.zones, now)
-        return now + _CLOSED_FOR if opening.at is None else opening.at
+        if self.definition.cap == "wait" and forecast.capped_until is not None:
+            return forecast.capped_until
+        return now + _CLOSED_FOR if forecast.opens_at is None else forecast.opens_at
 
     async def _queue(self, fed: Sequence[Recipient]) -> None:
         ids = [it.profile_id for it in fed]

@@ -7,7 +7,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
-from regulars.campaigns.model import HELD_OUT_ARM, LEFT_OUT, NO_ARM, Outcome, place_of
+from regulars.campaigns.model import HELD_OUT_ARM, Outcome, place_of
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.queries import DueCampaign
@@ -16,7 +16,6 @@ from regulars.campaigns.totals import Differences, TotalKey
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
-from regulars.kit.ids import CAMPAIGN
 from regulars.messaging.number_location import locate_number
 
 
@@ -29,15 +28,12 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     piece, content = found
     definition = read_definition(campaign.definition.encode())
     profile_ids = [UUID(bytes=it) for it in split_ids(content)]
-    left_out = await _find_received(tx, organization_id, definition, profile_ids)
-    wanted = [it for it in profile_ids if it not in left_out]
-    open_at = await _open_times(tx, organization_id, campaign, definition, wanted)
-    recipients = [_new_recipient(campaign.id, definition, it, open_at.get(it, tx.now)) for it in wanted]
+    open_at = await _open_times(tx, organization_id, campaign, definition, profile_ids)
+    recipients = [_new_recipient(campaign.id, definition, it, open_at.get(it, tx.now)) for it in profile_ids]
     stored = Counter(await recipient_queries.insert_recipients(tx, organization_id, campaign.id, recipients))
     differences = Differences()
     for (arm, outcome), times in stored.items():
         differences.add(TotalKey(campaign.id, arm, outcome), times)
-    differences.add(TotalKey(campaign.id, NO_ARM, LEFT_OUT, "received"), len(left_out))
     await queries.delete_piece(tx, organization_id, campaign.id, piece)
     await queries.set_due(tx, organization_id, campaign.id, tx.now)
     await differences.write(tx, organization_id)
@@ -50,13 +46,6 @@ def _new_recipient(campaign_id: UUID, definition: Definition, profile_id: UUID, 
     )
     outcome = Outcome.HELD_OUT if place.arm == HELD_OUT_ARM else Outcome.WAITING
     return NewRecipient(profile_id, place.arm, place.position, outcome.value, open_at)
-
-
-async def _find_received(
-    tx: Tx, organization_id: UUID, definition: Definition, profile_ids: Sequence[UUID]
-) -> set[UUID]:
-    ids = [found for it in definition.exclude_received if (found := CAMPAIGN.decode(it)) is not None]
-    return await recipient_queries.find_received(tx, organization_id, ids, profile_ids) if ids else set()
 
 
 async def _open_times(

@@ -64,21 +64,6 @@ async def insert_recipients(
     return [(row[0], row[1]) for row in rows]
 
 
-async def find_received(
-    tx: Tx, organization_id: UUID, campaign_ids: Collection[UUID], profile_ids: Collection[UUID]
-) -> set[UUID]:
-    """Which of these customers received one of these campaigns."""
-    rows = await tx.fetch(
-        """
-        SELECT DISTINCT profile_id FROM campaign_recipients
-        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND campaign_id = ANY (%s::uuid[])
-          AND outcome IN ('sent', 'delivered', 'unknown')
-        """,
-        (organization_id, list(profile_ids), list(campaign_ids)),
-    )
-    return {row[0] for row in rows}
-
-
 async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, limit: int) -> list[Recipient]:
     """Waiting recipients whose time has come, in random order, locked. Skips those that an erasure has locked."""
     rows = await tx.fetch(

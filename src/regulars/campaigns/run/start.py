@@ -14,7 +14,7 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
-from regulars.kit.ids import SEGMENT
+from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, AudienceCounts, NotReady, SegmentQuery
 from regulars.segments.audience import AudienceRefused, resolve_audience
@@ -108,12 +108,16 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
 async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:
     """None: a segment has a fault, and the campaign is paused with a sentence about it."""
     definition = read_definition(campaign.definition.encode())
-    include, exclude = (
-        [identifier for it in ids if (identifier := SEGMENT.decode(it)) is not None]
-        for ids in (definition.include, definition.exclude)
+    include, exclude, received = (
+        [identifier for it in ids if (identifier := kind.decode(it)) is not None]
+        for kind, ids in (
+            (SEGMENT, definition.include),
+            (SEGMENT, definition.exclude),
+            (CAMPAIGN, definition.exclude_received),
+        )
     )
     try:
-        return await resolve_audience(tx, organization_id, include=include, exclude=exclude)
+        return await resolve_audience(tx, organization_id, include=include, exclude=exclude, exclude_received=received)
     except AudienceRefused as error:
         await _pause(tx, organization_id, campaign, str(error))
         return None

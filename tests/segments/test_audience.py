@@ -31,6 +31,7 @@ from regulars.segments.saved import manage
 TIERED = {"type": "attribute", "key": "tier", "comparison": "is_set"}
 GOLD = {"type": "attribute", "key": "tier", "comparison": "is", "value": "Gold"}
 BOUGHT = {"type": "bought"}
+POUNDS = {"type": "spend", "currency": "GBP", "at_least_cents": 1}
 
 
 class Crowd:
@@ -182,6 +183,23 @@ def test_an_audience_that_breaks_off_is_an_error(crowd, tmp_path):
     crowd.shop.runner.run(read())
 
 
+def test_a_process_that_sends_no_piece_is_not_waited_for_longer_than_the_deadline(crowd, tmp_path):
+    query, is_over = crowd.query([crowd.gold]), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await is_over.wait()
+        writer.close()
+
+    async def read() -> None:
+        async with await asyncio.start_unix_server(serve, path=tmp_path / "s"):
+            analysis = Analysis(Settings(), path=tmp_path / "s")
+            with pytest.raises(AnalysisUnavailable, match="did not answer in time"):
+                await anext(analysis.freeze(crowd.shop.organization_id, query, deadline_s=-0.9))
+            is_over.set()
+
+    crowd.shop.runner.run(read())
+
+
 def test_spend_per_head_is_that_of_weeks_of_those_who_may_be_texted(crowd, tmp_path):
     shop = crowd.shop
     # Days ago and cents; a return is negative. Today, and more than 52 weeks ago, do not count.
@@ -203,6 +221,11 @@ def test_spend_per_head_is_that_of_weeks_of_those_who_may_be_texted(crowd, tmp_p
                 weeks[name, (days - 1) // 7] += cents
     counts = crowd.count(crowd.query([crowd.gold]), tmp_path, with_spend=True)
     euro, pound = counts.spend
+    assert crowd.count(crowd.query([crowd.gold]), tmp_path, with_spend=True).spend == counts.spend
+    # The spend of other customers is not taken for theirs.
+    assert crowd.count(
+        crowd.query([crowd.gold], [crowd.segment(POUNDS, "Pounds")]), tmp_path, with_spend=True
+    ).spend != (counts.spend)
     assert (euro.currency, euro.buyers, pound.currency, pound.buyers) == ("EUR", 2, "GBP", 1)
     assert euro.mean_cents == pytest.approx(statistics.mean(weeks.values()))
     assert euro.variance_cents == pytest.approx(statistics.pvariance(weeks.values()))

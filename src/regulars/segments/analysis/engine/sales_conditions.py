@@ -1,6 +1,8 @@
 """Conditions about sales: which customers they hold for, over runs of sales in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -128,19 +130,23 @@ class SalesConditions:
     def spend_per_head(self, customers: Array) -> list[SpendPerHead]:
         """The net spend of these customers in each of the last 52 weeks, for each currency in which they bought."""
         size = int(np.count_nonzero(customers))
-        found = [self._spend_per_head(currency, customers) for currency in self._cached.dictionaries.currencies.values]
-        return [
-            SpendPerHead(currency, buyers, mean := total / size / WEEKS, squares / size / WEEKS - mean * mean)
-            for currency, buyers, total, squares in found
-            if buyers
-        ]
+        # A user who edits a campaign requests the spend of the same customers again and again.
+        digest = blake2b(np.packbits(customers).tobytes()).digest()
+        found = []
+        for currency in self._cached.dictionaries.currencies.values:
+            condition = tree.Spend(currency=currency)
+            key = ("per head", currency, digest, *self._cache_key(condition, None))
+            buyers, total, squares = self._cache(key, partial(self._add_up_weeks, condition, customers)).tolist()
+            if buyers:
+                mean = total / size / WEEKS
+                found.append(SpendPerHead(currency, int(buyers), mean, squares / size / WEEKS - mean * mean))
+        return found
 
-    def _spend_per_head(self, currency: Currency, customers: Array) -> tuple[Currency, int, float, float]:
+    def _add_up_weeks(self, condition: tree.Spend, customers: Array) -> Array:
         """The number of buyers, the sum of the net spend of all customers and weeks, and the sum of its squares.
 
         A customer's squared sum equals the sum of each of its amounts times that sum. So no sale is grouped.
         """
-        condition = tree.Spend(currency=currency)
         today = number_of(self._query.today)
         has_bought = np.zeros(self._cached.size, bool)
         sums = np.zeros(self._cached.size, np.float64)
@@ -159,7 +165,7 @@ class SalesConditions:
                 squares += float(amount @ sums[customer])
             for customer, _ in week:
                 sums[customer] = 0.0
-        return currency, int(np.count_nonzero(has_bought)), total, squares
+        return np.array([np.count_nonzero(has_bought), total, squares])
 
     def _sums_within(
         self, condition: tree.Spend | tree.Bought, lines: Lines | None, low: int | None, high: int | None

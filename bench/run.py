@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from rich.console import Console  # as above
 
 import backlog
+import campaigns
 import journeys
 import latency
 import pages
@@ -61,6 +62,7 @@ ALONE: dict[str, "_Alone"] = {
     "texts": texts,
     "journeys": journeys,
     "segments": segments,
+    "campaigns": campaigns,
     "backlog": backlog,
 }
 # Which of them end with an error when a bar was missed.
@@ -130,7 +132,7 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
         console.print(text, highlight=False)
 
     with tempfile.TemporaryDirectory(prefix="regulars-bench-beside-") as folder, running_cluster() as cluster:
-        sized: dict[str, Any] = {"scale": options.scale} if name == "segments" else {}
+        sized: dict[str, Any] = {"scale": options.scale} if name in {"segments", "campaigns"} else {}
         if name == "texts" and options.beside:
             sized = {"beside": {options.beside: _source_of(options.beside, Path(folder))}}
         times = measured.measure(cluster, say, is_quick=options.quick, **sized)

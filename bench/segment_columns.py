@@ -123,6 +123,7 @@ def _block_parts(
     everybody = np.ones(size, np.uint8)
     return {
         "alive": encode(everybody),
+        "country": encode_coded(["FR", "BE"], (np.arange(size) % 10 == 0).astype(np.int32)),
         "created": encode(seconds - chance.integers(0, DAYS * 86_400, size)),
         "named": encode(everybody),
         "own": encode(np.zeros(size, np.uint64)),

@@ -249,19 +249,19 @@ async def _measure_counting(url: str, folder: Path, times: SegmentTimes, say: Sa
                     raise AssertionError(f"{name}: {figures.total}, and not {wanted[name]}")
                 times.warm_ms[name], times.warm_cpu_ms[name] = await _warm_ms(analysis, big, match, place=place)
                 say(f"{name}: {figures.total:,}, {times.warm_ms[name]:.0f} ms")
-            before = _worked_s()
+            before = analysis_worked_s()
             times.edited_ms = await _edited_ms(analysis, big, definitions["three levels"])
-            times.edited_cpu_ms = 1000 * (_worked_s() - before) / REPEATS
-            before = _worked_s()
+            times.edited_cpu_ms = 1000 * (analysis_worked_s() - before) / REPEATS
+            before = analysis_worked_s()
             times.distinct_first_s = (await _timed(analysis, big, _joined("2019-01-01")))[1]
-            times.distinct_first_cpu_s = _worked_s() - before
+            times.distinct_first_cpu_s = analysis_worked_s() - before
             times.distinct_again_ms = 1000 * (await _timed(analysis, big, _joined("2018-06-01")))[1]
             await _measure_numbers(analysis, big, times)
             await _beside_changes(database, analysis, big, definitions["three levels"], times)
-            times.memory_mib = _memory_mib()
+            times.memory_mib = analysis_memory_mib()
         async with running(settings) as analysis:
             times.after_restart_s = (await _timed(analysis, big, definitions["three levels"]))[1]
-            times.after_restart_cpu_s = _worked_s()
+            times.after_restart_cpu_s = analysis_worked_s()
     finally:
         await database.close()
 
@@ -275,9 +275,9 @@ def _above(balance: str) -> dict[str, Any]:
 
 
 async def _measure_numbers(analysis: Analysis, big: Big, times: SegmentTimes) -> None:
-    before = _worked_s()
+    before = analysis_worked_s()
     figures, times.numbers_first_s = await _timed(analysis, big, _above(balance_of(100)))
-    times.numbers_first_cpu_s = _worked_s() - before
+    times.numbers_first_cpu_s = analysis_worked_s() - before
     if figures.total != big.customers - 101:
         raise AssertionError(f"a balance above {balance_of(100)}: {figures.total}")
     times.numbers_again_ms = 1000 * (await _timed(analysis, big, _above(balance_of(101))))[1]
@@ -297,9 +297,9 @@ async def _warm_ms(analysis: Analysis, big: Big, match: dict[str, Any], *, place
     """With the columns in memory, and every condition new: another constant each time. Also by processor time."""
     taken, worked = [], []
     for number in range(1, REPEATS + 1):
-        before = _worked_s()
+        before = analysis_worked_s()
         taken.append((await _timed(analysis, big, _varied(match, place * REPEATS + number)))[1])
-        worked.append(_worked_s() - before)
+        worked.append(analysis_worked_s() - before)
     return 1000 * statistics.median(taken), 1000 * statistics.mean(worked)
 
 
@@ -371,13 +371,13 @@ async def _beside_changes(
     times.numbers_beside_changes_ms = 1000 * statistics.median(of_numbers)
 
 
-def _worked_s() -> float:
+def analysis_worked_s() -> float:
     """Processor time of the analysis process so far."""
     used = _analysis_process().cpu_times()
     return used.user + used.system
 
 
-def _memory_mib() -> float:
+def analysis_memory_mib() -> float:
     """The most that the analysis process ever had, as the kernel counts it."""
     status = Path(f"/proc/{_analysis_process().pid}/status").read_text("utf-8")
     [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]

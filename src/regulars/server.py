@@ -18,6 +18,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from regulars.accounts import users
 from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
+from regulars.campaigns.manage import describe_uses as describe_campaigns
+from regulars.campaigns.manage import list_choices as campaign_choices
+from regulars.campaigns.model import KIND as CAMPAIGN_KIND
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
 from regulars.consent import api as consent
@@ -45,7 +48,8 @@ from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys import api as journeys_api
 from regulars.journeys.manage import KIND as JOURNEY_KIND
-from regulars.journeys.manage import describe_uses, list_choices
+from regulars.journeys.manage import describe_uses as describe_journeys
+from regulars.journeys.manage import list_choices
 from regulars.journeys.pages import routes as journeys
 from regulars.journeys.pages.common import PATH as JOURNEYS_PATH
 from regulars.journeys.runs.lists import find_journeys_of_runs, list_runs_of_sale
@@ -61,7 +65,7 @@ from regulars.kit.writable import Writability
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
-from regulars.messaging.pages import inbox, messages, rules, write_text
+from regulars.messaging.pages import inbox, messages, rules, team_number, write_text
 from regulars.messaging.pages.message_view import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
@@ -99,6 +103,9 @@ REQUEST_MS: Final = int(REQUEST_S * 1000)
 API_PREFIX: Final = b"/v"
 API_V1: Final = b"/v1/"
 WAITING_COUNTED_MAX: Final = 100
+# The journeys and campaigns that a condition may name.
+CONDITION_CHOICES: Final = {"journeys": list_choices, "campaigns": campaign_choices}
+SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
 # Placeholder in the description for the address that the caller used.
 ADDRESS_PLACE: Final = "https://address.invalid"
 
@@ -171,6 +178,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *home.PAGES,
         *customers.pages(Analysis(settings)),
         *write_text.PAGES,
+        *team_number.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
         *tickets.pages(list_started=journeys_started),
@@ -186,7 +194,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *EndpointPages(sealing, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(sealing).pages(),
         *CheckerPages(sealing).pages(),
-        *segments.pages(Analysis(settings), users={JOURNEY_KIND: describe_uses}, journeys=list_choices),
+        *segments.pages(Analysis(settings), users=SEGMENT_USERS, choices=CONDITION_CHOICES),
         *catalog.pages(uses=[segments_reading]),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),

@@ -10,6 +10,10 @@ import psycopg
 import uvloop
 
 from regulars.accounts.audit.log import sweep_addresses
+from regulars.campaigns.retention import sweep_recipients
+from regulars.campaigns.run.outcomes import handle_messages as count_campaign_texts
+from regulars.campaigns.run.queue import CampaignQueue
+from regulars.campaigns.run.start import StartQueue
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.facts import SubscriptionsChanged
@@ -97,6 +101,7 @@ LISTENERS: Final[Listeners] = {
     },
     MessagesChanged: {
         "journeys.hear_messages": handle_messages,
+        "campaigns.texts": count_campaign_texts,
         "webhooks.messages": post_message_events,
         "segments.messages": feed.on_messages_changed,
     },
@@ -108,6 +113,7 @@ FEEDERS: Final = frozenset(name for by in LISTENERS.values() for name in by if n
 # What is kept for a time, and the column that says since when.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXT_RETENTION)
+CAMPAIGN_RECIPIENTS: Final = Due(table="campaign_recipients", column="created_at", delay=TEXT_RETENTION)
 REPLIES: Final = Due(table="replies", column="received_at", delay=TEXT_RETENTION)
 ERASED_REPLIES: Final = Due(table="erased_replies", column="erased_at", delay=HASH_RETENTION)
 RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUN_RETENTION)
@@ -128,6 +134,9 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         RunQueue(),
         BacktestQueue(),
         Sweep("journeys.sweep", RUNS, sweep_runs, poll_every_s=3600),
+        StartQueue(Analysis(settings)),
+        CampaignQueue(),
+        Sweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, sweep_recipients, poll_every_s=3600),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
         Sweep("texts.sweep", TEXTS, sweep_texts, poll_every_s=3600),

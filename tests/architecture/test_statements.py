@@ -46,6 +46,13 @@ OWNERS = {
         "journey_drafts",
         "journey_totals",
     },
+    "campaigns": {
+        "campaigns",
+        "campaign_audiences",
+        "campaign_recipients",
+        "campaign_totals",
+        "campaign_settings",
+    },
     "segments": {
         "segments",
         "segment_versions",
@@ -66,6 +73,9 @@ OWNERS = {
         "simulated_texts",
         "text_totals",
         "erased_replies",
+        "stopped_origins",
+        "sender_rates",
+        "test_numbers",
     },
     "sales": {
         "sales_events",

@@ -22,6 +22,9 @@ BEYOND_ORGANIZATIONS = {
     "serve", "serve-process", "worker", "analysis", "migrate", "restore", "vault seal", "vault rotate",
     "organization delete",
 }  # fmt: skip
+SMS_COMMANDS = (
+    "hold", "release", "provider set simulator --brand Corvelle", "rules set --cap 1/24", "rules set-sender FR --sender S",
+)  # fmt: skip
 RECORDED = {
     "organization create": "organization.create",
     "organization set": "organization.change",
@@ -32,6 +35,7 @@ RECORDED = {
     "sms release": "texts.release",
     "sms provider set": "texts.provider",
     "sms rules set": "texts.rules",
+    "sms rules set-sender": "texts.sender",
     "segment create": "segment.create",
     "segment update": "segment.update",
     "segment rebuild": "segment.rebuild",
@@ -117,7 +121,7 @@ def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, re
     do("organization", "rename", "Other", "Shop")
     key = shop("key", "create", "--json").data["id"]
     do("key", "revoke", key)
-    for words in ("hold", "release", "provider set simulator --brand Corvelle", "rules set --cap 1/24"):
+    for words in SMS_COMMANDS:
         shop("sms", *words.split())
     everybody = file(
         "segment.json",

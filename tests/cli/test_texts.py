@@ -46,6 +46,8 @@ def test_a_text_is_queued_and_listed(regulars):
         (("sms", "rules", "set", "--country", "FR", "--hours", "Monday=20-8"), 1, "must begin before it ends"),
         (("sms", "rules", "set", "--country", "ZZ", "--hours", "Monday=8-20"), 1, "is no country"),
         (("sms", "rules", "set", "--cap", "many"), 2, "TEXTS/HOURS"),
+        (("sms", "rules", "set-sender", "US", "--sender", "Shop"), 1, "refuse a name"),
+        (("sms", "rules", "set-sender", "US", "--price", "0.1"), 1, "is no currency"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(regulars, words, code, complaint):
@@ -100,6 +102,22 @@ def test_rules_are_set_with_a_warning_where_they_are_looser(regulars):
     assert shown["hours"]["US"]["Saturday"] == "10:00-17:00"
     assert shown["caps"] == [{"texts": 9, "hours": 24}]
     assert shown["notices"] == {"FR": {"words": "STOP 36111", "reply_path": "36111"}}
+
+
+def test_a_country_has_a_sender_a_rate_and_a_price(regulars):
+    words = ("--sender", "Shop", "--parts-per-second", "10", "--price", "0.0725 EUR")
+    assert run(regulars, "sms", "rules", "set-sender", "fr", *words).code == 0
+    assert run(regulars, "sms", "rules", "set-sender", "us", "--price", "0.0079 usd").code == 0
+    shown = run(regulars, "sms", "rules", "show", "--json").data
+    assert (shown["senders"], shown["parts_per_second"]) == ({"FR": "Shop"}, {"Shop": 10.0})
+    assert shown["prices"] == {
+        "FR": {"amount": "0.0725", "currency": "EUR"},
+        "US": {"amount": "0.0079", "currency": "USD"},
+    }
+    assert "FR: a part costs 0.0725 EUR" in run(regulars, "sms", "rules", "show").err
+    assert run(regulars, "sms", "rules", "set-sender", "fr", "--sender", "", "--price", "").code == 0
+    shown = run(regulars, "sms", "rules", "show", "--json").data
+    assert (shown["senders"], list(shown["prices"])) == ({}, ["US"])
 
 
 def test_an_organization_filled_with_the_demo_refuses_a_real_provider(regulars):

@@ -43,6 +43,10 @@ def attribute(key, comparison, *values):
     return {"type": "attribute", "key": key, "comparison": comparison, **given}
 
 
+def languages(attribute="city", **texts):
+    return {"attribute": attribute, "default": "Hi", "texts": texts or {"Lyon": "Bonjour"}}
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -57,6 +61,7 @@ def attribute(key, comparison, *values):
         (b'{"name": "J", "trigger": "purchase", "steps": [], "colour": 1}', "colour is not known here"),
         (b'{"name": "J", "trigger": "purchase", "steps": [{"do": "wait_until", "time": "24:00"}]}', "steps[0].time"),
         (b" " * 300_000, "at most 256 KB"),
+        (b'{"name": "J", "trigger": "purchase", "steps": [{"do": "send_text", "text": 1}]}', "steps[0].text: expected"),
     ],
 )
 def test_what_cannot_be_read_says_where_and_why(content, reason):
@@ -77,6 +82,8 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
         (({"do": "send_text", "text": "Hi {{ profile.nick }}"},), {}, ("1", "There is no field profile.nick")),
         (({"do": "send_text", "text": "Hi {{ x"},), {}, ("1", "does not end with }}. (character 4)")),
         (({"do": "send_text", "text": "{{ ticket.total }}"},), {"trigger": "opt_in"}, ("1", "has no ticket")),
+        (({"do": "send_text", "text": languages(attribute="x")},), {}, ("1", "No customer has an attribute called x")),
+        (({"do": "send_text", "text": languages(fr="{{")},), {}, ("1", "Text for fr: A variable")),
         ((), {"filter": {"type": "store", "any_of": ["P"]}, "trigger": "opt_in"}, ("filter", "asks about the ticket")),
         ((), {"filter": {"type": "all", "of": []}}, ("filter", "The group is empty.")),
         ((), {"filter": {"type": "amount"}}, ("filter", "Say at least, at most, or both.")),
@@ -127,16 +134,17 @@ def test_a_whole_definition_reads_writes_and_runs():
         {"do": "branch", "if": attribute("vip", "is", "true"), "then": [{"do": "send_text", "text": "Hi"}], "else": []},
         {"do": "wait_for_purchase", "days": 3, "then": [EXIT], "else": [{"do": "wait_until", "time": "10:00"}]},
         {"do": "set_attribute", "key": "seen", "value": "true"},
+        {"do": "send_text", "text": languages()},
     )
     assert find_faults(whole, KNOWN) == []
     assert read_definition(write_definition(whole)) == whole
     nodes = program_of(whole).nodes
-    assert [place for place, _ in walk(whole.steps)] == ["1", "2", "2.then.1", "3", "3.then.1", "3.else.1", "4"]
+    assert [place for place, _ in walk(whole.steps)] == ["1", "2", "2.then.1", "3", "3.then.1", "3.else.1", "4", "5"]
     assert nodes["2"].then == "2.then.1"
     assert nodes["2"].otherwise == "3"
     assert nodes["2.then.1"].next == "3"
     assert nodes["3.else.1"].next == "4"
-    assert nodes["4"].next is None
+    assert nodes["5"].next is None
 
 
 def test_the_committed_schema_is_the_one_of_the_code_and_accepts_what_the_code_accepts():

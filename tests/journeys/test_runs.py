@@ -28,6 +28,17 @@ def test_a_purchase_brings_its_customer_in_and_texts_them(desk):
     assert desk.events(run) == [(None, "entered"), ("1", "texts"), (None, "ended")]
 
 
+@pytest.mark.parametrize(("language", "sent"), [("fr", "Merci Zoé"), ("nl", "Thank you")])
+def test_a_text_in_several_languages_is_chosen_by_the_customer(desk, language, sent):
+    customer = desk.customer(language=language)
+    desk.opt_in()
+    content = {"attribute": "language", "default": "Thank you", "texts": {"fr": "Merci {{ profile.first_name }}"}}
+    desk.journey({"do": "send_text", "text": content})
+    desk.sale(customer)
+    desk.work()
+    assert desk.sent == [f"Shop: {sent} Reply STOP to opt out"]
+
+
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_sale_enters_a_journey_once_however_often_it_is_told(desk, times):
     customer = desk.customer()

@@ -1,7 +1,7 @@
 """Drive texts in an organization of its own: the queue is given turns by hand."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -76,12 +76,15 @@ class Desk:
         texting = replace(self.texting, settings=settings)
         self.do(lambda tx: save_texting(tx, self.organization_id, texting))
 
-    def subscribe(self, number: str = NUMBER) -> None:
+    def subscribe(self, *numbers: str) -> None:
         texting = self.texting
 
         async def act(tx: Tx) -> None:
-            given = Consent(phone_number=number, source="OTHER", consented_at=tx.now, origin=ORIGIN)
-            await opt_in(tx, self.organization_id, [given], secret=texting.secret)
+            given = [
+                Consent(phone_number=number, source="OTHER", consented_at=tx.now, origin=ORIGIN)
+                for number in numbers or [NUMBER]
+            ]
+            await opt_in(tx, self.organization_id, given, secret=texting.secret)
 
         self.do(act)
 
@@ -96,6 +99,16 @@ class Desk:
         order = TextOrder(words=words, phone_number=number, **given)
         [ordered] = self.do(lambda tx: request_texts(tx, self.organization_id, [order], texting=texting), now=now)
         return ordered.id
+
+    def order_all(self, kind: OriginKind, numbers: Sequence[str], *, origin_id: UUID | None = None) -> UUID:
+        """A text of one origin to each of the numbers."""
+        texting, origin_id = self.texting, origin_id or new_uuid()
+        orders = [
+            TextOrder(origin_kind=kind, origin_id=origin_id, step=str(new_uuid()), words="Hello", phone_number=number)
+            for number in numbers
+        ]
+        self.do(lambda tx: request_texts(tx, self.organization_id, orders, texting=texting))
+        return origin_id
 
     def turn(self) -> None:
         """One turn of the queue, and whatever it talked about written down."""

@@ -171,8 +171,8 @@ def test_a_number_keeps_the_days_of_the_region_of_its_store_and_the_list_says_so
     texting = desk.texting
 
     async def regions(tx):
-        rows, consents = await _take(tx, desk.organization_id, limit=10)
-        gate = await BatchGate.open(tx, desk.organization_id, rows, texting, consents)
+        rows, consents = await _take(tx, desk.organization_id, limit=10, lowest=2)
+        gate = await BatchGate.open(tx, desk.organization_id, consents.keys(), texting, consents)
         return {row.phone_number: gate._locate(row.phone_number, consents[row.number_hash]).region for row in rows}
 
     # A number of another country is not at home where it consented.

@@ -79,6 +79,22 @@ def test_a_stop_is_found_behind_any_number_of_texts_that_we_sent(desk, sender, t
     assert not desk.texting.marks.is_behind
 
 
+def test_replies_to_the_sender_of_a_country_are_read_too(desk):
+    account = TwilioAccount(ACCOUNT, "SHOP")
+    desk.settings(SmsSettings(rules=OPEN, twilio=account, senders={"DE": SENDER, "FR": "38123", "CH": SENDER}))
+    desk.alter("UPDATE sms_settings SET provider = 'twilio', credentials = 'x' WHERE organization_id = %s")
+    desk.subscribe()
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            fake.inbound = [message("SM1", to="38123")]
+            await poll()
+
+    desk.runner.run(play())
+    assert not desk.is_subscribed()
+    assert set(desk.texting.marks.senders) == {SENDER, "38123"}
+
+
 def test_a_name_gets_no_replies_and_its_list_is_not_read(desk):
     use_twilio(desk, "SHOP")
 

@@ -2,16 +2,19 @@
 
 import asyncio
 from dataclasses import replace
+from decimal import Decimal
 
 import msgspec
 import pytest
 from tests.messaging.desk import OPEN
 
 from regulars.demo.load import RealProviderError, mark_organization
+from regulars.messaging.cost import estimate
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.holds import hold
-from regulars.messaging.settings.change import change_settings, with_notice
-from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
+from regulars.messaging.send import TextQueue
+from regulars.messaging.settings.change import change_settings, with_notice, with_price, with_rate, with_sender
+from regulars.messaging.settings.model import Notice, Price, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import change_provider, lock_texting, share_texting
 
 
@@ -105,18 +108,117 @@ def test_a_change_of_settings_that_runs_beside_a_hold_does_not_undo_it(desk):
 
 @pytest.mark.parametrize(
     ("sender", "reply_path", "is_reached"),
-    [("Shop", "36111", True), ("Shop", "STOP", False), ("+33700000000", "STOP", True), ("38123", "STOP", True)],
+    [("Shop", "36111", True), ("Shop", "STOP", False), ("+33900000000", "STOP", True), ("38123", "STOP", True)],
 )
-def test_a_text_to_france_under_a_name_needs_a_number_that_stops(sender, reply_path, is_reached):
-    settings = SmsSettings(twilio=TwilioAccount("AC1", sender), notices={"FR": Notice("STOP 36111", reply_path)})
-    assert (settings.notice_of("FR", "twilio") is not None) is is_reached
+@pytest.mark.parametrize("country", ["FR", "RE", "GP", "MQ", "GF", "YT"])
+def test_a_text_to_france_under_a_name_needs_a_number_that_stops(country, sender, reply_path, is_reached):
+    settings = SmsSettings(twilio=TwilioAccount("AC1", sender), notices={country: Notice("STOP 36111", reply_path)})
+    assert (settings.notice_of(country, "twilio") is not None) is is_reached
     if is_reached:
-        assert with_notice(settings, "FR", words="STOP 36111", reply_path=reply_path)
+        assert with_notice(settings, country, words="STOP 36111", reply_path=reply_path)
     else:
         with pytest.raises(SettingRefused, match="36111"):
-            with_notice(settings, "FR", words="STOP", reply_path=reply_path)
+            with_notice(settings, country, words="STOP", reply_path=reply_path)
     # Elsewhere it is not asked for.
     assert with_notice(settings, "DE", words="STOP", reply_path="STOP").notice_of("DE", "twilio") is not None
+
+
+@pytest.mark.parametrize(
+    ("country", "sender", "words"),
+    [
+        ("FR", "+33 6 44 64 00 01", "refuses a French mobile number"),
+        ("RE", "+33744640001", "refuses a French mobile number"),
+        ("US", "Shop", "refuse a name"),
+        ("CA", "Shop", "refuse a name"),
+        ("DE", "A name that is too long", "at most 11"),
+        ("DE", "Gr\u00fcner", "without accents"),
+        ("DE", "12", "A sender is"),
+    ],
+)
+def test_a_sender_that_its_country_refuses_is_not_saved(country, sender, words):
+    settings = SmsSettings(twilio=TwilioAccount("AC1", "+15005550006"))
+    with pytest.raises(SettingRefused, match=words):
+        with_sender(settings, country, sender)
+
+
+def test_a_country_has_its_own_sender_or_the_one_of_the_account():
+    settings = SmsSettings(twilio=TwilioAccount("AC1", "+15005550006"))
+    assert with_sender(settings, "DE", "+33 6 44 64 00 01").sender_of("DE") == "+33644640001"
+    changed = with_sender(settings, "fr", "Shop")
+    assert (changed.sender_of("FR"), changed.sender_of("DE"), changed.sender_of(None)) == (
+        "Shop",
+        *["+15005550006"] * 2,
+    )
+    assert changed.all_senders() == ("+15005550006", "Shop")
+    assert with_sender(changed, "FR", None) == settings
+    # Under a name the notice of France must name 36xxx, whichever of the two was set first.
+    noticed = with_notice(settings, "FR", words="STOP", reply_path="STOP")
+    with pytest.raises(SettingRefused, match="36111"):
+        with_sender(noticed, "FR", "Shop")
+
+
+def test_an_account_whose_sender_a_country_refuses_is_not_saved_until_that_country_has_its_own(desk):
+    desk.settings(with_notice(SmsSettings(), "US", words="Reply STOP", reply_path="STOP"))
+
+    def change(settings):
+        async def act(tx):
+            texting = await lock_texting(tx, desk.organization_id)
+            return await change_provider(
+                tx, desk.organization_id, texting, provider="twilio", settings=settings, sealed=b"sealed"
+            )
+
+        return desk.do(act)
+
+    named = msgspec.structs.replace(desk.texting.settings, twilio=TwilioAccount("AC1", "Shop"))
+    with pytest.raises(SettingRefused, match="Set another sender for US first"):
+        change(named)
+    assert change(with_sender(named, "US", "+15005550006")).settings.sender_of("US") == "+15005550006"
+
+
+@pytest.mark.parametrize(
+    ("sender", "senders", "outcome"),
+    [
+        ("+33644640001", {}, ("skipped", "sender_refused")),
+        ("+33644640001", {"FR": "Shop"}, ("sent", None)),
+        ("Shop", {}, ("sent", None)),
+    ],
+)
+def test_a_text_leaves_under_no_sender_that_its_country_refuses(desk, sender, senders, outcome):
+    desk.queue = TextQueue({"twilio": desk.gateway})
+    notices = {"FR": Notice("STOP 36111", "36111")}
+    desk.settings(SmsSettings(rules=OPEN, notices=notices, twilio=TwilioAccount("AC1", sender), senders=senders))
+    desk.alter("UPDATE sms_settings SET provider = 'twilio' WHERE organization_id = %s")
+    desk.subscribe()
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [outcome]
+
+
+def test_a_rate_belongs_to_a_sender_and_a_price_has_a_currency():
+    settings = with_rate(SmsSettings(senders={"FR": "Shop"}), "Shop", "10")
+    assert settings.parts_per_second == {"Shop": 10.0}
+    assert with_rate(settings, "Shop", "").parts_per_second == {}
+    settings = with_price(settings, "fr", "0,0725", "eur")
+    assert settings.prices == {"FR": Price(Decimal("0.0725"), "EUR")}
+    assert msgspec.json.decode(msgspec.json.encode(settings), type=SmsSettings) == settings
+    assert with_price(settings, "FR", "", "").prices == {}
+    for amount, currency in (("-1", "EUR"), ("nan", "EUR"), ("11", "EUR"), ("0.0000001", "EUR"), ("1", "EURO")):
+        with pytest.raises(SettingRefused, match="is no"):
+            with_price(settings, "FR", amount, currency)
+    for sender, rate in (("Shop", "0"), ("Shop", "fast"), (None, "1")):
+        with pytest.raises(SettingRefused):
+            with_rate(settings, sender, rate)
+
+
+def test_costs_are_estimated_per_currency_and_name_countries_without_a_price():
+    prices = {
+        "FR": Price(Decimal("0.0725"), "EUR"),
+        "DE": Price(Decimal("0.1"), "EUR"),
+        "US": Price(Decimal("0.0079"), "USD"),
+    }
+    found = estimate({"US": 1_000, "FR": 1_000, "DE": 10, "CH": 3, "IT": 0}, prices)
+    assert list(found.amounts.items()) == [("EUR", Decimal("73.5")), ("USD", Decimal("7.9"))]
+    assert (found.parts_without_price, found.is_complete) == ({"CH": 3}, False)
 
 
 def test_every_change_of_provider_begins_on_hold_and_nothing_else_does(desk):

@@ -72,6 +72,8 @@ def test_the_page_says_until_when_replies_were_read_and_why_they_are_not(owner, 
         ({**TWILIO, "account_sid": "SK1"}, "begins with AC"),
         ({**TWILIO, "auth_token": ""}, "needs the token"),
         ({**TWILIO, "sender": ""}, "Fill this in."),
+        ({**TWILIO, "sender": "A long name of a sender"}, "at most 11 letters"),
+        ({**TWILIO, "parts_per_second": "fast"}, "'fast' is no number"),
         ({**SIMULATOR, "fails": "60", "loses": "60"}, "at most 100 together"),
         ({**SIMULATOR, "delay_ms": "60000"}, "A whole number from 0 to 7000."),
         ({"provider": "pigeon"}, "Choose one of the list."),
@@ -156,6 +158,35 @@ def test_a_country_gets_its_notice_and_loses_it(owner):
     assert "36111" in text_of(owner, "/settings/texts/rules")
     owner.post("/settings/texts/countries/FR/notice", words="", reply_path="")
     assert "Simulated only" in text_of(owner, "/settings/texts/countries/FR")
+
+
+def test_a_country_gets_its_sender_rate_and_price(owner):
+    fields = {"sender": "Corvelle", "parts_per_second": "10", "price": "0.0725", "currency": "EUR"}
+    assert owner.post("/settings/texts/countries/FR/sender", **fields).status_code == 303
+    page = text_of(owner, "/settings/texts/countries/FR")
+    assert "A part costs \u20ac0.0725." in " ".join(page.split())
+    for value in ("Corvelle", "10", "0.0725"):
+        assert f'value="{value}"' in page
+    listed = text_of(owner, "/settings/texts/rules")
+    assert "\u20ac0.0725" in listed
+    assert "Corvelle" in listed
+    assert "texts.sender" in owner.get("/settings/audit.csv").text
+    refused = owner.post(
+        "/settings/texts/countries/FR/sender",
+        sender="+33644640001",
+        parts_per_second="-1",
+        price="much",
+        currency="EUR",
+    )
+    assert refused.status_code == 400
+    assert "3 fields need a change" in refused.text
+    assert "France refuses a French mobile number" in refused.text
+    assert 'value="much"' in refused.text
+    assert owner.post("/settings/texts/countries/US/sender", sender="Corvelle").status_code == 400
+    # Empty fields have the default again; what was refused has changed nothing.
+    assert "Texts come from <strong>Corvelle</strong>" in text_of(owner, "/settings/texts/countries/FR")
+    assert owner.post("/settings/texts/countries/FR/sender").status_code == 303
+    assert "no price yet" in text_of(owner, "/settings/texts/countries/FR")
 
 
 def test_caps_are_changed_and_say_where_they_are_looser(owner):

@@ -2,7 +2,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regulars.messaging.template import MissingValue, TemplateError, check_fields, parse_template, render
+from regulars.messaging.template import (
+    VARIANTS_MAX,
+    MissingValue,
+    TemplateError,
+    TextVariants,
+    check_fields,
+    fields_of,
+    find_text_faults,
+    parse_template,
+    render,
+    render_text,
+)
+from regulars.messaging.text_form import fill_text_form, list_rows, read_text_form
 
 FIELDS = {"profile.first_name": "Zoé", "profile.attributes.size": "42", "profile.attributes.shoe | size": "9"}
 
@@ -41,7 +53,7 @@ def test_a_missing_value_without_a_default_names_its_field():
         ("Hi {{ profile.first_name | default(you) }}", 3, "quotes"),
         ('Hi {{ profile.first_name | default("") }}', 3, "empty"),
         ("{{{ profile.first_name }}", 0, "brace"),
-        ("x" * 2001, 2000, "more than"),
+        ("x" * 2001, 2000, "At most 2000"),
     ],
 )
 def test_what_cannot_be_read_says_why_and_where(text, position, part):
@@ -70,3 +82,45 @@ def test_no_text_ever_leaves_with_a_place_in_it(text, values):
     if isinstance(sent, str):
         assert "{{" not in sent
         assert "}}" not in sent
+
+
+VARIANTS = TextVariants("language", "Hello {{ profile.first_name }}", {"fr": "Bonjour", "DE": "Hallo {{ brand }}"})
+
+
+@pytest.mark.parametrize(
+    ("language", "sent"),
+    [(None, "Hello Zoé"), ("it", "Hello Zoé"), ("fr", "Bonjour"), (" FR ", "Bonjour"), ("de", MissingValue("brand"))],
+)
+def test_the_value_of_an_attribute_chooses_the_language(language, sent):
+    assert render_text(VARIANTS, {**FIELDS, "profile.attributes.language": language}) == sent
+    assert render_text("Hello", {"profile.attributes.language": language}) == "Hello"
+
+
+def test_fields_and_faults_are_those_of_all_languages():
+    assert fields_of(VARIANTS) == {"brand", "profile.first_name", "profile.attributes.language"}
+    assert list(find_text_faults(VARIANTS, attribute_keys={"language"})) == []
+    wrong = TextVariants("tongue", "{{ x }}", {"fr": "{{", "FR": "Bonjour"})
+    found = list(find_text_faults(wrong, attribute_keys={"language"}))
+    assert len(found) == 4
+    for part in (
+        "No customer has an attribute called tongue",
+        "Two texts are for FR",
+        "There is no field x",
+        "for fr: A",
+    ):
+        assert any(part in fault for fault in found), part
+
+
+def test_a_form_of_languages_reads_what_it_was_filled_with():
+    refused = {}
+    for content in ("Hello", VARIANTS):
+        assert read_text_form(fill_text_form(content), refused.__setitem__) == content
+    assert refused == {}
+    assert list_rows(fill_text_form("Hello")) == [0]
+    assert list_rows(fill_text_form(VARIANTS)) == [0, 1, 2]
+    assert list_rows({f"value_{row}": "x" for row in range(VARIANTS_MAX)}) == list(range(VARIANTS_MAX))
+    # An attribute without another text, and a row that was emptied, are no language.
+    emptied = {**fill_text_form(VARIANTS), "value_0": "", "text_0": " ", "value_1": "", "text_1": ""}
+    assert read_text_form(emptied, refused.__setitem__) == VARIANTS.default
+    read_text_form({"text": "", "value_0": "fr", "text_1": "x"}, refused.__setitem__)
+    assert refused.keys() == {"text", "text_0", "value_1", "by"}

@@ -21,13 +21,13 @@ NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 ACCOUNT_REFUSED = "Twilio refused the account: "
 
 
-def texting(sender: str = "+15005550006") -> Texting:
+def texting(sender: str = "+15005550006", **senders: str) -> Texting:
     return Texting(
         organization_id=new_uuid(),
         organization_name="Shop",
         secret=b"s" * 32,
         provider="twilio",
-        settings=SmsSettings(twilio=TwilioAccount(ACCOUNT, sender)),
+        settings=SmsSettings(twilio=TwilioAccount(ACCOUNT, sender), senders=senders),
         sealed=b"sealed",
     )
 
@@ -43,7 +43,7 @@ def outgoing() -> OutgoingText:
     )
 
 
-def send(*, told=None, sender="+15005550006", prepare=None):
+def send(*, told=None, sender="+15005550006", prepare=None, **senders):
     async def run():
         async with fake_twilio() as fake:
             if told is not None:
@@ -52,7 +52,7 @@ def send(*, told=None, sender="+15005550006", prepare=None):
                 prepare(fake)
             provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: "https://shop.example/x")
             try:
-                return await provider.send(outgoing(), texting(sender)), fake.posts
+                return await provider.send(outgoing(), texting(sender, **senders)), fake.posts
             finally:
                 await provider.close()
 
@@ -77,6 +77,11 @@ def test_a_messaging_service_is_named_as_one():
     _, [post] = send(sender="MG123")
     assert post["MessagingServiceSid"] == "MG123"
     assert "From" not in post
+
+
+def test_the_sender_is_the_one_of_the_country_of_the_number():
+    _, [post] = send(FR="Shop", DE="+4915112345678")
+    assert post["From"] == "Shop"
 
 
 def test_a_token_that_cannot_be_opened_means_that_nothing_left():

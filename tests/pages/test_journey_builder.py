@@ -242,18 +242,18 @@ def test_the_text_is_counted_and_a_costly_character_replaced(api, blank, tenant,
         "kind": "send_text",
         "is_new": "1",
         "was": "x",
-        "text": "It’s {{ profile.first_name }} at {{ store.name }}",
+        "text": "It’s {{ profile.first_name }} at {{ store.name }}, {{ store.city }}",
     }
     counted = html.unescape(blank.send("measure", **fields).text)
     assert "UCS-2" in counted
     assert "Right single quotation mark" in counted
     assert "Odile" in counted
-    assert "It’s Odile at Lyon" in counted
+    assert f"It’s Odile at Lyon, {store['address']['locality']}" in counted
     replaced = html.unescape(blank.send("measure", **fields, replace="’").text)
-    assert "It's {{ profile.first_name }} at {{ store.name }}</textarea>" in replaced
+    assert "It's {{ profile.first_name }} at {{ store.name }}, {{ store.city }}</textarea>" in replaced
     assert "GSM-7" in replaced
     inserted = html.unescape(blank.send("measure", **fields, insert="1", field="{{ brand }}").text)
-    assert "at {{ store.name }} {{ brand }}</textarea>" in inserted
+    assert "at {{ store.name }}, {{ store.city }} {{ brand }}</textarea>" in inserted
     assert "does not end with" in html.unescape(blank.send("measure", **{**fields, "text": "{{ x"}).text)
     assert "No customer has this name, number or id" in blank.send("measure", **fields, who="nobody").text
     assert blank.names() == []

@@ -14,7 +14,11 @@ from tests.support import samples
 from tests.support.journeys import text_at_all_hours
 from tests.support.visitor import Visitor
 
+from regulars.campaigns.definition import Definition as Campaign
+from regulars.campaigns.definition import Variant
+from regulars.campaigns.manage import create_campaign
 from regulars.catalog.model import AttributeType
+from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
@@ -52,6 +56,22 @@ def test_everything_works_by_sending_the_form(marketer, crowd):
     assert "1 condition says too little yet" in incomplete.text
     why = marketer.post("/segments/draft", name="Gold", who=crowd.busy, **GOLD, **{"r.0~values": "Gold"})
     assert "tier is “Gold”" in why.text
+
+
+def test_a_campaign_is_chosen_by_its_name(marketer, crowd):
+    assert "Received the campaign" not in marketer.get("/segments/new").text
+    segment = SEGMENT.encode(new_uuid())
+    given = Campaign(name="Spring", include=(segment,), variants=(Variant(text="Hello"),))
+    made = crowd.shop.act(lambda tx: create_campaign(tx, crowd.shop.organization_id, given))
+    added = marketer.post("/segments/draft", name="x", act="add r received_campaign", **{"r~kind": "all"})
+    assert "Choose a campaign." in added.text
+    chosen = {"r~kind": "all", "r.0~kind": "received_campaign", "r.0~campaign": CAMPAIGN.encode(made.row.id)}
+    page = marketer.get(save(marketer, "Springers", **chosen, **{"r.0~is": "no"})).text
+    assert ">Spring</option>" in page
+    assert (
+        "Did not receive the campaign Spring"
+        in marketer.post("/segments/draft", name="x", who=crowd.busy, **chosen).text
+    )
 
 
 def test_what_is_wrong_comes_back_whole_and_is_not_saved(marketer, crowd):

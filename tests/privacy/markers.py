@@ -53,6 +53,12 @@ ROWS = (
        VALUES (%(o)s, %(journey)s, %(profile)s, %(run)s)""",
     """INSERT INTO journey_backtests (organization_id, journey_id, definition, days, asked_at, asked_by)
        VALUES (%(o)s, %(journey)s, %(definition)s, 1, now(), 'staff')""",
+    """INSERT INTO campaigns (organization_id, id, name, state, revision, definition, created_at, updated_at)
+       VALUES (%(o)s, %(id)s, 'Sale', 'preparing', 1, '{}', now(), now())""",
+    """INSERT INTO campaign_audiences (organization_id, campaign_id, piece, profile_ids)
+       VALUES (%(o)s, %(id)s, 1, uuid_send(%(profile)s))""",
+    """INSERT INTO campaign_recipients (organization_id, campaign_id, profile_id, open_at, created_at, position, arm,
+       outcome) VALUES (%(o)s, %(id)s, %(profile)s, now(), now(), 1, 1, 'waiting')""",
     """INSERT INTO webhook_endpoints (organization_id, id, url, description, event_types, secret, state, created_at,
        updated_at) VALUES (%(o)s, %(endpoint)s, 'https://a.example', '', '{}', 'x', 'enabled', now(), now())""",
     """INSERT INTO webhook_messages (organization_id, id, type, body, profile_id, created_at)

@@ -40,6 +40,7 @@ async def test_an_export_holds_texts_replies_and_runs_with_their_traces(database
     assert {key: len(value) for key, value in exported.items() if isinstance(value, list)} == {
         "consents": 1,
         "journey_runs": 1,
+        "campaigns": 1,
         "texts": 2,
         "replies": 1,
         "sales_events": 1,

@@ -152,11 +152,22 @@ class FedShop:
         self.zone = zone
         self.sql(f"UPDATE organizations SET time_zone = '{zone}' WHERE id = %s")  # noqa: S608  # a name of ours
 
-    def text(self, name: str, *, ago: timedelta, journey: UUID | None = None, state: str = "sent") -> None:
+    def text(
+        self,
+        name: str,
+        *,
+        ago: timedelta,
+        journey: UUID | None = None,
+        campaign: UUID | None = None,
+        state: str = "sent",
+        previous_state: str | None = None,
+    ) -> None:
         """A text that left, as its sender leaves it, and the fact that it did."""
-        text_id, run_id = new_uuid(), new_uuid()
-        kind = "person" if journey is None else "journey"
+        text_id, run_id = new_uuid(), campaign or new_uuid()
+        kind = "campaign" if campaign else "person" if journey is None else "journey"
         [(profile_id,)] = self.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = %s", name)
+
+        step = str(profile_id) if campaign else "1"
 
         async def act(tx: Tx) -> None:
             at = tx.now - ago
@@ -168,10 +179,12 @@ class FedShop:
                 )
             await tx.execute(
                 "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, profile_id, body, parts, state,"
-                " expires_at, created_at, claimed_at) VALUES (%s, %s, %s, %s, '1', %s, 'Hello', 1, %s, %s, %s, %s)",
-                (self.organization_id, text_id, kind, run_id, profile_id, state, at, at, at),
+                " expires_at, created_at, claimed_at) VALUES (%s, %s, %s, %s, %s, %s, 'Hello', 1, %s, %s, %s, %s)",
+                (self.organization_id, text_id, kind, run_id, step, profile_id, state, at, at, at),
             )
-            fact = MessagesChanged("text", text_id, kind, run_id, "1", profile_id, state)
+            fact = MessagesChanged(
+                "text", text_id, kind, run_id, step, profile_id, state, previous_state=previous_state
+            )
             await outbox.record(tx, self.organization_id, [fact])
 
         self.do(act)

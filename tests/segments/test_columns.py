@@ -61,6 +61,24 @@ def test_what_happens_after_it_is_fed(fed):
     assert fed.members({"type": "named"}) == {"ann"}
 
 
+def test_only_a_text_that_was_sent_or_may_have_been_writes_a_run(fed):
+    """A campaign of a million texts has as many facts of each state."""
+
+    def runs() -> int:
+        [(count,)] = fed.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s")
+        return int(count)
+
+    before = runs()
+    for previous, state in (("queued", "queued"), ("queued", "skipped"), ("sent", "delivered")):
+        fed.text("ann", ago=timedelta(0), state=state, previous_state=previous)
+    fed.drain()
+    assert runs() == before
+    fed.text("ann", ago=timedelta(0), state="sent", previous_state="sending")
+    fed.drain()
+    assert runs() == before + 1
+    assert fed.members({"type": "texts", "days": 1}) == {"ann"}
+
+
 def test_a_sale_that_is_told_while_the_build_goes_on_counts_once(shop):
     for number in range(6):
         shop.sale(f"c{number}", amount=1000)

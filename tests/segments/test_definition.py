@@ -188,6 +188,7 @@ def test_fifty_conditions_are_enough():
         ),
         ({"type": "created", "when": {"comparison": "between"}}, "match.of[0].when", "from and to"),
         ({"type": "texts", "days": 30, "journey": "x"}, "match.of[0].journey", "no id of a journey"),
+        ({"type": "received_campaign", "id": "x"}, "match.of[0].id", "no id of a campaign"),
         ({"type": "texts", "days": 731}, "match.of[0].days", "Texts are known for 730 days"),
         ({"type": "texts", "days": 366, "journey": JOURNEY_ID}, "match.of[0].days", "is known for 365 days"),
         ({"type": "country", "any_of": []}, "match.of[0].any_of", "at least one country"),

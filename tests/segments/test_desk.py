@@ -4,8 +4,6 @@ import asyncio
 import datetime as dt
 from uuid import uuid4
 
-import msgspec
-
 from regulars.conditions.tree import All
 from regulars.segments.analysis.engine import server
 from regulars.segments.analysis.engine.cache import ColumnCache
@@ -31,11 +29,9 @@ class Slow:
         return NOBODY
 
 
-def request(deadline_s: float) -> bytes:
+def request(deadline_s: float) -> AnalysisRequest:
     query = SegmentQuery(match=All(), zone="UTC", today=dt.date(2026, 1, 1))
-    return msgspec.msgpack.encode(
-        AnalysisRequest(organization_id=ORGANIZATION, query=query, want="sample", deadline_s=deadline_s)
-    )
+    return AnalysisRequest(organization_id=ORGANIZATION, query=query, want="sample", deadline_s=deadline_s)
 
 
 ORGANIZATION = uuid4()

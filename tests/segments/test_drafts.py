@@ -49,6 +49,7 @@ CONDITIONS = [
     {"type": "first_purchase", "when": {"comparison": "between", "from": "2026-01-01", "to": "2026-02-01"}},
     {"type": "last_purchase", "when": {"comparison": "not_in_last_days", "days": 60, "without_value": True}, "property": PROPERTY},
     {"type": "texts", "days": 30, "got": False, "journey": "jrn_x"},
+    {"type": "received_campaign", "id": "cmp_x", "is": False},
     {"type": "created", "when": {"comparison": "in_last_days", "days": 30}},
     {"type": "named", "is": False},
     {"type": "country", "any_of": ["FR", "CH"]},

@@ -22,7 +22,7 @@ from regulars.catalog.model import AttributeType, Catalog
 from regulars.conditions.customers import Explained, ObservedValue
 from regulars.conditions.tree import OfAttribute, Path, walk
 from regulars.kit.db import Tx
-from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
+from regulars.kit.ids import CAMPAIGN, JOURNEY, SEGMENT, new_uuid
 from regulars.segments.analysis.engine import compaction
 from regulars.segments.analysis.engine.compaction import compact
 from regulars.segments.columns import lifecycle
@@ -360,11 +360,19 @@ def test_they_agree_about_texts_and_other_segments(shop):
     shop.text("p0", ago=timedelta(days=9))
     shop.text("p1", ago=timedelta(days=9), journey=other)
     shop.text("p2", ago=timedelta(days=1), state="failed")
+    campaign = new_uuid()
+    shop.text("p0", ago=timedelta(days=2), campaign=campaign, state="delivered")
+    shop.text("p1", ago=timedelta(days=2), campaign=campaign, state="unknown")
+    shop.text("p2", ago=timedelta(days=2), campaign=campaign, state="skipped")
     shop.drain()
     for days in (1, 3, 4, 10, 30):
         for got in (True, False):
             for of in ({}, {"journey": JOURNEY.encode(journey)}, {"journey": JOURNEY.encode(other)}):
                 compare(shop, {"type": "all", "of": [{"type": "texts", "days": days, "got": got, **of}]}, days)
+    received = {"type": "received_campaign", "id": CAMPAIGN.encode(campaign)}
+    assert shop.members(received) == {"p0", "p1"}
+    for it in (received, {**received, "is": False}, {**received, "id": CAMPAIGN.encode(new_uuid())}):
+        compare(shop, {"type": "all", "of": [it]}, 0)
     gold = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
     definition = Definition(name="Gold", match=shop.match({"type": "all", "of": [gold]}))
     saved = shop.do(lambda tx: create_segment(tx, shop.organization_id, definition))

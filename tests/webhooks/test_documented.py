@@ -74,7 +74,9 @@ async def exchange_texts(tx, organization_id):
         row = TextRow(*text, None, tx.now, 1, None, None, tx.now, tx.now, None)
         await insert_texts_if_new(tx, organization_id, [row])
         for state, reason in (("sent", None), ("delivered", None), ("failed", "refused")):
-            await publish_text_changes(tx, organization_id, [row._replace(state=state, reason=reason)])
+            await publish_text_changes(
+                tx, organization_id, [row._replace(state=state, reason=reason)], previous_state="queued"
+            )
     words = SAMPLES["message.received"]["data"]["message"]["text"]
     reply = ReplyRow(new_uuid(), "t", "1", b"hash", NUMBER, profile_id, words, "other", *[None] * 4, tx.now)
     await insert_reply_if_new(tx, organization_id, reply)
@@ -94,7 +96,7 @@ async def test_an_erasure_blanks_events_of_texts_that_name_only_a_number(shop, r
             id=new_uuid(), origin_id=new_uuid(), number_hash=b"nobody", phone_number="+33700000000"
         )
         await insert_texts_if_new(tx, organization_id, [text, stranger])
-        await publish_text_changes(tx, organization_id, [text, stranger])
+        await publish_text_changes(tx, organization_id, [text, stranger], previous_state="queued")
 
     await shop.do(answer)
     await shop.hear()

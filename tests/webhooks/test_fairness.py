@@ -96,7 +96,9 @@ async def test_a_worker_that_dies_after_its_claim_loses_nothing(shop, receiver):
     await shop.hear()
     dead = shop.new_queue()
     async with shop.database.transaction() as tx:
-        claims = await dead.claim(tx, shop.organization_id, limit=10, owner=dead.owner, until=tx.now + dead.claim_for)
+        claims = await dead.claim(
+            tx, shop.organization_id, limit=10, lowest=0, owner=dead.owner, until=tx.now + dead.claim_for
+        )
     assert len(claims) == 1
     await shop.send()
     assert receiver.received == []
@@ -112,7 +114,9 @@ async def test_a_worker_that_dies_after_the_answer_delivers_again_with_the_same_
     await shop.hear()
     dead = shop.new_queue()
     async with shop.database.transaction() as tx:
-        (claim,) = await dead.claim(tx, shop.organization_id, limit=10, owner=dead.owner, until=tx.now + dead.claim_for)
+        (claim,) = await dead.claim(
+            tx, shop.organization_id, limit=10, lowest=0, owner=dead.owner, until=tx.now + dead.claim_for
+        )
     outcome = await dead.act(shop.organization_id, claim)
     await dead.finish()
     await shop.later(seconds=31)

@@ -39,6 +39,7 @@ JOURNEY = {
     "steps": [{"do": "set_attribute", "id": "a", "key": "k", "value": "v"}, {"do": "exit", "id": "b"}],
 }
 SEGMENT = {"name": "S", "match": {"type": "all", "of": [{"type": "bought"}]}}
+CAMPAIGN = json.dumps({"name": "C", "include": [], "variants": []})
 HASH = Raw("sha256(n::text::bytea)")
 # What the rows of each queue need beside their time.
 SEEDS: dict[str, dict[str, Any]] = {
@@ -48,6 +49,9 @@ SEEDS: dict[str, dict[str, Any]] = {
     "journey_runs": {"state": "active", "fact_kind": "sale", "step": "a", "version": 1},
     "journey_backtests": {"definition": json.dumps(JOURNEY), "days": 7},
     "journeys.sweep": {"state": "ended", "fact_kind": "sale"},
+    "campaigns.start": {"state": "scheduled", "definition": CAMPAIGN, "not_after": Raw("now() + interval '1 day'")},
+    "campaigns": {"state": "ended", "definition": CAMPAIGN, "not_after": Raw("now()")},
+    "campaigns.sweep": {"outcome": "sent"},
     "inbound": {"provider": "simulator", "settings": "{}"},
     "replies": {"meaning": "perhaps_stop", "phone_number": NUMBER, "number_hash": HASH},
     "texts.sweep": {"state": "sent", "origin_kind": "person"},
@@ -300,7 +304,7 @@ def test_outcomes_are_written_beside_one_whose_endpoint_somebody_holds(database_
         assert isinstance(queue, ClaimQueue)
         async with house.database.transaction() as tx:
             until = tx.now + queue.claim_for
-            claims = await queue.claim(tx, organization_id, limit=10, owner=queue.owner, until=until)
+            claims = await queue.claim(tx, organization_id, limit=10, lowest=0, owner=queue.owner, until=until)
         assert len(claims) == 2
         with held(database_url, "webhook_endpoints", organization_id, f"id = '{busy}'"):
             settling = asyncio.create_task(

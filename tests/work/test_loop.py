@@ -82,7 +82,7 @@ class Calls(ClaimQueue[Call, bool]):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def claim(self, tx, organization_id, *, limit, owner, until):
+    async def claim(self, tx, organization_id, *, limit, lowest, owner, until):
         rows = await tx.fetch(
             "SELECT id, word, owner FROM letters WHERE organization_id = %s AND due_at <= %s"
             " ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED",

@@ -31,7 +31,7 @@ class Calls(ClaimQueue[UUID, str]):
         self.failures = failures
         self.settled: list[str] = []
 
-    async def claim(self, tx, organization_id, *, limit, owner, until):
+    async def claim(self, tx, organization_id, *, limit, lowest, owner, until):
         return [new_uuid()]
 
     async def act(self, organization_id, claim):
@@ -106,7 +106,7 @@ class Locked(Calls):
     outcomes = ("locked", "b", "c", "d")
     tries = 0
 
-    async def claim(self, tx, organization_id, *, limit, owner, until):
+    async def claim(self, tx, organization_id, *, limit, lowest, owner, until):
         return self.outcomes
 
     async def act(self, organization_id, claim):

@@ -1,4 +1,4 @@
-"""The commands that segments and journeys share: both are defined by a file and stored in versions."""
+"""The commands that segments, journeys and campaigns share: a file defines each of them."""
 
 import getpass
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 import typer
 
-from regulars.cli.output import Column, CommandError, Exit, err, out, print_json, print_rows
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.cli.output import Column, CommandError, Exit, err, out, print_json, print_outcome, print_rows
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, UseCase, read_id, run
 from regulars.kit.ids import Kind
 
 Definition = TypeVar("Definition")
@@ -78,6 +78,17 @@ class DefinitionCommands(Generic[Definition, Version]):
     async def record(self, context: CommandContext, act: str, row: Any) -> None:
         after = {name: getattr(row, name) for name in self.recorded}
         await context.record(act, self.kind.encode(row.id), after=after)
+
+    def change(self, organization: str, use_case: UseCase[Any], act: str, sentence: str, *, as_json: bool) -> None:
+        """Run a use case that returns the changed row; `sentence` may name values of the row."""
+
+        async def work(it: CommandContext) -> Any:
+            row = await use_case(it)
+            await self.record(it, act, row)
+            return row
+
+        data = self.row_as_data(run(organization, work))
+        print_outcome(data, sentence.format_map(data), as_json=as_json)
 
     def _schema(self) -> None:
         out.print(self.schema().decode(), markup=False, end="")

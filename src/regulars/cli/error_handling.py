@@ -33,6 +33,7 @@ REPAIRABLE: Final = {
     "regulars.segments.analysis.protocol.AnalysisUnavailable": Exit.FAILED,
     "regulars.segments.analysis.protocol.CursorExpired": Exit.FAILED,
     "regulars.journeys.errors.JourneyError": Exit.FAILED,
+    "regulars.campaigns.errors.CampaignError": Exit.FAILED,
     "regulars.webhooks.errors.WebhookError": Exit.FAILED,
     "regulars.demo.load.RealProviderError": Exit.FAILED,
 }

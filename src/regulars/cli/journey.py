@@ -9,7 +9,7 @@ import typer
 
 from regulars.cli.definitions import AVersion, DefinitionCommands, TheId
 from regulars.cli.output import CommandError, err, print_json, print_outcome, print_rows, print_table
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, UseCase, change, read_id, run
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings
 from regulars.journeys import manage
 from regulars.journeys.backtest.report import NOTE, Report, sorted_counts
@@ -101,14 +101,14 @@ def activate(
         )
         return journey.row
 
-    _change(organization, act, "journey.activate", "Live with version {live_version}.", as_json=as_json)
+    COMMANDS.change(organization, act, "journey.activate", "Live with version {live_version}.", as_json=as_json)
 
 
 @app.command()
 def pause(organization: OfOrganization, journey_id: TheId, as_json: AsJson = False) -> None:
     """Pause a journey: no run starts or continues until it is activated again."""
     identifier = read_id(ids.JOURNEY, journey_id)
-    _change(
+    COMMANDS.change(
         organization,
         lambda it: manage.pause(it.tx, it.organization_id, identifier),
         "journey.pause",
@@ -121,23 +121,13 @@ def pause(organization: OfOrganization, journey_id: TheId, as_json: AsJson = Fal
 def archive(organization: OfOrganization, journey_id: TheId, as_json: AsJson = False) -> None:
     """Archive a journey for good, and end its runs."""
     identifier = read_id(ids.JOURNEY, journey_id)
-    _change(
+    COMMANDS.change(
         organization,
         lambda it: manage.archive(it.tx, it.organization_id, identifier),
         "journey.archive",
         "Archived.",
         as_json=as_json,
     )
-
-
-def _change(organization: str, use_case: UseCase[JourneyRow], act: str, sentence: str, *, as_json: bool) -> None:
-    async def work(it: CommandContext) -> JourneyRow:
-        row = await use_case(it)
-        await COMMANDS.record(it, act, row)
-        return row
-
-    data = _as_data(run(organization, work))
-    print_outcome(data, sentence.format_map(data), as_json=as_json)
 
 
 @app.command()

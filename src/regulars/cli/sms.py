@@ -14,7 +14,18 @@ from regulars.kit.clock import format_timestamp
 from regulars.messaging import holds
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.public_holidays import ClosedDays, NamedDays, find_closed_days
-from regulars.messaging.settings.change import change_settings, check_country, with_caps, with_hours, with_notice
+from regulars.messaging.settings.change import (
+    change_settings,
+    check_country,
+    check_sender,
+    describe_sender,
+    with_caps,
+    with_hours,
+    with_notice,
+    with_price,
+    with_rate,
+    with_sender,
+)
 from regulars.messaging.settings.model import (
     DAYS,
     DEFAULT_RULES,
@@ -87,6 +98,9 @@ def set_provider(
         str | None, typer.Option(envvar="TWILIO_AUTH_TOKEN", help="Twilio: auth token; better set in the environment.")
     ] = None,
     sender: Annotated[str | None, typer.Option(help="Twilio: number, short code, name or messaging service.")] = None,
+    parts_per_second: Annotated[
+        str | None, typer.Option(help="Twilio: parts per second of the sender; empty for the default.")
+    ] = None,
     fails: Annotated[float, typer.Option(min=0, max=1, help="Simulator: share of texts that fail.")] = 0.0,
     loses: Annotated[float, typer.Option(min=0, max=1, help="Simulator: share with unknown delivery.")] = 0.0,
     delay_ms: Annotated[int, typer.Option(min=0, max=7_000, help="Simulator: delay of each text.")] = 0,
@@ -110,6 +124,8 @@ def set_provider(
             name = "twilio"
             account = _account(changed, account_sid, sender)
             changed = msgspec.structs.replace(changed, twilio=account)
+            if parts_per_second is not None:
+                changed = with_rate(changed, account.sender, parts_per_second)
             sealed = sealed if auth_token is None else seal_token(it.vault, it.organization_id, auth_token)
             if sealed is None:
                 raise CommandError("Twilio needs an auth token; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
@@ -140,6 +156,12 @@ def show_rules(organization: OfOrganization, as_json: AsJson = False) -> None:
         err.print(f"At most {cap['texts']} texts in {cap['hours']} hours to one number.")
     for country, notice in data["notices"].items():
         err.print(f"{country}: texts end with {notice['words']} (opt-out by {notice['reply_path']})", markup=False)
+    for country, sender in data["senders"].items():
+        err.print(f"{country}: texts come from {sender}", markup=False)
+    for country, price in data["prices"].items():
+        err.print(f"{country}: a part costs {price['amount']} {price['currency']}", markup=False)
+    for sender, rate in data["parts_per_second"].items():
+        err.print(f"{sender}: at most {rate:g} parts per second", markup=False)
 
 
 @rules_app.command("holidays")
@@ -202,6 +224,35 @@ def set_rules(
     err.print("Saved.", markup=False)
 
 
+@rules_app.command("set-sender")
+def set_sender(
+    organization: OfOrganization,
+    country: Annotated[str, typer.Argument(help="Country code, such as FR.")],
+    *,
+    sender: Annotated[str | None, typer.Option(help="Sender of texts; empty for the account's sender.")] = None,
+    parts_per_second: Annotated[str | None, typer.Option(help="Rate of this sender; empty for the default.")] = None,
+    price: Annotated[str | None, typer.Option(help="Price of a part, such as '0.0725 EUR'; empty for none.")] = None,
+) -> None:
+    """Set the sender of texts to a country, its rate, and the price of a part; only what is given changes."""
+
+    async def act(it: CommandContext) -> None:
+        texting = await lock_sms_settings(it)
+        settings, code = texting.settings, check_country(country)
+        if sender is not None:
+            settings = with_sender(settings, code, sender or None)
+        if parts_per_second is not None:
+            settings = with_rate(settings, settings.senders.get(code), parts_per_second)
+        if price is not None:
+            amount, _, currency = price.strip().partition(" ")
+            settings = with_price(settings, code, amount, currency.strip())
+        await change_settings(it.tx, it.organization_id, texting, settings)
+        before, after = describe_sender(texting.settings, code), describe_sender(settings, code)
+        await it.record("texts.sender", code, before=before, after=after)
+
+    run(organization, act)
+    err.print("Saved.", markup=False)
+
+
 async def _find_closed(it: CommandContext, country: str) -> ClosedDays:
     return await find_closed_days(it.tx, it.organization_id, check_country(country), today=it.tx.now.date())
 
@@ -232,7 +283,7 @@ def _days_data(days: NamedDays) -> list[dict[str, str]]:
 def _account(settings: SmsSettings, account_sid: str | None, sender: str | None) -> TwilioAccount:
     stored = settings.twilio
     account_sid = account_sid or (stored.account_sid if stored else None)
-    sender = sender or (stored.sender if stored else None)
+    sender = check_sender(sender) if sender else (stored.sender if stored else None)
     if account_sid is None or sender is None:
         raise CommandError("Twilio needs --account-sid and --sender.", code=Exit.USAGE)
     return TwilioAccount(account_sid, sender)
@@ -279,6 +330,12 @@ def _rules_data(settings: SmsSettings) -> dict[str, Any]:
             country: {"words": notice.words, "reply_path": notice.reply_path}
             for country, notice in sorted(settings.notices.items())
         },
+        "senders": dict(sorted(settings.senders.items())),
+        "prices": {
+            country: {"amount": f"{price.amount:f}", "currency": price.currency}
+            for country, price in sorted(settings.prices.items())
+        },
+        "parts_per_second": dict(sorted(settings.parts_per_second.items())),
     }
 
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from regulars.catalog.model import AttributeType, interpret
 from regulars.conditions import tree
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
-from regulars.kit.ids import JOURNEY
+from regulars.kit.ids import CAMPAIGN, JOURNEY
 
 FAULTS_MAX: Final = 50
 EMPTY_GROUP: Final = "The group is empty."
@@ -99,7 +99,7 @@ def _faults_of(condition: tree.Condition, place: str, context: ConditionContext)
             yield from _of_comparison(condition, place, context.attributes, noun="attribute")
         case tree.Consent():
             yield from _of_consent(condition, place, context)
-        case tree.Texts():
+        case tree.Texts() | tree.ReceivedCampaign():
             yield from _of_texts(condition, place)
         case tree.Created(when=when):
             yield from _of_when(when, f"{place}.when", may_be_missing=False)
@@ -146,8 +146,11 @@ def _of_consent(condition: tree.Consent, place: str, context: ConditionContext) 
         yield from _of_when(condition.since, f"{place}.since", may_be_missing=False)
 
 
-def _of_texts(condition: tree.Texts, place: str) -> Iterator[Fault]:
-    if condition.journey is not None and JOURNEY.decode(condition.journey) is None:
+def _of_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> Iterator[Fault]:
+    if isinstance(condition, tree.ReceivedCampaign):
+        if CAMPAIGN.decode(condition.id) is None:
+            yield Fault(f"{place}.id", f"'{condition.id}' is no id of a campaign.")
+    elif condition.journey is not None and JOURNEY.decode(condition.journey) is None:
         yield Fault(f"{place}.journey", f"'{condition.journey}' is no id of a journey.")
     elif condition.journey is not None and condition.days > TEXTS_OF_JOURNEY_DAYS_MAX:
         words = (

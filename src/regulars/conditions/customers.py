@@ -1,7 +1,7 @@
 """A customer's rows as conditions read them, what their sales add up to, and what each condition found."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final, NamedTuple
@@ -69,6 +69,8 @@ class Customer:
     standing: Standing
     sales: tuple[Sale, ...] = ()
     texts: tuple[Text, ...] = ()
+    # The campaigns that they received, each with the day of its text.
+    campaigns: Mapping[UUID, date] = field(default_factory=dict)
 
 
 class ObservedValue(NamedTuple):
@@ -110,6 +112,10 @@ class ObservedTexts(NamedTuple):
     last: date | None
 
 
+class ObservedCampaign(NamedTuple):
+    is_received: bool
+
+
 class ObservedName(NamedTuple):
     is_known: bool
 
@@ -131,6 +137,7 @@ Observation = (
     | ObservedTicket
     | ObservedConsent
     | ObservedTexts
+    | ObservedCampaign
     | ObservedName
     | ObservedCountry
     | ObservedSegment

@@ -16,6 +16,7 @@ Document = TypeVar("Document", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
 _REPHRASED: Final = (
     (re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`"), r"expected \1, got \2"),
+    (re.compile(r"Expected `(\w+) \| (\w+)`, got `(\w+)`"), r"expected \1 or \2, got \3"),
     (re.compile(r"Object missing required field `(\w+)`"), r"\1 is missing"),
     (re.compile(r"Object contains unknown field `([^`]*)`"), r"\1 is not known here"),
     (re.compile(r"Invalid (?:enum )?value (.*)"), r"\1 is none of the known words"),

@@ -16,7 +16,7 @@ from regulars.catalog.model import spell
 from regulars.conditions import customers, tree
 from regulars.conditions.check import ConditionContext, is_valid_comparison
 from regulars.conditions.comparisons import ValueTest, days_of, holds_on
-from regulars.kit.ids import JOURNEY
+from regulars.kit.ids import CAMPAIGN, JOURNEY
 
 
 class Subject(NamedTuple):
@@ -66,6 +66,9 @@ class Evaluator:
                 return self._consent(condition, subject), customers.ObservedConsent(customer.standing)
             case tree.Texts():
                 return _texts(condition, subject)
+            case tree.ReceivedCampaign(id=campaign, is_=wanted):
+                is_received = CAMPAIGN.decode(campaign) in customer.campaigns
+                return is_received is wanted, customers.ObservedCampaign(is_received)
             case tree.Created(when=when):
                 return holds_on(when, customer.created, today), customers.ObservedDay(customer.created)
             case tree.Named(is_=wanted):

@@ -55,6 +55,7 @@ KINDS: Final = {
     "first_purchase": "First purchase",
     "last_purchase": "Last purchase",
     "texts": "Texts",
+    "received_campaign": "Received the campaign",
     "created": "Customer since",
     "named": "Name",
     "country": "Number of",
@@ -93,6 +94,7 @@ class Names:
     stores: Mapping[str, str] = field(default_factory=dict)
     segments: Mapping[str, str] = field(default_factory=dict)
     journeys: Mapping[str, str] = field(default_factory=dict)
+    campaigns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +130,8 @@ class Labels:
                 return self._comparison(condition)
             case tree.Consent():
                 return self._consent(condition)
-            case tree.Texts():
-                compared = condition.journey
-                journey = "" if compared is None else f" from {self.names.journeys.get(compared, compared)}"
-                verb = "Got a text" if condition.got else "Got no text"
-                return f"{verb}{journey} in the last {self._number(condition.days)} days"
+            case tree.Texts() | tree.ReceivedCampaign():
+                return self._texts(condition)
             case tree.Created(when=when):
                 return f"Became a customer{self._when(when)}"
             case tree.Named(is_=wanted):
@@ -148,6 +147,15 @@ class Labels:
                 return self._ticket(condition)
             case _:
                 return self._sales(condition)
+
+    def _texts(self, condition: tree.Texts | tree.ReceivedCampaign) -> str:
+        if isinstance(condition, tree.ReceivedCampaign):
+            verb = "Received" if condition.is_ else "Did not receive"
+            return f"{verb} the campaign {self.names.campaigns.get(condition.id, condition.id)}"
+        compared = condition.journey
+        journey = "" if compared is None else f" from {self.names.journeys.get(compared, compared)}"
+        verb = "Got a text" if condition.got else "Got no text"
+        return f"{verb}{journey} in the last {self._number(condition.days)} days"
 
     def _ticket(self, condition: tree.OfTicket) -> str:
         match condition:

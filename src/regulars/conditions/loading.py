@@ -15,7 +15,7 @@ from regulars.consent.check import CheckItem, Verdict, check
 from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last
 from regulars.kit.db import Tx
-from regulars.kit.ids import ById
+from regulars.kit.ids import CAMPAIGN, ById
 from regulars.messaging.find import find_suppressed
 from regulars.organizations.manage import find_particulars
 
@@ -49,6 +49,7 @@ async def load_customers(
     standings = await _standings(tx, organization_id, rows, zone) if asks_consent else {}
     sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today, sales_max=sales_max)
     texts = await _find_texts(tx, organization_id, parts, existing, zone=zone, today=today)
+    campaigns = await _find_campaigns(tx, organization_id, parts, existing, zone=zone)
     return {
         row.id: Customer(
             id=row.id,
@@ -59,6 +60,7 @@ async def load_customers(
             standing=standings.get(row.id, Standing("never_asked")),
             sales=tuple(sales.get(row.id, ())),
             texts=tuple(texts.get(row.id, ())),
+            campaigns=campaigns.get(row.id, {}),
         )
         for row in rows
     }
@@ -186,6 +188,17 @@ async def _find_texts(
     found: dict[UUID, list[Text]] = {}
     for profile_id, moment, journey_id in await queries.find_texts(tx, organization_id, ids, since=since):
         found.setdefault(profile_id, []).append(Text(day_of(moment, zone), journey_id))
+    return found
+
+
+async def _find_campaigns(
+    tx: Tx, organization_id: UUID, parts: Collection[tree.Condition], ids: Collection[UUID], *, zone: tzinfo
+) -> dict[UUID, dict[UUID, date]]:
+    named = {CAMPAIGN.decode(part.id) for part in parts if isinstance(part, tree.ReceivedCampaign)} - {None}
+    found: dict[UUID, dict[UUID, date]] = {}
+    if named and ids:
+        for profile_id, campaign_id, moment in await queries.find_received(tx, organization_id, ids, named):
+            found.setdefault(profile_id, {})[campaign_id] = day_of(moment, zone)
     return found
 
 

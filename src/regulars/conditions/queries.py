@@ -107,3 +107,24 @@ async def find_texts(
         {"organization_id": organization_id, "ids": list(ids), "since": since},
     )
     return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def find_received(
+    tx: Tx, organization_id: UUID, ids: Collection[UUID], campaign_ids: Collection[UUID | None]
+) -> list[tuple[UUID, UUID, datetime]]:
+    """Customer, campaign and moment of the texts of these campaigns that were sent, or whose outcome is unknown."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, sent.origin_id, sent.at
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT origin_id, COALESCE(claimed_at, created_at) AS at
+            FROM texts
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id AND origin_kind = 'campaign'
+              AND origin_id = ANY (%(campaign_ids)s::uuid[]) AND state IN ('sent', 'delivered', 'unknown')
+            OFFSET 0
+        ) AS sent
+        """,
+        {"organization_id": organization_id, "ids": list(ids), "campaign_ids": list(campaign_ids)},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]

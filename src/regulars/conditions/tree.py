@@ -186,6 +186,13 @@ class Texts(_Condition, frozen=True, kw_only=True, tag="texts"):
     journey: Reference | None = None
 
 
+class ReceivedCampaign(_Condition, frozen=True, kw_only=True, tag="received_campaign"):
+    """Received this campaign: its text was sent or delivered, or its outcome is unknown (`"is": false`: did not)."""
+
+    id: Reference
+    is_: bool = msgspec.field(name="is", default=True)
+
+
 class Created(_Condition, frozen=True, kw_only=True, tag="created"):
     """When the customer became known."""
 
@@ -241,7 +248,7 @@ Group = All | Any | Nothing
 OfTimes = Bought | Returned
 OfSales = Bought | Returned | Spend | TicketValue | FirstPurchase | LastPurchase
 OfTicket = OfStore | OfAmount | OfCurrency | OfProduct
-Leaf = OfAttribute | Consent | OfSales | Texts | Created | Named | Country | InSegment | OfTicket
+Leaf = OfAttribute | Consent | OfSales | Texts | ReceivedCampaign | Created | Named | Country | InSegment | OfTicket
 Condition = Group | Leaf
 ValueComparison = OfAttribute | OfProperty
 Path = tuple[int, ...]

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.model import Status
-from regulars.consent.queries import HeadRow, find_existing_heads, lock_free_heads, lock_heads
+from regulars.consent.queries import HeadRow, find_existing_heads, find_heads, lock_free_heads, lock_heads
 from regulars.kit.arrays import Blobs
 from regulars.kit.db import Tx
 
@@ -47,6 +47,11 @@ async def lock_free_consents(
     # Read after the locks: a number without a head has no consent event, and nothing to lock.
     locked = await find_existing_heads(tx, organization_id, unlocked) if unlocked else set()
     return _consents(heads), locked
+
+
+async def find_consents(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
+    """The same without a lock, for a forecast."""
+    return _consents(await find_heads(tx, organization_id, number_hashes))
 
 
 def _consents(heads: Iterable[HeadRow]) -> dict[bytes, NumberConsent]:

@@ -49,6 +49,12 @@ async def lock_free_heads(tx: Tx, organization_id: UUID, number_hashes: Collecti
     return [_head(row) for row in rows]
 
 
+async def find_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+    """The same without a lock."""
+    rows = await tx.fetch(_LOCK_HEADS + ") AS locked", (Blobs(number_hashes), organization_id))
+    return [_head(row) for row in rows]
+
+
 _LOCK_HEADS = """
 SELECT locked.id, locked.number_hash, locked.entry_count, locked.last_hash, locked.created_at,
        locked.updated_at, locked.status, locked.phone_number, locked.profile_id, locked.store_id,

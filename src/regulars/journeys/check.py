@@ -17,11 +17,11 @@ from regulars.journeys.definition import (
     WaitForPurchase,
 )
 from regulars.journeys.program import FILTER, Fork, references_of, walk
-from regulars.messaging.template import TemplateError, check_fields, parse_template
+from regulars.messaging.template import TextVariants, fields_of, find_text_faults
 
 STEPS_MAX: Final = 100
 FAULTS_MAX: Final = 50
-_SALE_FIELDS: Final = frozenset({"ticket.total", "store.name"})
+SALE_FIELDS: Final = frozenset({"ticket.total", "store.name", "store.city"})
 
 
 def find_faults(definition: Definition, known: ConditionContext) -> list[Fault]:
@@ -87,14 +87,11 @@ def _faults_of_step(place: str, step: Step, definition: Definition, known: Condi
         yield Fault(place, "Both paths are empty, so the step has no effect.")
 
 
-def _faults_of_text(place: str, text: str, definition: Definition, known: ConditionContext) -> Iterator[Fault]:
-    try:
-        template = parse_template(text)
-        check_fields(template, attribute_keys=known.attributes.keys())
-    except TemplateError as error:
-        yield Fault(place, f"{error} (character {error.position + 1})")
-        return
-    for name in sorted(template.fields & _SALE_FIELDS):
+def _faults_of_text(
+    place: str, text: str | TextVariants, definition: Definition, known: ConditionContext
+) -> Iterator[Fault]:
+    yield from (Fault(place, fault) for fault in find_text_faults(text, attribute_keys=known.attributes.keys()))
+    for name in sorted(fields_of(text) & SALE_FIELDS):
         if not _has_sale(definition):
             yield Fault(place, f"The text uses {name}, but a journey triggered by an opt-in has no ticket.")
 

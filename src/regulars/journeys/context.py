@@ -14,7 +14,7 @@ from regulars.conditions.customers import Customer, Explained, ObservedTimes, Ti
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.tree import Bought, Condition
 from regulars.journeys.model import PersonRow, SaleRow
-from regulars.messaging.template import ATTRIBUTE_PREFIX
+from regulars.messaging.template import customer_variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +91,10 @@ def describe_context(context: EvaluationContext, condition: Condition, ids: froz
 
 def template_variables(person: PersonRow, sale: SaleRow | None, *, brand: str) -> dict[str, str | None]:
     return {
-        "brand": brand,
-        "profile.first_name": person.first_name,
-        "profile.last_name": person.last_name,
+        **customer_variables(person, brand=brand),
         "store.name": None if sale is None else sale.store_name or sale.store_external_id,
+        "store.city": None if sale is None else sale.city,
         "ticket.total": None if sale is None else _money(sale.amount_cents, sale.currency),
-        **{ATTRIBUTE_PREFIX + key: value for key, value in person.attributes.items()},
     }
 
 

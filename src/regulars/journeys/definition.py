@@ -9,6 +9,7 @@ from regulars.conditions.documents import Unreadable, read_document, schema_of, 
 from regulars.conditions.tree import Condition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
+from regulars.messaging.template import TextContent
 from regulars.profiles.model import AttributeKey as Key
 
 StepId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
@@ -66,7 +67,9 @@ class Split(_Step, frozen=True, tag="split", kw_only=True):
 
 
 class SendText(_Step, frozen=True, tag="send_text", kw_only=True):
-    text: Annotated[str, Meta(min_length=1, max_length=2_000)]
+    """A text, or one in several languages."""
+
+    text: TextContent
 
 
 class SetAttribute(_Step, frozen=True, tag="set_attribute", kw_only=True):

@@ -14,6 +14,7 @@ from regulars.journeys.labels import (
     describe_step,
 )
 from regulars.journeys.program import Fork
+from regulars.messaging.template import list_texts
 
 
 class DiffLine(NamedTuple):
@@ -64,4 +65,7 @@ def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[tuple[int, str]]:
 
 
 def _whole(step: Step, name: str) -> str:
-    return f"“{step.text}”" if isinstance(step, SendText) else name
+    if not isinstance(step, SendText):
+        return name
+    texts = list_texts(step.text).items()
+    return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in texts)

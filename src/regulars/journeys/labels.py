@@ -112,7 +112,11 @@ def _describe(step: Step) -> tuple[str, str]:
         case Split(percent=percent):
             return f"{percent}% of the customers", "at random; the same customer always takes the same path"
         case SendText(text=text):
-            return f"“{describe_template(text)}”", "consent, sending hours and limits are checked when it is sent"
+            checks = "consent, sending hours and limits are checked when it is sent"
+            if isinstance(text, str):
+                return f"“{describe_template(text)}”", checks
+            values = ", ".join(text.texts)
+            return f"“{describe_template(text.default)}”", f"other texts by {text.attribute}: {values}; {checks}"
         case SetAttribute(key=key, value=value):
             return f"{key} = {value}", ""
         case Exit():

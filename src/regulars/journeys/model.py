@@ -103,6 +103,7 @@ class SaleRow(NamedTuple):
     store_id: UUID
     store_external_id: str
     store_name: str | None
+    city: str | None
     country: str | None
     amount_cents: int
     currency: str

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from regulars.conditions.tree import Condition, segments_of
 from regulars.journeys.definition import Branch, Definition, SendText, SetAttribute, Split, Step, WaitForPurchase
-from regulars.messaging.template import ATTRIBUTE_PREFIX, TemplateError, parse_template
+from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
 
 Fork = Branch | Split | WaitForPurchase
 
@@ -97,8 +97,5 @@ def _conditions(definition: Definition) -> Iterator[tuple[str, Condition]]:
 
 
 def _attributes(step: object) -> Iterator[str]:
-    try:
-        fields = parse_template(step.text).fields if isinstance(step, SendText) else ()
-    except TemplateError:
-        return
+    fields = fields_of(step.text) if isinstance(step, SendText) else ()
     yield from (field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX))

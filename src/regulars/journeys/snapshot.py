@@ -152,8 +152,8 @@ async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> li
     rows = await tx.fetch(
         """
         SELECT sale.id, sale.type, sale.profile_id, sale.store_id, store.external_id, store.name,
-               store.address ->> 'country_code', sale.total_amount_cents, sale.currency, sale.occurred_at,
-               sale.created_at, sale.line_items
+               store.address ->> 'locality', store.address ->> 'country_code', sale.total_amount_cents, sale.currency,
+               sale.occurred_at, sale.created_at, sale.line_items
         FROM unnest(%(ids)s::uuid[]) AS it (id)
         CROSS JOIN LATERAL (
             SELECT id, type, profile_id, store_id, total_amount_cents, currency, occurred_at, created_at, line_items

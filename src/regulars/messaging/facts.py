@@ -19,7 +19,7 @@ from regulars.work import outbox
 from regulars.work.facts import Fact
 
 
-class MessagesChanged(Fact, frozen=True):
+class MessagesChanged(Fact, frozen=True, omit_defaults=True):
     """A text changed its state (kind `text`), a number was suppressed or released (`suppression`), or a reply came
     (`reply`: then `text_id` is the reply's)."""
 
@@ -37,10 +37,15 @@ class MessagesChanged(Fact, frozen=True):
     number_hash: bytes | msgspec.UnsetType = msgspec.UNSET
     # When it happened; facts of earlier releases do not say.
     at: datetime | None = None
+    # The state before the change, so that totals move by difference; `queued` where a text was skipped when it was
+    # requested. Facts of earlier releases do not say.
+    previous_state: str | None = None
 
 
-async def publish_text_changes(tx: Tx, organization_id: UUID, changed: Sequence[TextRow]) -> None:
-    """`changed` are the texts after the change."""
+async def publish_text_changes(
+    tx: Tx, organization_id: UUID, changed: Sequence[TextRow], *, previous_state: str
+) -> None:
+    """`changed` are the texts after the change; before it, all of them had `previous_state`."""
     if not changed:
         return
     counts: Counter[str] = Counter()
@@ -51,6 +56,13 @@ async def publish_text_changes(tx: Tx, organization_id: UUID, changed: Sequence[
     zone = ZoneInfo(await texts.find_zone(tx, organization_id))
     totals = [(state, counts[state], parts[state]) for state in sorted(counts)]
     await texts.add_totals(tx, organization_id, tx.now.astimezone(zone).date(), totals)
+    await publish_queue_changes(tx, organization_id, changed, previous_state=previous_state)
+
+
+async def publish_queue_changes(
+    tx: Tx, organization_id: UUID, changed: Sequence[TextRow], *, previous_state: str
+) -> None:
+    """The same without counting them in the daily totals: texts that returned to the queue."""
     facts = [
         MessagesChanged(
             "text",
@@ -62,6 +74,7 @@ async def publish_text_changes(tx: Tx, organization_id: UUID, changed: Sequence[
             text.state,
             text.reason,
             at=tx.now,
+            previous_state=previous_state,
         )
         for text in changed
     ]

@@ -56,6 +56,21 @@ async def list_texts_of_origin(
     return await lists.list_texts_of_origin(tx, organization_id, [origin_kind.value], origin_id)
 
 
+async def find_texts_of_steps(
+    tx: Tx, organization_id: UUID, origin_kind: OriginKind, steps: Collection[tuple[UUID, str]]
+) -> dict[tuple[UUID, str], TextRow]:
+    """By origin and step; a step without a text is absent."""
+    found = await lists.find_texts_of_steps(tx, organization_id, origin_kind.value, steps) if steps else []
+    return {(row.origin_id, row.step): row for row in found}
+
+
+async def find_texted_numbers(
+    tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID, number_hashes: Collection[bytes]
+) -> dict[bytes, str]:
+    """The numbers for which this origin already requested a text, each with the step of that text."""
+    return await lists.find_texted_numbers(tx, organization_id, origin_kind.value, origin_id, number_hashes)
+
+
 async def list_responses(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequence[TextRow]:
     """The texts that were sent because of a reply."""
     return await lists.list_texts_of_origin(tx, organization_id, [kind.value for kind in _RESPONSES], reply_id)

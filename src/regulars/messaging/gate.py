@@ -1,22 +1,24 @@
 """The one gate that decides whether a text leaves now, and what it loads about the texts of a batch."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.consent.numbers import NumberConsent
+from regulars.consent.numbers import NumberConsent, TextNumber, find_consents
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
-from regulars.messaging.model import EXEMPT, OriginKind, Reason, State, TextRow
+from regulars.messaging.model import EXEMPT, UNCOUNTED, OriginKind, Reason, State, TextRow
 from regulars.messaging.number_location import NumberLocation, locate_number
 from regulars.messaging.providers.base import OutgoingText
 from regulars.messaging.public_holidays import region_of
 from regulars.messaging.queries import claims, replies
+from regulars.messaging.rates import SenderRates
 from regulars.messaging.send_hours import next_opening
-from regulars.messaging.settings.model import Cap, Rule
+from regulars.messaging.settings.model import ALWAYS_OPEN, Cap, Rule
 from regulars.messaging.settings.store import Texting
+from regulars.messaging.team_numbers import fill_code
 from regulars.stores.find import find_addresses
 from regulars.stores.model import Address
 
@@ -32,7 +34,8 @@ class GateContext:
     profile_id: UUID | None
     expires_at: datetime
     location: NumberLocation
-    is_country_set: bool
+    # Why nothing is sent to the country of the number.
+    country_fault: Reason | None
     is_subscribed: bool
     linked_profile_id: UUID | None
     is_suppressed: bool
@@ -76,9 +79,9 @@ def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
     country = text.location.country
     if country is None:
         return Skip(Reason.NO_COUNTRY)
-    if not text.is_country_set:
-        return Skip(Reason.COUNTRY_NOT_SET)
-    if any(_is_reached(cap, text.earlier, now) for cap in caps):
+    if text.country_fault is not None:
+        return Skip(text.country_fault)
+    if find_caps_end(caps, text.earlier, now) is not None:
         return Skip(Reason.CAP)
     opening = next_opening(text.rule, country, text.location.zones, now, region=text.location.region)
     if opening.at is None or opening.closes_at is None or opening.at >= text.expires_at:
@@ -86,9 +89,36 @@ def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
     return SendNow(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else SendLater(opening.at)
 
 
-def _is_reached(cap: Cap, earlier: Sequence[datetime], now: datetime) -> bool:
-    since = now - timedelta(hours=cap.hours)
-    return sum(moment > since for moment in earlier) >= cap.texts
+def find_country_fault(texting: Texting, country: str | None, body: str) -> Reason | None:
+    """Why nothing is sent to a country: it has no notice, the text lacks it since it was set after the text was
+    queued, or the country refuses the sender."""
+    notice = texting.notice_of(country)
+    if notice is None or notice.words not in body:
+        return Reason.COUNTRY_NOT_SET
+    return Reason.SENDER_REFUSED if texting.is_sender_refused(country) else None
+
+
+def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> datetime | None:
+    """When the caps allow one more text to a number; None where they do now."""
+    ends = [end for cap in caps if (end := _find_cap_end(cap, earlier, now)) > now]
+    return max(ends, default=None)
+
+
+def _find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datetime:
+    """When the oldest of the texts that fill the cap is as old as its hours; a cap of no texts never ends."""
+    if cap.texts == 0:
+        return now + timedelta(hours=cap.hours)
+    newest = sorted(earlier)[-cap.texts :]
+    return now if len(newest) < cap.texts else newest[0] + timedelta(hours=cap.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a text to a number would find now, apart from consent. `opens_at` is now where its hours are open, and None
+    where no hour opens within 96 hours or its country is unknown; `capped_until` is None where the caps allow it."""
+
+    opens_at: datetime | None
+    capped_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +147,12 @@ class BatchGate:
         cls,
         tx: Tx,
         organization_id: UUID,
-        rows: Sequence[TextRow],
+        hashes: Collection[bytes],
         texting: Texting,
         consents: dict[bytes, NumberConsent],
     ) -> "BatchGate":
+        """`hashes` are the numbers of the batch."""
         gate = cls(texting, consents, tx.now)
-        hashes = {row.number_hash for row in rows if row.number_hash is not None}
         if hashes:
             gate._suppressed = await replies.find_suppressed(tx, organization_id, hashes)
             longest = max((cap.hours for cap in texting.settings.caps), default=0)
@@ -133,15 +163,18 @@ class BatchGate:
         return gate
 
     def sort(
-        self, rows: Sequence[TextRow]
+        self, rows: Sequence[TextRow], rates: SenderRates
     ) -> tuple[list[ClaimedText], list[claims.Postponement], list[claims.EndedText]]:
-        """Which texts leave now, later, or never."""
+        """Which texts leave now, later, or never. One whose sender has no tokens is in none of the lists."""
         claimed: list[ClaimedText] = []
         postponed: list[claims.Postponement] = []
         skipped: list[claims.EndedText] = []
         for row in rows:
             decision = self._decide(row)
             if isinstance(decision, SendNow) and row.phone_number is not None:
+                if not rates.spend(row):
+                    continue
+                self._count(row)
                 claimed.append(self._claim(row, row.phone_number, decision.until))
             elif isinstance(decision, SendLater):
                 postponed.append(claims.Postponement(row.id, decision.until))
@@ -150,27 +183,39 @@ class BatchGate:
                 skipped.append(claims.EndedText(row.id, State.SKIPPED.value, reason.value))
         return claimed, postponed, skipped
 
+    def forecast(self, number: TextNumber) -> Forecast:
+        location = self._locate(number.phone_number, self._consents.get(number.number_hash, _NO_CONSENT))
+        settings = self._texting.settings
+        earlier = self._earlier.get(number.number_hash, ())
+        opens_at = None
+        if location.country is not None:
+            rule = settings.rule_of(location.country)
+            opens_at = next_opening(rule, location.country, location.zones, self._now, region=location.region).at
+        return Forecast(opens_at, find_caps_end(settings.caps, earlier, self._now))
+
     def _decide(self, row: TextRow) -> Decision:
         number_hash = row.number_hash or b""
         consent = self._consents.get(number_hash, _NO_CONSENT)
         location = self._locate(row.phone_number, consent)
-        is_exempt = OriginKind(row.origin_kind) in EXEMPT
+        is_test = row.origin_kind == OriginKind.TEST
         context = GateContext(
-            is_exempt=is_exempt,
+            is_exempt=OriginKind(row.origin_kind) in EXEMPT,
             profile_id=row.profile_id,
             expires_at=row.expires_at,
             location=location,
-            is_country_set=self._has_notice(row, location),
-            is_subscribed=consent.is_subscribed,
+            country_fault=find_country_fault(self._texting, location.country, row.body),
+            is_subscribed=consent.is_subscribed or (is_test and number_hash not in self._consents),
             linked_profile_id=consent.profile_id,
             is_suppressed=number_hash in self._suppressed,
-            rule=self._texting.settings.rule_of(location.country or ""),
+            rule=ALWAYS_OPEN if is_test else self._texting.settings.rule_of(location.country or ""),
             earlier=self._earlier.get(number_hash, ()),
         )
-        decision = decide(context, self._texting.settings.caps, self._now)
-        if isinstance(decision, SendNow) and not is_exempt:
-            self._earlier.setdefault(number_hash, []).append(self._now)
-        return decision
+        return decide(context, () if is_test else self._texting.settings.caps, self._now)
+
+    def _count(self, row: TextRow) -> None:
+        """A text that leaves counts against the caps of those behind it."""
+        if OriginKind(row.origin_kind) not in UNCOUNTED:
+            self._earlier.setdefault(row.number_hash or b"", []).append(self._now)
 
     def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
         """Where the number may be; its region is that of the store where consent was given, in the same country."""
@@ -182,19 +227,24 @@ class BatchGate:
             return location
         return location._replace(region=region_of(address))
 
-    def _has_notice(self, row: TextRow, location: NumberLocation) -> bool:
-        """Whether the country has a notice and the text contains it: it may have been set after the text was queued."""
-        notice = self._texting.notice_of(location.country)
-        return notice is not None and notice.words in row.body
-
     def _claim(self, row: TextRow, phone_number: str, until: datetime) -> ClaimedText:
         outgoing = OutgoingText(
             organization_id=self._texting.organization_id,
             text_id=row.id,
             phone_number=phone_number,
-            body=row.body,
+            body=fill_code(row, self._texting.secret),
             until=until,
             sent_at=self._now,
             attempt=row.attempts + 1,
         )
         return ClaimedText(row, outgoing, self._texting)
+
+
+async def forecast_texts(
+    tx: Tx, organization_id: UUID, numbers: Collection[TextNumber], *, texting: Texting
+) -> dict[bytes, Forecast]:
+    """When each number may get one more text, by its hash. It locks nothing: the gate decides at the claim."""
+    hashes = {number.number_hash for number in numbers}
+    consents = await find_consents(tx, organization_id, hashes)
+    gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
+    return {number.number_hash: gate.forecast(number) for number in numbers}

@@ -35,11 +35,13 @@ REASONS: Final = {
     ),
     Reason.NO_COUNTRY: Label("No country", "The number belongs to no country."),
     Reason.COUNTRY_NOT_SET: Label("Country not set", "Its country has no notice and reply path yet."),
+    Reason.SENDER_REFUSED: Label("Sender refused", "Its country refuses the sender; set another one for this country."),
     Reason.MISSING_VALUE: Label("Missing value", "A variable in the text had neither a value nor a default."),
     Reason.TOO_LONG: Label("Too long", "It would have more than ten parts."),
     Reason.LEFT: Label("Left", "The customer left the journey before the text was sent."),
     Reason.REFUSED: Label("Refused", "The provider refused it."),
     Reason.NOT_REACHED: Label("Provider not reached", "Several attempts to connect to the provider failed."),
+    Reason.CANCELLED: Label("Cancelled", "The campaign was cancelled before the text was sent."),
 }
 ORIGINS: Final = {
     OriginKind.PERSON: "by a person",
@@ -48,6 +50,7 @@ ORIGINS: Final = {
     OriginKind.STOP: "confirms a STOP",
     OriginKind.HELP: "answers HELP",
     OriginKind.ANSWER: "answers a reply",
+    OriginKind.TEST: "as a test",
 }
 MEANINGS: Final = {
     "stop": Label("Stop", "A keyword that opts out at once.", "no"),

@@ -1,7 +1,7 @@
 """What a text and a reply are: origin, states, and why a text was skipped. No I/O."""
 
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -39,9 +39,21 @@ class OriginKind(StrEnum):
     STOP = "stop"
     HELP = "help"
     ANSWER = "answer"
+    # To a verified number of the team: needs no opt-in, leaves at any hour and counts in no cap.
+    TEST = "test"
+
+
+class Priority(IntEnum):
+    """Which texts leave first; a row of a release that knew no priorities is personal."""
+
+    REPLY = 0
+    PERSONAL = 1
+    CAMPAIGN = 2
 
 
 EXEMPT: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
+# They count in no cap.
+UNCOUNTED: Final = EXEMPT | {OriginKind.TEST}
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
 # For how long the queue postpones due texts of an organization that is on hold.
@@ -70,6 +82,7 @@ class TextRow(NamedTuple):
     created_at: datetime
     claimed_at: datetime | None
     ended_at: datetime | None
+    priority: int = Priority.PERSONAL.value
 
 
 class Reason(StrEnum):
@@ -83,11 +96,19 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     NO_COUNTRY = "no_country"
     COUNTRY_NOT_SET = "country_not_set"
+    SENDER_REFUSED = "sender_refused"
     MISSING_VALUE = "missing_value"
     TOO_LONG = "too_long"
     LEFT = "left"
     REFUSED = "refused"
     NOT_REACHED = "not_reached"
+    CANCELLED = "cancelled"
+
+
+def priority_of(kind: OriginKind) -> Priority:
+    if kind in EXEMPT:
+        return Priority.REPLY
+    return Priority.CAMPAIGN if kind is OriginKind.CAMPAIGN else Priority.PERSONAL
 
 
 def moves_forward(before: State, after: State) -> bool:

@@ -10,8 +10,8 @@ from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers import lock_consents
 from regulars.kit.db import Tx
-from regulars.messaging.facts import publish_text_changes
 from regulars.messaging.model import Reason, State, TextRow, moves_forward
+from regulars.messaging.outcomes import end_texts
 from regulars.messaging.queries import claims, texts
 from regulars.messaging.settings.store import Texting
 
@@ -45,7 +45,7 @@ async def apply_receipt(
         await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
     reason = f"{Reason.REFUSED.value} {code}" if state is State.FAILED and code else None
     ended = claims.EndedText(text_id, state.value, reason, provider_id)
-    await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, [ended]))
+    await end_texts(tx, organization_id, [ended], previous_state=row.state)
     return True
 
 

@@ -12,10 +12,21 @@ from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown, TextNotFound
-from regulars.messaging.facts import publish_text_changes
-from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State, TextRow
+from regulars.messaging.facts import publish_queue_changes, publish_text_changes
+from regulars.messaging.model import (
+    EXEMPT,
+    EXEMPT_EXPIRES_AFTER,
+    EXPIRES_AFTER,
+    OriginKind,
+    Reason,
+    State,
+    TextRow,
+    priority_of,
+)
 from regulars.messaging.number_location import locate_number
+from regulars.messaging.origins import find_stopped
 from regulars.messaging.queries import texts as queries
+from regulars.messaging.queries.settings import share_settings
 from regulars.messaging.settings.model import Notice
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.sms_encoding import PARTS_MAX, TextSize, measure
@@ -48,6 +59,8 @@ class TextOrder:
     profile_id: UUID | None = None
     phone_number: str | None = None
     not_before: datetime | None = None
+    # The last moment at which it may leave; None is the usual time after it becomes due.
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +81,8 @@ async def request_texts(
     inserted = await queries.insert_texts_if_new(tx, organization_id, texts)
     if any(text.id in inserted and text.due_at is not None for text in texts):
         tx.touched.add(("texts", organization_id))
-    await publish_text_changes(
-        tx, organization_id, [text for text in texts if text.id in inserted and text.state == State.SKIPPED]
-    )
+    skipped = [text for text in texts if text.id in inserted and text.state == State.SKIPPED]
+    await publish_text_changes(tx, organization_id, skipped, previous_state=State.QUEUED.value)
     return [PlacedOrder(text.id, text.id in inserted) for text in texts]
 
 
@@ -98,13 +110,14 @@ def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now
         state=(State.QUEUED if reason is None else State.SKIPPED).value,
         reason=reason,
         due_at=due_at if reason is None else None,
-        expires_at=due_at + (EXEMPT_EXPIRES_AFTER if is_exempt else EXPIRES_AFTER),
+        expires_at=order.expires_at or due_at + (EXEMPT_EXPIRES_AFTER if is_exempt else EXPIRES_AFTER),
         attempts=0,
         provider=None,
         provider_id=None,
         created_at=now,
         claimed_at=None,
         ended_at=None if reason is None else now,
+        priority=priority_of(order.origin_kind).value,
     )
 
 
@@ -138,6 +151,8 @@ def compose(words: str, *, brand: str, notice: Notice | None) -> ComposedText:
 
 async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
     """Back into the queue and through the gate; the customer may get it twice."""
+    # Before the text: its origin is not stopped until this transaction ends.
+    await share_settings(tx, organization_id)
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
         raise TextNotFound("There is no text with this id.")
@@ -145,5 +160,19 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
     if OriginKind(row.origin_kind) in EXEMPT:
         raise NotUnknown("An answer to STOP or HELP is sent within five minutes or never.")
-    await queries.requeue_text(tx, organization_id, text_id, expires_at=tx.now + EXPIRES_AFTER)
+    if row.origin_kind == OriginKind.TEST:
+        raise NotUnknown("A test is not sent again; send a new one.")
+    stopped = await find_stopped(tx, organization_id, [row])
+    if stopped:
+        is_paused = stopped[row.origin_id] is None
+        raise NotUnknown("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
+    expires_at = tx.now + EXPIRES_AFTER
+    if row.origin_kind == OriginKind.CAMPAIGN:
+        # The campaign's last moment stays.
+        expires_at = row.expires_at
+        if tx.now >= expires_at:
+            raise NotUnknown("The last moment at which the campaign sends has passed.")
+    await queries.requeue_text(tx, organization_id, text_id, expires_at=expires_at)
+    requeued = row._replace(state=State.QUEUED.value, reason=None)
+    await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)
     tx.touched.add(("texts", organization_id))

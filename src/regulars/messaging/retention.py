@@ -10,6 +10,7 @@ from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.deduplication import erase_replies
 from regulars.messaging.model import State
 from regulars.messaging.queries import replies, texts
+from regulars.messaging.queries.team_numbers import delete_team_numbers
 from regulars.messaging.settings.store import load_texting
 from regulars.work.outbox import rewrite_waiting_facts
 
@@ -61,6 +62,7 @@ async def erase_messages(
         await texts.blank_texts(tx, organization_id, sending)
     await texts.delete_texts(tx, organization_id, [text_id for text_id, state in locked if state != State.SENDING])
     await texts.delete_simulated(tx, organization_id, [text_id for text_id, _ in locked])
+    await delete_team_numbers(tx, organization_id, number_hashes)
     texting = await load_texting(tx, organization_id)
     if texting is not None:
         await erase_replies(

@@ -17,9 +17,10 @@ from regulars.consent.numbers import NumberConsent, lock_free_consents
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
-from regulars.messaging.facts import publish_text_changes
 from regulars.messaging.gate import BatchGate, ClaimedText
-from regulars.messaging.model import HOLD_POSTPONES_BY, Reason, State, TextRow
+from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Priority, Reason, State, TextRow
+from regulars.messaging.origins import end_stopped
+from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.providers.base import (
     DIAL_WITHIN_S,
     Accepted,
@@ -31,9 +32,11 @@ from regulars.messaging.providers.base import (
     Unclear,
 )
 from regulars.messaging.queries import claims, texts
+from regulars.messaging.queries.settings import share_settings
+from regulars.messaging.rates import SenderRates
 from regulars.messaging.settings.store import hold_for_account, share_texting
 from regulars.work.claims import ClaimQueue
-from regulars.work.queue import Due, Schedule, take_free
+from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, take_free
 
 # Only for texts that have not left: no connection was made, or the provider was busy.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
@@ -53,23 +56,34 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     # One second to dial, eight for the provider, and the rest to write it down.
     claim_for = timedelta(seconds=15)
     at_once_max = 128
+    # A slow provider cannot fill all slots with texts of campaigns: they use 80 at most.
+    reserved_slots = (16, 32)
 
     def __init__(self, providers: Providers) -> None:
         super().__init__()
         self._providers = providers
 
     async def claim(
-        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[ClaimedText]:
         texting = await share_texting(tx, organization_id)
-        rows, consents = await _take(tx, organization_id, limit=limit)
+        rates = None if texting is None else await SenderRates.open(tx, organization_id, texting)
+        if rates is not None and (affordable := rates.affordable) is not None:
+            limit, lowest = (min(limit, affordable), lowest) if affordable else (limit, Priority.REPLY)
+        rows, consents = await _take(tx, organization_id, limit=limit, lowest=lowest, rates=rates)
         await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == State.SENDING])
         queued = [row for row in rows if row.state == State.QUEUED]
-        if texting is None or texting.is_held:
+        if texting is None or rates is None or texting.is_held:
             await self._postpone_held(tx, organization_id, queued)
             return []
-        gate = await BatchGate.open(tx, organization_id, queued, texting, consents)
-        claimed, postponed, skipped = gate.sort(queued)
+        ended_ids = await end_stopped(tx, organization_id, queued, previous=State.QUEUED)
+        queued = [row for row in queued if row.id not in ended_ids]
+        hashes = {row.number_hash for row in queued if row.number_hash is not None}
+        gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
+        claimed, postponed, skipped = gate.sort(queued, rates)
+        await rates.save(tx, organization_id)
+        if rates.wait_s is not None:
+            self.wake_after_s[organization_id] = rates.wait_s
         if claimed:
             ids = [claim.text.id for claim in claimed]
             await claims.claim_texts(tx, organization_id, ids, provider=texting.provider, owner=owner, until=until)
@@ -78,9 +92,11 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if len(rows) == limit:
             # More texts may be due.
             tx.touched.add((self.name, organization_id))
-        if skipped:
-            await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, skipped))
+        await end_texts(tx, organization_id, skipped, previous_state=State.QUEUED.value)
         return claimed
+
+    def priority_of(self, claim: ClaimedText) -> int:
+        return claim.text.priority
 
     async def act(self, organization_id: UUID, claim: ClaimedText) -> Outcome | NotDialled:
         del organization_id  # the claim knows it
@@ -94,11 +110,43 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
     ) -> None:
+        retries = {claim.text.id: _retry_at(claim.text, outcome, tx.now) for claim, outcome in done}
+        returning = [claim.text for claim, _ in done if retries[claim.text.id] is not None]
         # The settings first, then the number, then the text: the lock order of all transactions.
+        await self._hold_if_refused(tx, organization_id, done)
+        if any(text.origin_kind == OriginKind.CAMPAIGN for text in returning):
+            # A stop of its origin comes before this transaction and is seen, or after it and finds the text queued.
+            await share_settings(tx, organization_id)
+        await self._withdraw_numbers(tx, organization_id, done)
+        await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
+        stopped_ids = await end_stopped(tx, organization_id, returning, previous=State.SENDING, owner=self.owner)
+        ended: list[claims.EndedText] = []
+        postponed: list[claims.Postponement] = []
+        for claim, outcome in done:
+            # The number of this claim: the process may have claimed the text again when this is retried.
+            attempt = claim.text.attempts + 1
+            retry_at = retries[claim.text.id]
+            if retry_at is None:
+                ended.append(_ended(claim.text.id, outcome)._replace(attempt=attempt))
+            elif claim.text.id not in stopped_ids:
+                postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
+        if postponed:
+            await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
+        await end_texts(tx, organization_id, ended, previous_state=State.SENDING.value, owner=self.owner)
+
+    async def _hold_if_refused(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
+    ) -> None:
+        """Hold all texts if the provider refused the account."""
         for claim, outcome in done:
             if isinstance(outcome, NotAuthorized):
                 await hold_for_account(tx, organization_id, claim.texting, reason=outcome.message)
                 break
+
+    async def _withdraw_numbers(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
+    ) -> None:
+        """Withdraw the numbers that the provider has as opted out."""
         stopped = [claim for claim, outcome in done if isinstance(outcome, Refused) and outcome.is_stop]
         if stopped:
             replies = [
@@ -106,68 +154,44 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
                 for claim in stopped
             ]
             await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
-        await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
-        ended: list[claims.EndedText] = []
-        postponed: list[claims.Postponement] = []
-        for claim, outcome in done:
-            # The number of this claim: the process may have claimed the text again when this is retried.
-            attempt = claim.text.attempts + 1
-            retry_at = _retry_at(claim.text, outcome, tx.now)
-            if retry_at is not None:
-                postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
-            else:
-                ended.append(_ended(claim.text.id, outcome)._replace(attempt=attempt))
-        if postponed:
-            await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
-        if ended:
-            await _end(tx, organization_id, ended, owner=self.owner)
 
     async def _postpone_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Nothing is sent during a hold; a text that has expired ends now."""
-        expired = [
-            claims.EndedText(row.id, State.SKIPPED.value, Reason.EXPIRED.value)
-            for row in rows
-            if tx.now >= row.expires_at
-        ]
-        if expired:
-            await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, expired))
+        expired = [row.id for row in rows if tx.now >= row.expires_at]
+        await skip_texts(tx, organization_id, expired, Reason.EXPIRED)
         until = tx.now + HOLD_POSTPONES_BY
         await claims.postpone_all_due(tx, organization_id, until=until, limit=HELD_BATCH_ROWS)
 
     async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Their sender died between the claim and the outcome, so whether they left is unknown."""
-        if rows:
-            ended = [claims.EndedText(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
-            await _end(tx, organization_id, ended)
+        ended = [claims.EndedText(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
+        await end_texts(tx, organization_id, ended, previous_state=State.SENDING.value)
 
 
-async def _take(tx: Tx, organization_id: UUID, *, limit: int) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
-    """The first due texts to numbers that no other transaction has locked; the numbers are locked before the texts."""
+async def _take(
+    tx: Tx, organization_id: UUID, *, limit: int, lowest: int, rates: SenderRates | None = None
+) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
+    """The first due texts to numbers that no other transaction has locked; the numbers are locked before the texts.
+    Texts whose sender has no tokens are left, and a few thousand of them end the search."""
     consents: dict[bytes, NumberConsent] = {}
+    refused = 0
 
     async def find(after: claims.DueText | None, many: int) -> Sequence[claims.DueText]:
-        return await claims.find_due_numbers(tx, organization_id, after=after, limit=many)
+        if refused >= PAGE_ITEMS_MAX:
+            return []
+        return await claims.find_due_numbers(tx, organization_id, lowest=lowest, after=after, limit=many)
 
     async def lock(found: Sequence[claims.DueText]) -> Sequence[TextRow]:
-        hashes = {text.number_hash for text in found if text.number_hash is not None}
+        nonlocal refused
+        allowed = [text for text in found if rates is None or rates.allows(text.phone_number, text.priority)]
+        refused += len(found) - len(allowed)
+        hashes = {text.number_hash for text in allowed if text.number_hash is not None}
         locked, held = await lock_free_consents(tx, organization_id, hashes)
         consents.update(locked)
-        free = [text.id for text in found if text.number_hash not in held]
+        free = [text.id for text in allowed if text.number_hash not in held]
         return await claims.lock_due_texts(tx, organization_id, free) if free else []
 
     return await take_free(find, lock, limit=limit), consents
-
-
-async def _end(tx: Tx, organization_id: UUID, ended: Sequence[claims.EndedText], *, owner: UUID | None = None) -> None:
-    """Write the outcome of texts that were being sent. A text whose customer was erased meanwhile is counted and
-    deleted with its simulated copy; its reason is not published, since the provider's words may name the number."""
-    changed = await claims.end_texts(tx, organization_id, ended, owner=owner)
-    erased = [row.id for row in changed if row.phone_number is None]
-    if erased:
-        await texts.delete_texts(tx, organization_id, erased)
-        await texts.delete_simulated(tx, organization_id, erased)
-    published = [row if row.phone_number is not None else row._replace(reason=None) for row in changed]
-    await publish_text_changes(tx, organization_id, published)
 
 
 def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> datetime | None:

@@ -6,12 +6,19 @@ characters are removed from them, so no text ever leaves with a variable in it.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Annotated, Final, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from regulars.profiles.model import AttributeKey
 
 TEMPLATE_CHARACTERS_MAX: Final = 2_000
 VALUE_CHARACTERS_MAX: Final = 100
+VARIANTS_MAX: Final = 20
 
 # Besides these, every attribute of the catalog is a field: profile.attributes.size, profile.attributes["shoe size"].
 PLAIN_FIELDS: Final = {
@@ -19,6 +26,7 @@ PLAIN_FIELDS: Final = {
     "profile.first_name": "the customer's first name",
     "profile.last_name": "the customer's last name",
     "store.name": "the store of the ticket",
+    "store.city": "the city of that store",
     "ticket.total": "what was paid, with its currency",
 }
 ATTRIBUTE_PREFIX: Final = "profile.attributes."
@@ -62,10 +70,82 @@ class Template:
         return frozenset(piece.field for piece in self.pieces if isinstance(piece, Variable))
 
 
+TemplateText = Annotated[str, Meta(min_length=1, max_length=TEMPLATE_CHARACTERS_MAX)]
+
+
+class TextVariants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text in several languages. The value of a profile attribute chooses the text; all other customers get the
+    default. Values are compared without regard to case."""
+
+    attribute: AttributeKey
+    default: TemplateText
+    texts: Annotated[
+        dict[Annotated[str, Meta(min_length=1, max_length=VALUE_CHARACTERS_MAX)], TemplateText],
+        Meta(min_length=1, max_length=VARIANTS_MAX),
+    ]
+
+    def __hash__(self) -> int:
+        return hash((self.attribute, self.default, *self.texts.items()))
+
+
+TextContent = TemplateText | TextVariants
+
+
+def list_texts(content: str | TextVariants) -> dict[str, str]:
+    """All texts by the value that chooses them; the default is first and has an empty value."""
+    return {"": content} if isinstance(content, str) else {"": content.default, **content.texts}
+
+
+def choose_text(content: str | TextVariants, values: Mapping[str, str | None]) -> str:
+    """The text for a customer with these values."""
+    if isinstance(content, str):
+        return content
+    value = _fold(values.get(ATTRIBUTE_PREFIX + content.attribute) or "")
+    return next((text for own, text in content.texts.items() if _fold(own) == value), content.default)
+
+
+def render_text(content: str | TextVariants, values: Mapping[str, str | None]) -> "str | MissingValue":
+    """The text for a customer with all variables filled, or the first field that has no value."""
+    return render(parse_template(choose_text(content, values)), values)
+
+
+def fields_of(content: str | TextVariants) -> frozenset[str]:
+    """All fields that the texts use, and the one that chooses between them; a text that cannot be read has none."""
+    fields = set() if isinstance(content, str) else {ATTRIBUTE_PREFIX + content.attribute}
+    for text in list_texts(content).values():
+        try:
+            fields |= parse_template(text).fields
+        except TemplateError:
+            continue
+    return frozenset(fields)
+
+
+def find_text_faults(content: str | TextVariants, *, attribute_keys: Collection[str]) -> Iterator[str]:
+    """One sentence for each text that cannot be sent, and for values that choose nothing."""
+    if isinstance(content, TextVariants):
+        if content.attribute not in attribute_keys:
+            yield f"No customer has an attribute called {content.attribute}, which chooses the language."
+        values = [_fold(value) for value in content.texts]
+        yield from (
+            f"Two texts are for {value}." for place, value in enumerate(content.texts) if _fold(value) in values[:place]
+        )
+    for value, text in list_texts(content).items():
+        try:
+            check_fields(parse_template(text), attribute_keys=attribute_keys)
+        except TemplateError as error:
+            yield f"{f'Text for {value}: ' if value else ''}{error} (character {error.position + 1})"
+
+
+def _fold(value: str) -> str:
+    return value.strip().casefold()
+
+
 def parse_template(text: str) -> Template:
     """Read a text with its variables, or raise what is wrong and where."""
     if len(text) > TEMPLATE_CHARACTERS_MAX:
-        raise TemplateError(f"The text has more than {TEMPLATE_CHARACTERS_MAX} characters.", TEMPLATE_CHARACTERS_MAX)
+        raise TemplateError(
+            f"At most {TEMPLATE_CHARACTERS_MAX} characters; this has {len(text)}.", TEMPLATE_CHARACTERS_MAX
+        )
     if not text.strip():
         raise TemplateError("The text is empty.", 0)
     pieces: list[str | Variable] = []
@@ -107,6 +187,37 @@ def render(template: Template, values: Mapping[str, str | None]) -> str | Missin
             return MissingValue(piece.field)
         written.append(value)
     return "".join(written)
+
+
+def fill_defaults(template: Template, values: Mapping[str, str | None] = MappingProxyType({})) -> str:
+    """The text with the value of each variable, else its default, else its name: for tests and a count of parts."""
+    return "".join(
+        piece
+        if isinstance(piece, str)
+        else clean_value(values.get(piece.field) or "") or piece.default or _name_of(piece.field)
+        for piece in template.pieces
+    )
+
+
+class NamedCustomer(Protocol):
+    """The values of a customer that a text may contain."""
+
+    @property
+    def first_name(self) -> str | None: ...
+    @property
+    def last_name(self) -> str | None: ...
+    @property
+    def attributes(self) -> Mapping[str, str]: ...
+
+
+def customer_variables(customer: NamedCustomer, *, brand: str) -> dict[str, str | None]:
+    """The values of a text's variables that do not depend on what triggered the text."""
+    return {
+        "brand": brand,
+        "profile.first_name": customer.first_name,
+        "profile.last_name": customer.last_name,
+        **{ATTRIBUTE_PREFIX + key: value for key, value in customer.attributes.items()},
+    }
 
 
 def describe_template(text: str) -> str:

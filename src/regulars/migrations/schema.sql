@@ -60,6 +60,79 @@ CASE
 END) STORED
 );
 
+CREATE TABLE campaign_audiences (
+    organization_id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    piece integer NOT NULL,
+    profile_ids bytea NOT NULL
+);
+
+CREATE TABLE campaign_recipients (
+    organization_id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    profile_id uuid NOT NULL,
+    open_at timestamp with time zone NOT NULL,
+    fed_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    "position" integer NOT NULL,
+    arm smallint NOT NULL,
+    parts smallint DEFAULT 0 NOT NULL,
+    outcome text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    country text DEFAULT ''::text NOT NULL
+);
+
+CREATE TABLE campaign_settings (
+    organization_id uuid NOT NULL,
+    settings json NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE campaign_totals (
+    organization_id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    arm smallint NOT NULL,
+    outcome text NOT NULL,
+    reason text NOT NULL,
+    country text NOT NULL,
+    recipients bigint NOT NULL,
+    parts bigint NOT NULL
+);
+
+CREATE TABLE campaigns (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    state text NOT NULL,
+    is_archived boolean DEFAULT false NOT NULL,
+    revision integer NOT NULL,
+    definition json NOT NULL,
+    resumes_to text,
+    reason text,
+    starts_at timestamp with time zone,
+    not_after timestamp with time zone,
+    confirmed_recipients integer,
+    confirmed_cost json,
+    confirmed_by text,
+    approved_revision integer,
+    approved_by text,
+    frozen_at timestamp with time zone,
+    recipients integer,
+    tokens double precision DEFAULT 0 NOT NULL,
+    tokens_at timestamp with time zone,
+    freeze_at timestamp with time zone,
+    owner uuid,
+    due_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    ended_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    created_by text,
+    updated_at timestamp with time zone NOT NULL,
+    updated_by text,
+    CONSTRAINT campaigns_resumes_to_check CHECK ((resumes_to = ANY (ARRAY['scheduled'::text, 'preparing'::text, 'sending'::text]))),
+    CONSTRAINT campaigns_state_check CHECK ((state = ANY (ARRAY['draft'::text, 'scheduled'::text, 'preparing'::text, 'sending'::text, 'paused'::text, 'ended'::text, 'cancelled'::text])))
+);
+
 CREATE TABLE catalog_counts (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -584,6 +657,13 @@ CREATE TABLE segments (
     owner uuid
 );
 
+CREATE TABLE sender_rates (
+    organization_id uuid NOT NULL,
+    sender text NOT NULL,
+    tokens double precision NOT NULL,
+    refilled_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE sessions (
     token_hash bytea NOT NULL,
     id uuid NOT NULL,
@@ -645,6 +725,13 @@ CREATE TABLE sms_settings (
     CONSTRAINT sms_settings_provider_check CHECK ((provider = ANY (ARRAY['simulator'::text, 'twilio'::text])))
 );
 
+CREATE TABLE stopped_origins (
+    organization_id uuid NOT NULL,
+    origin_id uuid NOT NULL,
+    reason text,
+    stopped_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE stores (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -684,6 +771,18 @@ CREATE TABLE suppressions (
     since timestamp with time zone NOT NULL
 );
 
+CREATE TABLE test_numbers (
+    organization_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    phone_number text NOT NULL,
+    number_hash bytea NOT NULL,
+    provider text NOT NULL,
+    code_id uuid NOT NULL,
+    code_until timestamp with time zone NOT NULL,
+    attempts smallint NOT NULL,
+    verified_at timestamp with time zone
+);
+
 CREATE TABLE text_totals (
     organization_id uuid NOT NULL,
     day date NOT NULL,
@@ -715,7 +814,7 @@ CREATE TABLE texts (
     claimed_at timestamp with time zone,
     ended_at timestamp with time zone,
     is_paused boolean DEFAULT false NOT NULL,
-    CONSTRAINT texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['person'::text, 'journey'::text, 'campaign'::text, 'stop'::text, 'help'::text, 'answer'::text]))),
+    priority smallint DEFAULT 1 NOT NULL,
     CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
 );
 
@@ -836,6 +935,21 @@ ALTER TABLE ONLY audit_heads
 
 ALTER TABLE ONLY audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY campaign_audiences
+    ADD CONSTRAINT campaign_audiences_pkey PRIMARY KEY (organization_id, campaign_id, piece);
+
+ALTER TABLE ONLY campaign_recipients
+    ADD CONSTRAINT campaign_recipients_pkey PRIMARY KEY (organization_id, profile_id, campaign_id);
+
+ALTER TABLE ONLY campaign_settings
+    ADD CONSTRAINT campaign_settings_pkey PRIMARY KEY (organization_id);
+
+ALTER TABLE ONLY campaign_totals
+    ADD CONSTRAINT campaign_totals_pkey PRIMARY KEY (organization_id, campaign_id, arm, outcome, reason, country);
+
+ALTER TABLE ONLY campaigns
+    ADD CONSTRAINT campaigns_pkey PRIMARY KEY (organization_id, id);
 
 ALTER TABLE ONLY catalog_counts
     ADD CONSTRAINT catalog_counts_pkey PRIMARY KEY (organization_id, id);
@@ -996,6 +1110,9 @@ ALTER TABLE ONLY segment_versions
 ALTER TABLE ONLY segments
     ADD CONSTRAINT segments_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY sender_rates
+    ADD CONSTRAINT sender_rates_pkey PRIMARY KEY (organization_id, sender);
+
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_id_key UNIQUE (id);
 
@@ -1020,6 +1137,9 @@ ALTER TABLE ONLY simulated_texts
 ALTER TABLE ONLY sms_settings
     ADD CONSTRAINT sms_settings_pkey PRIMARY KEY (organization_id);
 
+ALTER TABLE ONLY stopped_origins
+    ADD CONSTRAINT stopped_origins_pkey PRIMARY KEY (organization_id, origin_id);
+
 ALTER TABLE ONLY stores
     ADD CONSTRAINT stores_organization_id_external_id_key UNIQUE (organization_id, external_id);
 
@@ -1035,11 +1155,17 @@ ALTER TABLE ONLY subscriptions
 ALTER TABLE ONLY suppressions
     ADD CONSTRAINT suppressions_pkey PRIMARY KEY (organization_id, number_hash);
 
+ALTER TABLE ONLY test_numbers
+    ADD CONSTRAINT test_numbers_pkey PRIMARY KEY (organization_id, user_id);
+
 ALTER TABLE ONLY text_totals
     ADD CONSTRAINT text_totals_pkey PRIMARY KEY (organization_id, day, state);
 
 ALTER TABLE ONLY texts
     ADD CONSTRAINT texts_organization_id_origin_kind_origin_id_step_key UNIQUE (organization_id, origin_kind, origin_id, step);
+
+ALTER TABLE texts
+    ADD CONSTRAINT texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['person'::text, 'journey'::text, 'campaign'::text, 'stop'::text, 'help'::text, 'answer'::text, 'test'::text]))) NOT VALID;
 
 ALTER TABLE ONLY texts
     ADD CONSTRAINT texts_pkey PRIMARY KEY (organization_id, id);
@@ -1074,6 +1200,18 @@ ALTER TABLE ONLY webhook_messages
 CREATE INDEX audit_log_addresses ON audit_log USING btree (address_since, organization_id) WHERE (address_since IS NOT NULL);
 
 CREATE UNIQUE INDEX audit_log_chain ON audit_log USING btree (organization_id, sequence);
+
+CREATE INDEX campaign_recipients_by_outcome ON campaign_recipients USING btree (organization_id, campaign_id, outcome, profile_id);
+
+CREATE INDEX campaign_recipients_kept_since ON campaign_recipients USING btree (created_at, organization_id);
+
+CREATE INDEX campaign_recipients_to_feed ON campaign_recipients USING btree (organization_id, campaign_id, open_at, "position") WHERE (outcome = 'waiting'::text);
+
+CREATE INDEX campaigns_due ON campaigns USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX campaigns_due_here ON campaigns USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX campaigns_to_freeze ON campaigns USING btree (freeze_at, organization_id) WHERE (freeze_at IS NOT NULL);
 
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
@@ -1217,7 +1355,7 @@ CREATE INDEX texts_by_state ON texts USING btree (organization_id, state, id);
 
 CREATE INDEX texts_due ON texts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
-CREATE INDEX texts_due_here ON texts USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
+CREATE INDEX texts_due_by_priority ON texts USING btree (organization_id, priority, due_at, id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX texts_kept_since ON texts USING btree (created_at, organization_id);
 

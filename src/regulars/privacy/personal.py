@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from regulars.campaigns.personal import PERSONAL_DATA as CAMPAIGNS
 from regulars.catalog.personal import PERSONAL_DATA as CATALOG
 from regulars.consent.personal import PERSONAL_DATA as CONSENT
 from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
@@ -17,11 +18,13 @@ from regulars.work.personal import PERSONAL_DATA as WORK
 from regulars.work.personal import PersonalData
 
 # Consent first: it finds the numbers. Then profiles, with the pending facts about them, before the rows that
-# listeners write. Journeys come before texts, and webhooks after all facts, so that the rows of listeners are found.
+# listeners write. Journeys and campaigns come before texts, and webhooks after all facts, so that the rows of listeners
+# are found.
 ROOMS: Final[Mapping[str, PersonalData]] = {
     "consent": CONSENT,
     "profiles": PROFILES,
     "journeys": JOURNEYS,
+    "campaigns": CAMPAIGNS,
     "messaging": MESSAGING,
     "sales": SALES,
     "segments": SEGMENTS,

@@ -1,4 +1,4 @@
-"""Finish a restore: end sessions and links, revoke keys, hold texts and erase people that the backup brought back.
+"""Finish a restore: end access, hold texts, pause campaigns and erase people that the backup brought back.
 
 `regulars restore` writes a marker in the transaction of the backup itself, with the erasures that the backup may lack.
 No command serves or sends before all of this is done, even if a process is killed in between.
@@ -11,6 +11,7 @@ import msgspec
 
 from regulars.accounts.links import end_all_links
 from regulars.accounts.sessions import end_all_sessions
+from regulars.campaigns.manage import pause_restored
 from regulars.kit.db import Database, Tx
 from regulars.messaging.holds import hold_all_organizations
 from regulars.organizations.manage import (
@@ -60,6 +61,8 @@ async def finish_restore(database: Database) -> ReplayReport | None:
             return None
         await end_access(tx, revoked_keys=marker.revoked_keys, revokes_all_keys=marker.revokes_all_keys)
         organizations = await list_organizations(tx.connection)
+        for one in organizations:
+            await pause_restored(tx, one.id)
         in_backup = [await queries.delete_erasures_in_backup(tx, one.id) for one in organizations]
     report = ReplayReport(skipped=sum(in_backup))
     while True:

@@ -99,6 +99,10 @@ class Format:
         text = self._money(whole, currency, is_negative=cents < 0)
         return text.replace(f"{self.locale.number_symbols['latn']['decimal']}00", "", 1)
 
+    def price(self, amount: Decimal, currency: str) -> str:
+        """An amount with all its decimals, such as what one part of a text costs."""
+        return self._money(amount, currency, is_negative=False, is_exact=True)
+
     def monies(self, sums: Iterable[tuple[str, int]]) -> list[str]:
         """One amount per currency, the largest first; currencies are never added."""
         return [self.money(cents, currency) for currency, cents in sorted(sums, key=lambda one: (-abs(one[1]), one[0]))]
@@ -170,8 +174,8 @@ class Format:
     def _local_day(self, value: datetime | date) -> date:
         return in_zone(value, self.zone).date() if isinstance(value, datetime) else value
 
-    def _money(self, amount: Decimal, currency: str, *, is_negative: bool) -> str:
-        text = format_currency(amount, currency, locale=self.locale)
+    def _money(self, amount: Decimal, currency: str, *, is_negative: bool, is_exact: bool = False) -> str:
+        text = format_currency(amount, currency, locale=self.locale, decimal_quantization=not is_exact)
         # Babel writes "CHF412.80" in English; a code and its digits are two words.
         if text.startswith(currency) and text[len(currency)].isdigit():
             text = f"{currency}{NO_BREAK}{text[len(currency) :]}"

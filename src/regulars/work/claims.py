@@ -7,6 +7,7 @@ never make a call for one row at the same time.
 
 import abc
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -36,20 +37,30 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     # How many rows one pass may claim, and how many calls this process may have running.
     batch_rows: int = 64
     at_once_max: int = 512
+    # Of these, how many are reserved for calls of priority 0, how many more for priority 1, and so on.
+    reserved_slots: tuple[int, ...] = ()
 
     def __init__(self) -> None:
         self.owner: Final = ids.new_uuid()
         self._acting: set[asyncio.Task[bool]] = set()
+        # Running calls, and rows that a pass may be claiming, by priority.
+        self._used_slots: Counter[int] = Counter()
         self._outcomes: dict[UUID, list[tuple[Claim, Outcome]]] = {}
         self._completing: dict[UUID, asyncio.Task[None]] = {}
-        self._waiting_for_slots: set[UUID] = set()
+        # Organizations that may have due rows for which no slot was free, the longest waiting first, each with the
+        # most urgent of these priorities.
+        self._waiting_for_slots: dict[UUID, int] = {}
+        # A claim that left due rows for later enters its organization here, with the seconds until its next pass.
+        self.wake_after_s: dict[UUID, float] = {}
+        self._timers: dict[UUID, asyncio.TimerHandle] = {}
 
     @abc.abstractmethod
     async def claim(
-        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[Claim]:
         """Take due rows with FOR UPDATE SKIP LOCKED, and set the owner, and the deadline as their due time.
 
+        Rows of a lower priority (a greater number) than `lowest` have no free slot and stay.
         A due row that already has an owner is one whose claim lapsed; the queue decides here what that means.
         """
 
@@ -61,31 +72,76 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]) -> None:
         """Write the outcomes to rows that still have this owner and deadline; others were claimed again meanwhile."""
 
+    def priority_of(self, claim: Claim) -> int:  # noqa: ARG002  # most queues have one priority
+        """0 is the most urgent."""
+        return 0
+
+    def _free_slots(self, priority: int) -> int:
+        """How many rows of this priority, or of any more urgent mixture, may be claimed."""
+        return min(
+            self.at_once_max
+            - sum(self.reserved_slots[:level])
+            - sum(used for other, used in self._used_slots.items() if other >= level)
+            for level in range(priority + 1)
+        )
+
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
-        limit = min(self.batch_rows, self.at_once_max - len(self._acting))
-        if limit <= 0:
-            self._waiting_for_slots.add(organization_id)
+        """Claims at most as many rows as there are slots for the lowest priority that has any: whatever their
+        priorities are, each finds a slot."""
+        lowest = len(self.reserved_slots)
+        while lowest >= 0 and self._free_slots(lowest) <= 0:
+            self._waiting_for_slots[organization_id] = lowest
+            lowest -= 1
+        if lowest < 0:
             return False
+        limit = min(self.batch_rows, self._free_slots(lowest))
+        self._used_slots[lowest] += limit
+        try:
+            return await self._claim_and_act(database, organization_id, limit=limit, lowest=lowest)
+        finally:
+            self._used_slots[lowest] -= limit
+            self._wake_waiting(database)
+            self._wake_later(database, organization_id)
+
+    def _wake_later(self, database: Database, organization_id: UUID) -> None:
+        def wake() -> None:
+            del self._timers[organization_id]
+            database.notify_committed([(self.name, organization_id)])
+
+        wait_s = self.wake_after_s.pop(organization_id, None)
+        if wait_s is not None and organization_id not in self._timers:
+            self._timers[organization_id] = asyncio.get_running_loop().call_later(wait_s, wake)
+
+    async def _claim_and_act(self, database: Database, organization_id: UUID, *, limit: int, lowest: int) -> bool:
         # Read before the transaction begins, because the deadline counts from its time and its commit may take long.
         act_until = monotonic() + self.claim_for.total_seconds() - COMPLETE_S
         async with database.transaction() as tx:
             until = tx.now + self.claim_for
-            claims = await self.claim(tx, organization_id, limit=limit, owner=self.owner, until=until)
+            claims = await self.claim(tx, organization_id, limit=limit, lowest=lowest, owner=self.owner, until=until)
         for claim in claims:
             task = asyncio.create_task(self._act(database, organization_id, claim, act_until=act_until))
             self._acting.add(task)
-            task.add_done_callback(partial(self._end, database))
+            priority = self.priority_of(claim)
+            self._used_slots[priority] += 1
+            task.add_done_callback(partial(self._end, database, priority))
         return len(claims) == limit
 
-    def _end(self, database: Database, task: asyncio.Task[bool]) -> None:
+    def _end(self, database: Database, priority: int, task: asyncio.Task[bool]) -> None:
         self._acting.discard(task)
+        self._used_slots[priority] -= 1
         if task.cancelled() or not task.result():
             self._wake_waiting(database)
 
     def _wake_waiting(self, database: Database) -> None:
-        """Wake the organizations that wait for a free slot, when no completing transaction will do so."""
-        waiting_ids, self._waiting_for_slots = self._waiting_for_slots, set()
-        database.notify_committed([(self.name, organization_id) for organization_id in waiting_ids])
+        """Wake as many of the waiting organizations as there are free slots. One that leaves its slot free wakes the
+        next after its pass."""
+        free = {priority: self._free_slots(priority) for priority in set(self._waiting_for_slots.values())}
+        woken: list[tuple[str, UUID]] = []
+        for organization_id, priority in list(self._waiting_for_slots.items()):
+            if len(woken) < free[priority]:
+                del self._waiting_for_slots[organization_id]
+                woken.append((self.name, organization_id))
+        database.notify_committed(woken)
 
     async def finish(self) -> None:
         while self._acting or self._completing:
@@ -158,7 +214,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     ) -> None:
         async with database.transaction() as tx:
             await self.complete(tx, organization_id, done)
-            # Slots are free again: the organizations that waited for one, and this organization itself, may go on.
-            waiting_ids = {organization_id, *self._waiting_for_slots}
-            tx.touched.update((self.name, waiting) for waiting in waiting_ids)
-        self._waiting_for_slots -= waiting_ids
+            if organization_id not in self._waiting_for_slots:
+                tx.touched.add((self.name, organization_id))
+        # Slots are free again.
+        self._wake_waiting(database)

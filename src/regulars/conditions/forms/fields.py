@@ -85,10 +85,11 @@ def _data(node: Node) -> dict[str, Any]:
             if not node.several("countries"):
                 raise Incomplete("Choose a country.")
             return {"type": "country", "any_of": [code.upper() for code in node.several("countries")]}
-        case "segment":
-            if not node.one("segment"):
-                raise Incomplete("Choose a segment.")
-            return {"type": "segment", "id": node.one("segment"), "is": node.one("is", "yes") == "yes"}
+        case "segment" | "received_campaign" as kind:
+            noun = kind.removeprefix("received_")
+            if not node.one(noun):
+                raise Incomplete(f"Choose a {noun}.")
+            return {"type": kind, "id": node.one(noun), "is": node.one("is", "yes") == "yes"}
         case kind:
             return _ticket(node) if kind in TICKET_KINDS else _sales(node)
 
@@ -265,6 +266,9 @@ def _fill(node: Node, condition: tree.Condition) -> None:
             node.set("got", "yes" if condition.got else "no")
             node.set("days", str(condition.days))
             node.set("journey", condition.journey or "")
+        case tree.ReceivedCampaign():
+            node.set("campaign", condition.id)
+            node.set("is", "yes" if condition.is_ else "no")
         case tree.Created():
             _fill_when(node, condition.when)
         case tree.Named():

@@ -25,6 +25,7 @@ ICONS: Final = {
     "attribute": "tag",
     "consent": "consent",
     "texts": "message",
+    "received_campaign": "message",
     "created": "calendar",
     "named": "people",
     "country": "people",
@@ -206,17 +207,34 @@ class FormChoices:
     stores: list[tuple[str, str]]
     segments: list[tuple[str, str]]
     journeys: list[tuple[str, str]]
+    campaigns: list[tuple[str, str]]
     countries: list[tuple[str, str]]
 
     @property
     def names(self) -> Names:
-        return Names(stores=dict(self.stores), segments=dict(self.segments), journeys=dict(self.journeys))
+        return Names(
+            stores=dict(self.stores),
+            segments=dict(self.segments),
+            journeys=dict(self.journeys),
+            campaigns=dict(self.campaigns),
+        )
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The conditions on offer, with their labels."""
+        return {kind: label for kind, label in KINDS.items() if kind != "received_campaign" or self.campaigns}
 
 
 async def find_choices(
-    tx: Tx, organization_id: UUID, territories: Mapping[str, str], *, segments: Choices = (), journeys: Choices = ()
+    tx: Tx,
+    organization_id: UUID,
+    territories: Mapping[str, str],
+    *,
+    segments: Choices = (),
+    journeys: Choices = (),
+    campaigns: Choices = (),
 ) -> FormChoices:
-    """`territories` are the names of countries for the reader; segments and journeys are ids with names."""
+    """`territories` are the names of countries for the reader; segments, journeys and campaigns are ids with names."""
     attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(OFFERED_MAX))
     properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(OFFERED_MAX))
     stores = await list_stores(tx, organization_id, after=None, limit=OFFERED_MAX)
@@ -228,5 +246,6 @@ async def find_choices(
         stores=[(store.external_id, store.name or store.external_id) for store in stores],
         segments=list(segments),
         journeys=list(journeys),
+        campaigns=list(campaigns),
         countries=sorted(countries, key=lambda it: it[1]),
     )

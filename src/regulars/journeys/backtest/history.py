@@ -53,6 +53,7 @@ class CustomerHistory:
             standing=self._standing_at(moment, current.standing),
             sales=tuple(sale for sale in current.sales if sale.recorded_at <= moment),
             texts=tuple(text for text in current.texts if text.day <= day),
+            campaigns={it: received for it, received in current.campaigns.items() if received <= day},
         )
 
     def _standing_at(self, moment: datetime, current: Standing) -> Standing:

@@ -22,7 +22,7 @@ from regulars.journeys.model import SaleRow
 from regulars.journeys.program import program_of
 from regulars.journeys.runs.decide import WITHDRAWN, Position, Progress, RunContext, RunSubject, advance, find_exit
 from regulars.journeys.snapshot import customer_without_conditions, ticket_of
-from regulars.messaging.gate import GateContext, SendNow, Skip, decide
+from regulars.messaging.gate import GateContext, SendNow, Skip, decide, find_country_fault
 from regulars.messaging.model import EXPIRES_AFTER, Reason
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import compose_for, reason_to_skip
@@ -172,7 +172,7 @@ class Simulation:
                 profile_id=self._history.person.id,
                 expires_at=at + EXPIRES_AFTER,
                 location=location,
-                is_country_set=backtest.texting.notice_of(location.country) is not None,
+                country_fault=find_country_fault(backtest.texting, location.country, composed.body),
                 is_subscribed=self._history.may_text(number.number_hash, moment),
                 linked_profile_id=self._history.person.id,
                 is_suppressed=number.number_hash in backtest.suppressed,

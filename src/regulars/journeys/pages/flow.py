@@ -20,6 +20,7 @@ SKIPS: Mapping[str, str] = {
     "expired": "too late",
     "no_country": "country unknown",
     "country_not_set": "country not set up",
+    "sender_refused": "country refuses the sender",
     "missing_value": "a value is missing",
     "too_long": "too long",
     "erased": "erased",

@@ -20,6 +20,8 @@ _JOURNEY: Final = f"{PATH}/{{journey}}"
 _page = partial(Page, needs=Action.READ)
 _edit_page = partial(Page, needs=Action.EDIT_JOURNEYS)
 _form = partial(Form, needs=Action.EDIT_JOURNEYS)
+# A text may have many languages.
+_text_form = partial(_form, bytes_max=LARGE_FORM_BYTES_MAX)
 
 PAGES: Final[tuple[Page, ...]] = (
     _page(path=PATH, handle=listing.show_journeys),
@@ -41,9 +43,10 @@ PAGES: Final[tuple[Page, ...]] = (
     _form(path=f"{_JOURNEY}/backtest", handle=backtests.start_backtest),
     _edit_page(path=f"{_JOURNEY}/edit", handle=builder.show_builder),
     _form(path=f"{_JOURNEY}/edit/entry", handle=act.change_entry),
-    _form(path=f"{_JOURNEY}/edit/add", handle=act.add_step),
-    _form(path=f"{_JOURNEY}/edit/step", handle=act.change_step),
-    _form(path=f"{_JOURNEY}/edit/measure", handle=act.measure_step),
+    _text_form(path=f"{_JOURNEY}/edit/add", handle=act.add_step),
+    _text_form(path=f"{_JOURNEY}/edit/step", handle=act.change_step),
+    _text_form(path=f"{_JOURNEY}/edit/measure", handle=act.measure_step),
+    _text_form(path=f"{_JOURNEY}/edit/test", handle=act.test_step),
     _form(path=f"{_JOURNEY}/edit/move", handle=act.move_step),
     _form(path=f"{_JOURNEY}/edit/remove", handle=act.remove_step),
     _form(

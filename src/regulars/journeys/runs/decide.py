@@ -27,7 +27,7 @@ from regulars.journeys.program import Node, program_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
-from regulars.messaging.template import MissingValue, parse_template, render
+from regulars.messaging.template import MissingValue, render_text
 from regulars.profiles.model import merge
 
 # More than any definition has, so reaching it would mean a cycle, which a program cannot have.
@@ -255,7 +255,7 @@ class _StepRunner:
             return self._move_to(node.next)
         person = self._context.person._replace(attributes=dict(self._progress.attributes))
         values = template_variables(person, self._context.sale, brand=self._context.brand)
-        self._progress.text = RequestedMessage(node.id, render(parse_template(step.text), values))
+        self._progress.text = RequestedMessage(node.id, render_text(step.text, values))
         self._record(node, "texts", {})
         return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 

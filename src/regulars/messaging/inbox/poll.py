@@ -72,9 +72,9 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
         self._database = database
 
     async def claim(
-        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[InboundPoll]:
-        del limit, owner
+        del limit, lowest, owner
         if not await settings.take_due_settings(tx, organization_id):
             return []
         texting = await load_texting(tx, organization_id)

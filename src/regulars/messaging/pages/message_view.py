@@ -1,21 +1,25 @@
 """What the pages about texts share: labels and addresses for templates, and numbers by their hash."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
+from regulars.messaging.errors import SettingRefused
 from regulars.messaging.labels import ORIGINS, Label, label_meaning, label_reason, label_state, reason_detail
 from regulars.messaging.model import ConversationLine, MessageLine
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
 from regulars.web.visit import Visit
 
 MESSAGES: Final = "/messages"
 INBOX: Final = f"{MESSAGES}/inbox"
 NUMBERS: Final = f"{MESSAGES}/numbers"
 HASH_BYTES: Final = 32
+T = TypeVar("T")
 
 
 class MessageView:
@@ -80,3 +84,12 @@ async def load_texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -
     if texting is None:
         raise PageNotFound
     return texting
+
+
+def checked(form: FormState, name: str, check: Callable[[], T]) -> T | None:
+    """The result of a check; None where it refuses, and then the field says why."""
+    try:
+        return check()
+    except SettingRefused as error:
+        form.refuse(name, str(error))
+        return None

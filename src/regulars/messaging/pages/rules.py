@@ -1,5 +1,7 @@
 """The rules of texting: hours of each country as a week, holidays, caps, notices and reply paths."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from babel import Locale
@@ -8,7 +10,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.number_location import zones_by_country
-from regulars.messaging.pages.message_view import load_texting_of
+from regulars.messaging.pages.message_view import checked, load_texting_of
 from regulars.messaging.pages.settings import PATH
 from regulars.messaging.public_holidays import find_closed_days
 from regulars.messaging.settings.change import (
@@ -16,12 +18,16 @@ from regulars.messaging.settings.change import (
     CAP_TEXTS_MAX,
     NOTICE_CHARACTERS_MAX,
     change_settings,
+    describe_sender,
     looser_caps,
     looser_than_default,
     with_caps,
     with_default_hours,
     with_hours,
     with_notice,
+    with_price,
+    with_rate,
+    with_sender,
     without_notice,
 )
 from regulars.messaging.settings.model import (
@@ -29,13 +35,16 @@ from regulars.messaging.settings.model import (
     DEFAULT_RULES,
     SIMULATED_NOTICE,
     Cap,
+    Price,
     Rule,
     SmsSettings,
     Window,
     default_rule,
     format_minute,
 )
+from regulars.messaging.settings.senders import SENDER_CHARACTERS_MAX
 from regulars.messaging.settings.store import Texting
+from regulars.sales.listing import CURRENCIES
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
@@ -66,6 +75,8 @@ class CountryLine(NamedTuple):
     is_own: bool
     notice: str | None
     reply_path: str | None
+    sender: str | None
+    price: Price | None
 
 
 def country_name(code: str) -> str:
@@ -87,7 +98,7 @@ def week(rule: Rule, default: Rule) -> list[DayBar]:
 
 def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
     settings = texting.settings
-    codes = {*DEFAULT_RULES, *settings.rules, *settings.notices}
+    codes = {*DEFAULT_RULES, *settings.rules, *settings.notices, *settings.senders, *settings.prices}
     if visit.organization.default_country in zones_by_country():
         codes.add(visit.organization.default_country or "")
     lines = []
@@ -101,6 +112,8 @@ def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
                 code in settings.rules,
                 None if notice is None else notice.words,
                 None if notice is None else notice.reply_path,
+                settings.senders.get(code),
+                settings.prices.get(code),
             )
         )
     return lines
@@ -194,6 +207,10 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
         "simulated": SIMULATED_NOTICE if own is None and texting.provider == "simulator" else None,
         "days": DAYS,
         "notice_max": NOTICE_CHARACTERS_MAX,
+        "sender": texting.settings.sender_of(code),
+        "sender_fault": texting.settings.why_not_sent(code) if texting.provider != "simulator" else None,
+        "price": texting.settings.prices.get(code),
+        "currencies": [(one, one) for one in _currencies(texting.settings)],
     }
     if refused_form is not None:
         return refused(visit, "messaging/country.html", refused_form, **values)
@@ -201,7 +218,13 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
     form["on_holidays"] = "on" if rule.on_holidays else ""
     if own is not None:
         form["words"], form["reply_path"] = own.words, own.reply_path
+    form |= describe_sender(texting.settings, code)
     return render(visit, "messaging/country.html", form=FormState(form), **values)
+
+
+def _currencies(settings: SmsSettings) -> list[str]:
+    """Those of the prices that are set, the newest first, then those of sales."""
+    return list(dict.fromkeys([*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]))
 
 
 def _code(visit: Visit) -> str:
@@ -216,10 +239,7 @@ async def change_hours(visit: Visit) -> Response:
     code = _code(visit)
     hours = {day: form.text(day, characters_max=20) for day in DAYS}
     for day, text in hours.items():
-        try:
-            with_hours(SmsSettings(), code, {day: text or "closed"})
-        except SettingRefused as error:
-            form.refuse(day, str(error))
+        checked(form, day, partial(with_hours, SmsSettings(), code, {day: text or "closed"}))
     if form.is_refused:
         return await _show_country(visit, form)
     async with visit.database.transaction() as tx:
@@ -281,6 +301,30 @@ def _describe_notice(settings: SmsSettings, code: str) -> dict[str, Any]:
     )
 
 
+async def change_sender(visit: Visit) -> Response:
+    """The sender of a country, its rate, and the price of a part; an empty field has the default."""
+    form = FormState(visit.form)
+    code = _code(visit)
+    sender = form.text("sender", required=False, characters_max=SENDER_CHARACTERS_MAX)
+    async with visit.database.transaction() as tx:
+        texting = await load_texting_of(tx, visit, is_to_change=True)
+        settings = texting.settings
+        changes: dict[str, Callable[[SmsSettings], SmsSettings]] = {
+            "sender": lambda it: with_sender(it, code, sender or None),
+            "parts_per_second": lambda it: with_rate(it, it.senders.get(code), form.value("parts_per_second")),
+            "price": lambda it: with_price(it, code, form.value("price"), form.value("currency")),
+        }
+        for name, change in changes.items():
+            settings = checked(form, name, partial(change, settings)) or settings
+        if not form.is_refused:
+            await change_settings(tx, visit.organization_id, texting, settings)
+            before, after = describe_sender(texting.settings, code), describe_sender(settings, code)
+            await record(tx, visit.organization_id, actor_of(visit), "texts.sender", code, before=before, after=after)
+    if form.is_refused:
+        return await _show_country(visit, form)
+    return redirect(visit, visit.url(COUNTRIES, code), done="Saved.")
+
+
 PAGES: Final = (
     Page(path=RULES, needs=Action.READ, handle=show_rules),
     Form(path=f"{RULES}/caps", needs=Action.MANAGE_TEXTS, handle=change_caps),
@@ -289,4 +333,5 @@ PAGES: Final = (
     Form(path=f"{COUNTRIES}/{{country}}/hours", needs=Action.MANAGE_TEXTS, handle=change_hours),
     Form(path=f"{COUNTRIES}/{{country}}/default-hours", needs=Action.MANAGE_TEXTS, handle=reset_hours),
     Form(path=f"{COUNTRIES}/{{country}}/notice", needs=Action.MANAGE_TEXTS, handle=change_notice),
+    Form(path=f"{COUNTRIES}/{{country}}/sender", needs=Action.MANAGE_TEXTS, handle=change_sender),
 )

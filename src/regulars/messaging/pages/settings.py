@@ -17,10 +17,12 @@ from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import read_words
-from regulars.messaging.pages.message_view import MESSAGES, load_texting_of
+from regulars.messaging.pages.message_view import MESSAGES, checked, load_texting_of
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.settings.change import check_sender, with_rate
 from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
+from regulars.messaging.settings.senders import SENDER_CHARACTERS_MAX
 from regulars.messaging.settings.store import Texting, change_provider, seal_token
 from regulars.web.access import Action
 from regulars.web.form import FormState
@@ -47,6 +49,7 @@ class _ProviderForm:
     provider: ProviderName
     settings: SmsSettings
     token: str
+    parts_per_second: str
 
 
 class SettingsPages:
@@ -111,6 +114,8 @@ class SettingsPages:
                     simulation=read.settings.simulation,
                     twilio=read.settings.twilio,
                 )
+                if read.provider == "twilio":
+                    settings = with_rate(settings, settings.sender_of(None), read.parts_per_second)
                 changed = await change_provider(
                     tx, visit.organization_id, texting, provider=read.provider, settings=settings, sealed=sealed
                 )
@@ -177,12 +182,14 @@ class SettingsPages:
 
 def _as_form(texting: Texting) -> dict[str, str]:
     settings = texting.settings
+    rate = settings.parts_per_second.get(settings.sender_of(None) or "")
     return {
         "provider": texting.provider,
         "brand": settings.brand or "",
         "help_contact": settings.help_contact or "",
         "account_sid": settings.twilio.account_sid if settings.twilio else "",
         "sender": settings.twilio.sender if settings.twilio else "",
+        "parts_per_second": "" if rate is None else f"{rate:g}",
         "fails": f"{settings.simulation.fails * PERCENT_MAX:.0f}",
         "loses": f"{settings.simulation.loses * PERCENT_MAX:.0f}",
         "delay_ms": str(settings.simulation.delay_ms),
@@ -195,7 +202,7 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
     brand = form.text("brand", required=False, characters_max=BRAND_CHARACTERS_MAX)
     contact = form.text("help_contact", required=False, characters_max=80)
     simulation, twilio = texting.settings.simulation, texting.settings.twilio
-    token = form.value("auth_token").strip()
+    token, rate = form.value("auth_token").strip(), ""
     if chosen == "simulator":
         fails = form.whole("fails", minimum=0, maximum=PERCENT_MAX)
         loses = form.whole("loses", minimum=0, maximum=PERCENT_MAX)
@@ -207,7 +214,11 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
         account_sid = form.text("account_sid", characters_max=64)
         if account_sid and not account_sid.startswith("AC"):
             form.refuse("account_sid", "It begins with AC, and stands on the first page of Twilio's console.")
-        sender = form.text("sender", characters_max=64)
+        sender = form.text("sender", characters_max=SENDER_CHARACTERS_MAX)
+        if sender:
+            sender = checked(form, "sender", lambda: check_sender(sender)) or sender
+        rate = form.value("parts_per_second")
+        checked(form, "parts_per_second", lambda: with_rate(SmsSettings(), sender, rate))
         if not token and texting.sealed is None:
             form.refuse("auth_token", "Twilio needs the token of its account.")
         if len(token) > PERCENT_MAX or not token.isascii():
@@ -217,7 +228,8 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
         return None
     settings = SmsSettings(brand=brand or None, help_contact=contact or None, simulation=simulation, twilio=twilio)
     provider: ProviderName = "twilio" if chosen == "twilio" else "simulator"
-    return _ProviderForm(provider=provider, settings=settings, token=token if provider == "twilio" else "")
+    token = token if provider == "twilio" else ""
+    return _ProviderForm(provider=provider, settings=settings, token=token, parts_per_second=rate)
 
 
 def _describe(texting: Texting) -> dict[str, Any]:
@@ -229,6 +241,7 @@ def _describe(texting: Texting) -> dict[str, Any]:
         "help_contact": settings.help_contact,
         "account_sid": settings.twilio.account_sid if settings.twilio else None,
         "sender": settings.twilio.sender if settings.twilio else None,
+        "parts_per_second": settings.parts_per_second.get(settings.sender_of(None) or ""),
         "simulation": msgspec.structs.asdict(settings.simulation),
     }
 

@@ -16,6 +16,7 @@ from regulars.consent.stop_words import Meaning
 from regulars.kit.http_client import describe_network_error, read_http_date, read_retry_after
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
+from regulars.messaging.number_location import locate_number
 from regulars.messaging.providers.base import (
     RESPONSE_WITHIN_S,
     Accepted,
@@ -26,6 +27,7 @@ from regulars.messaging.providers.base import (
     Refused,
     Unclear,
 )
+from regulars.messaging.settings.senders import is_name, is_service
 from regulars.messaging.settings.store import Texting
 
 VALIDITY_S_MAX: Final = 36_000
@@ -126,7 +128,8 @@ class Twilio:
         if account is None or texting.sealed is None:
             return NotAuthorized("The account of the provider is not set.")
         form = {"To": text.phone_number, "Body": text.body, "ValidityPeriod": str(_validity_s(text))}
-        form["MessagingServiceSid" if account.sender.startswith("MG") else "From"] = account.sender
+        sender = texting.settings.sender_of(locate_number(text.phone_number).country) or account.sender
+        form["MessagingServiceSid" if is_service(sender) else "From"] = sender
         callback = self._callback_url(text, texting)
         if callback is not None:
             form["StatusCallback"] = callback
@@ -145,17 +148,23 @@ class Twilio:
             return Unclear(describe_network_error(error))
 
     async def list_senders(self, texting: Texting) -> Sequence[str]:
-        """The numbers and short codes that people reply to: the sender itself, or those of the messaging service."""
-        account = texting.settings.twilio
-        if account is None or texting.sealed is None or account.is_name:
+        """The numbers and short codes that people reply to: the senders themselves, and those of messaging services."""
+        if texting.settings.twilio is None or texting.sealed is None:
             return []
-        if not account.is_service:
-            return [account.sender]
+        found: list[str] = []
+        for sender in texting.settings.all_senders():
+            if is_service(sender):
+                found += await self._list_service(sender, texting)
+            elif not is_name(sender):
+                found.append(sender)
+        return list(dict.fromkeys(found))
+
+    async def _list_service(self, service: str, texting: Texting) -> Sequence[str]:
         found: list[str] = []
         for kind in ("PhoneNumbers", "ShortCodes"):
             # Messaging services have their own host.
             host = self._base_url.replace("://api.", "://messaging.", 1)
-            url: str | None = f"{host}/v1/Services/{quote(account.sender, safe='')}/{kind}?PageSize={PAGE_SENDERS}"
+            url: str | None = f"{host}/v1/Services/{quote(service, safe='')}/{kind}?PageSize={PAGE_SENDERS}"
             while url is not None:
                 page = msgspec.json.decode(await self._get(url, texting), type=_SenderPage)
                 found += [it.phone_number or it.short_code for it in (*page.phone_numbers, *page.short_codes)]

@@ -5,7 +5,7 @@ list as a scan of everything the organization ever sent.
 """
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -19,27 +19,49 @@ from regulars.messaging.model import TextRow
 _COLUMNS: Final = names_of(TextRow, "texts")
 
 
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class DueText(NamedTuple):
     id: UUID
     number_hash: bytes | None
     due_at: datetime
+    priority: int
+    phone_number: str | None
 
 
-async def find_due_numbers(tx: Tx, organization_id: UUID, *, after: DueText | None, limit: int) -> list[DueText]:
-    """Due texts with their numbers, not locked: the caller locks the numbers first."""
+async def find_due_numbers(
+    tx: Tx, organization_id: UUID, *, lowest: int, after: DueText | None, limit: int
+) -> list[DueText]:
+    """Due texts with their numbers, the most urgent first, not locked: the caller locks the numbers first.
+
+    Each priority is a range of the index, whose rows are read only while the limit is not reached: texts of a lower
+    priority, and texts that are not due yet, cost nothing however many wait.
+    """
     rows = await tx.fetch(
         """
-        SELECT id, number_hash, due_at FROM texts
-        WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
-          AND (due_at, id) > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
-        ORDER BY due_at, id
+        SELECT found.id, found.number_hash, found.due_at, found.priority, found.phone_number
+        FROM unnest(ARRAY[0, 1, 2]::smallint[]) AS level (priority)
+        CROSS JOIN LATERAL (
+            SELECT id, number_hash, due_at, priority, phone_number FROM texts
+            WHERE organization_id = %(organization_id)s AND priority = level.priority AND due_at <= %(now)s
+              AND (due_at, id) > (
+                  CASE WHEN level.priority = %(after_priority)s THEN %(after)s ELSE '-infinity' END,
+                  %(after_id)s::uuid
+              )
+            ORDER BY due_at, id
+            LIMIT %(limit)s
+        ) AS found
+        WHERE level.priority BETWEEN %(after_priority)s AND %(lowest)s
         LIMIT %(limit)s
         """,
         {
             "organization_id": organization_id,
             "now": tx.now,
-            "after": None if after is None else after.due_at,
+            "lowest": lowest,
+            "after": _LONG_AGO if after is None else after.due_at,
             "after_id": UUID(int=0) if after is None else after.id,
+            "after_priority": 0 if after is None else after.priority,
             "limit": limit,
         },
     )
@@ -53,7 +75,7 @@ async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
             """
             SELECT {columns} FROM texts
             WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
-            ORDER BY due_at, id
+            ORDER BY priority, due_at, id
             FOR UPDATE SKIP LOCKED
             """
         ).format(columns=SQL(_COLUMNS)),
@@ -82,7 +104,7 @@ async def find_counted_times(
             OFFSET 0
         ) AS found
         WHERE found.state IN ('sending', 'unknown', 'sent', 'delivered') AND found.claimed_at > %(since)s
-          AND found.origin_kind NOT IN ('stop', 'help')
+          AND found.origin_kind NOT IN ('stop', 'help', 'test')
         """,
         {"organization_id": organization_id, "number_hashes": Blobs(number_hashes), "since": since},
     )
@@ -142,6 +164,25 @@ async def postpone_texts(
     await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)})
 
 
+_DELETE_IN_QUEUE: Final = _WAITS.write(
+    """
+    DELETE FROM texts USING {rows}
+    WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+      AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
+    RETURNING {changed}
+    """,
+    changed=_COLUMNS,
+)
+
+
+async def delete_texts_in_queue(
+    tx: Tx, organization_id: UUID, waits: Sequence[Postponement], *, owner: UUID | None = None
+) -> list[TextRow]:
+    """Delete texts that would return to the queue. With an owner, only where its claim still stands."""
+    values = {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)}
+    return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
+
+
 async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> int:
     """Postpone all queued texts that are due, because the organization's texts are on hold."""
     return await tx.execute(
@@ -149,8 +190,8 @@ async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, li
         UPDATE texts SET due_at = %(until)s
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND due_at <= %(now)s AND state = 'queued'
-            ORDER BY due_at
+            WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at <= %(now)s
+              AND state = 'queued'
             LIMIT %(limit)s
             FOR UPDATE SKIP LOCKED
         ))
@@ -166,8 +207,8 @@ async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int
         UPDATE texts SET due_at = %(now)s
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM texts
-            WHERE organization_id = %(organization_id)s AND due_at > %(now)s AND due_at <= %(not_after)s
-              AND state = 'queued'
+            WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at > %(now)s
+              AND due_at <= %(not_after)s AND state = 'queued'
             ORDER BY id
             FOR UPDATE
         ))

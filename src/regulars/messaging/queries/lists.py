@@ -1,6 +1,6 @@
 """The SQL of lists of texts and replies: a page out of an index, then the names of its customers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -155,6 +155,56 @@ async def list_texts_of_origin(
         {"organization_id": organization_id, "kinds": list(origin_kinds), "origin_id": origin_id},
     )
     return [TextRow(*row) for row in rows]
+
+
+async def find_texts_of_steps(
+    tx: Tx, organization_id: UUID, origin_kind: str, steps: Collection[tuple[UUID, str]]
+) -> list[TextRow]:
+    """The texts of these steps of these origins."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM unnest(%(origin_ids)s::uuid[], %(steps)s::text[]) AS it (origin_id, step)
+            CROSS JOIN LATERAL (
+                SELECT * FROM texts
+                WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
+                  AND origin_id = it.origin_id AND step = it.step
+                LIMIT 1
+            ) AS t
+            """
+        ).format(columns=_TEXT_COLUMNS),
+        {
+            "organization_id": organization_id,
+            "origin_kind": origin_kind,
+            "origin_ids": [origin_id for origin_id, _ in steps],
+            "steps": [step for _, step in steps],
+        },
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def find_texted_numbers(
+    tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, number_hashes: Collection[bytes]
+) -> dict[bytes, str]:
+    """Reads the few texts of each number, since the index of an origin does not know numbers."""
+    rows = await tx.fetch(
+        """
+        SELECT it.number_hash, t.step FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
+        CROSS JOIN LATERAL (
+            SELECT step FROM texts
+            WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
+              AND origin_kind = %(origin_kind)s AND origin_id = %(origin_id)s
+            LIMIT 1
+        ) AS t
+        """,
+        {
+            "organization_id": organization_id,
+            "origin_kind": origin_kind,
+            "origin_id": origin_id,
+            "number_hashes": list(number_hashes),
+        },
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:

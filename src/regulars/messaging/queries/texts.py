@@ -16,7 +16,7 @@ _COLUMNS: Final = SQL(names_of(TextRow, "texts"))
 _NEW_TEXTS: Final = Columns(
     id=Ids, origin_kind=Labels, origin_id=Ids, step=Labels, profile_id=Ids, number_hash=Blobs, phone_number=Texts,
     body=Texts, parts=Bigints, state=Labels, reason=Labels, due_at=Timestamps, expires_at=Timestamps,
-    ended_at=Timestamps,
+    ended_at=Timestamps, priority=Bigints,
 )  # fmt: skip
 _INSERT_TEXTS: Final = _NEW_TEXTS.write(
     """

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
 import msgspec
+from babel import Locale
 
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
@@ -14,12 +16,14 @@ from regulars.messaging.settings.model import (
     DEFAULT_CAPS,
     Cap,
     Notice,
+    Price,
     Rule,
     SmsSettings,
     Window,
     default_rule,
     format_minute,
 )
+from regulars.messaging.settings.senders import NAME_CHARACTERS_MAX, read_sender
 from regulars.messaging.settings.store import Texting, save_texting
 
 _DAY_MINUTES = 24 * 60
@@ -27,6 +31,10 @@ _HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?-(\d{1,2})(?::(\d{2}))?")
 NOTICE_CHARACTERS_MAX = 60
 CAP_TEXTS_MAX = 1_000
 CAP_HOURS_MAX = 8_760
+PRICE_MAX = 10
+PRICE_DECIMALS_MAX = 6
+PARTS_PER_SECOND_MIN = 0.01
+PARTS_PER_SECOND_MAX = 1_000.0
 
 
 async def change_settings(tx: Tx, organization_id: UUID, texting: Texting, settings: SmsSettings) -> Texting:
@@ -74,9 +82,8 @@ def with_notice(settings: SmsSettings, country: str, *, words: str, reply_path: 
         raise SettingRefused(
             f"A notice has 1 to {NOTICE_CHARACTERS_MAX} characters, and needs the number or keyword that stops."
         )
-    if not settings.takes_replies(code, reply_path):
-        raise SettingRefused("A text to France under a name needs a number that stops, 36 and three digits (36111).")
-    return msgspec.structs.replace(settings, notices={**settings.notices, code: Notice(words, reply_path)})
+    changed = msgspec.structs.replace(settings, notices={**settings.notices, code: Notice(words, reply_path)})
+    return _checked(changed, code)
 
 
 def without_notice(settings: SmsSettings, country: str) -> SmsSettings:
@@ -85,6 +92,81 @@ def without_notice(settings: SmsSettings, country: str) -> SmsSettings:
     return msgspec.structs.replace(
         settings, notices={other: notice for other, notice in settings.notices.items() if other != code}
     )
+
+
+def with_sender(settings: SmsSettings, country: str, sender: str | None) -> SmsSettings:
+    """Set the sender of texts to a country; None: the sender of the account again."""
+    code = check_country(country)
+    others = {other: own for other, own in settings.senders.items() if other != code}
+    if sender is not None:
+        others[code] = check_sender(sender)
+    return _checked(msgspec.structs.replace(settings, senders=others), code)
+
+
+def describe_sender(settings: SmsSettings, country: str) -> dict[str, str]:
+    """The sender of a country with its rate, and the price of a part, as forms and the audit log have them."""
+    sender, price = settings.senders.get(country), settings.prices.get(country)
+    rate = None if sender is None else settings.parts_per_second.get(sender)
+    return {
+        "sender": sender or "",
+        "parts_per_second": "" if rate is None else f"{rate:g}",
+        "price": "" if price is None else f"{price.amount:f}",
+        "currency": "" if price is None else price.currency,
+    }
+
+
+def _checked(settings: SmsSettings, country: str) -> SmsSettings:
+    fault = settings.why_not_sent(country)
+    if fault is not None:
+        raise SettingRefused(fault)
+    return settings
+
+
+def check_sender(text: str) -> str:
+    sender = read_sender(text)
+    if sender is None:
+        raise SettingRefused(
+            "A sender is a number such as +15005550006, a short code, a messaging service (MG…), or a name of at most"
+            f" {NAME_CHARACTERS_MAX} letters and digits without accents."
+        )
+    return sender
+
+
+def with_rate(settings: SmsSettings, sender: str | None, parts_per_second: str) -> SmsSettings:
+    """Set how many parts a sender may send in a second; empty: the default of the provider again."""
+    rates = {other: rate for other, rate in settings.parts_per_second.items() if other != sender}
+    if parts_per_second.strip():
+        if sender is None:
+            raise SettingRefused("A rate belongs to a sender; set the sender first.")
+        rates[sender] = float(
+            _read_decimal(parts_per_second, minimum=PARTS_PER_SECOND_MIN, maximum=PARTS_PER_SECOND_MAX)
+        )
+    return msgspec.structs.replace(settings, parts_per_second=rates)
+
+
+def with_price(settings: SmsSettings, country: str, amount: str, currency: str) -> SmsSettings:
+    """Set what a part to a country costs; an empty amount removes the price."""
+    code = check_country(country)
+    prices = {other: price for other, price in settings.prices.items() if other != code}
+    if amount.strip():
+        exact = _read_decimal(amount, minimum=0, maximum=PRICE_MAX)
+        if currency.upper() not in Locale("en").currencies:
+            raise SettingRefused(f"'{currency}' is no currency; write three letters such as EUR.")
+        prices[code] = Price(exact, currency.upper())
+    return msgspec.structs.replace(settings, prices=prices)
+
+
+def _read_decimal(text: str, *, minimum: float, maximum: float) -> Decimal:
+    try:
+        exact = Decimal(text.strip().replace(",", "."))
+        is_readable = exact.is_finite() and -int(exact.as_tuple().exponent) <= PRICE_DECIMALS_MAX
+    except (InvalidOperation, ValueError):
+        is_readable = False
+    if not is_readable or not minimum <= exact <= maximum:
+        raise SettingRefused(
+            f"'{text}' is no number from {minimum:g} to {maximum:g} with at most {PRICE_DECIMALS_MAX} decimals."
+        )
+    return exact
 
 
 def with_default_hours(settings: SmsSettings, country: str) -> SmsSettings:

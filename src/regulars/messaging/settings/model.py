@@ -5,9 +5,12 @@ The default hours and caps keep inside the law of each country with a margin. So
 
 import re
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final, Literal
 
 import msgspec
+
+from regulars.messaging.settings import senders
 
 ProviderName = Literal["simulator", "twilio"]
 SIMULATED_NOTICE: Final = "Reply STOP to opt out"
@@ -36,6 +39,7 @@ def _hours(opens: int, closes: int) -> Window:
 
 
 _MONDAY_TO_SATURDAY: Final = Rule(days=(*[_hours(8, 20)] * 6, None))
+ALWAYS_OPEN: Final = Rule(days=(_hours(0, 24),) * 7, on_holidays=True)
 DEFAULT_RULE: Final = _MONDAY_TO_SATURDAY
 DEFAULT_RULES: Final = {
     "FR": _MONDAY_TO_SATURDAY,
@@ -88,15 +92,12 @@ class TwilioAccount(msgspec.Struct, frozen=True):
     account_sid: str
     sender: str
 
-    @property
-    def is_service(self) -> bool:
-        """Whether it is a messaging service, which has several numbers."""
-        return self.sender.startswith("MG")
 
-    @property
-    def is_name(self) -> bool:
-        """A sender name takes no replies, so people opt out through another number."""
-        return not self.sender.lstrip("+").isdecimal() and not self.is_service
+class Price(msgspec.Struct, frozen=True):
+    """What the provider charges for one part."""
+
+    amount: Decimal
+    currency: str
 
 
 class SenderMark(msgspec.Struct, frozen=True):
@@ -137,6 +138,11 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
     notices: dict[str, Notice] = {}
     simulation: Simulation = Simulation()
     twilio: TwilioAccount | None = None
+    # By country: the sender in place of the account's, and the price of a part.
+    senders: dict[str, str] = {}
+    prices: dict[str, Price] = {}
+    # By sender; one that is not listed has the provider's default rate.
+    parts_per_second: dict[str, float] = {}
 
     def rule_of(self, country: str) -> Rule:
         return self.rules.get(country) or default_rule(country)
@@ -150,8 +156,32 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return notice
 
+    def sender_of(self, country: str | None) -> str | None:
+        """The sender of texts to a country; None: the account is not set."""
+        general = None if self.twilio is None else self.twilio.sender
+        return general if country is None else self.senders.get(country, general)
+
+    def all_senders(self) -> tuple[str, ...]:
+        """The senders of all countries, each once."""
+        general = () if self.twilio is None else (self.twilio.sender,)
+        return tuple(dict.fromkeys((*general, *self.senders.values())))
+
+    def why_not_sent(self, country: str) -> str | None:
+        """One sentence where no text can reach a country because of its sender, or of its notice under that sender."""
+        sender = self.sender_of(country)
+        refused = None if sender is None else senders.why_refused(country, sender)
+        notice = self.notices.get(country)
+        if refused is None and notice is not None and not self.takes_replies(country, notice.reply_path):
+            return "A text to France under a name needs a number that stops, 36 and three digits (36111)."
+        return refused
+
+    def is_sender_refused(self, country: str) -> bool:
+        sender = self.sender_of(country)
+        return sender is not None and senders.why_refused(country, sender) is not None
+
     def takes_replies(self, country: str, reply_path: str) -> bool:
         """Whether people of a country can opt out through it. In France a text under a sender name must name a number
         of the operators: five digits that begin with 36."""
-        is_name = self.twilio is not None and self.twilio.is_name
-        return not (country == "FR" and is_name) or _FRENCH_STOP.fullmatch(reply_path) is not None
+        sender = self.sender_of(country)
+        has_name = sender is not None and senders.is_name(sender)
+        return not (country in senders.FRENCH and has_name) or _FRENCH_STOP.fullmatch(reply_path) is not None

@@ -44,6 +44,10 @@ class Texting:
     def brand(self) -> str:
         return self.settings.brand or self.organization_name
 
+    def is_sender_refused(self, country: str | None) -> bool:
+        """Whether the country refuses the sender; the simulator reaches no operator."""
+        return country is not None and self.provider != "simulator" and self.settings.is_sender_refused(country)
+
     def notice_of(self, country: str | None) -> Notice | None:
         return None if country is None else self.settings.notice_of(country, self.provider)
 
@@ -111,6 +115,10 @@ async def change_provider(
     if texting.is_demo and provider != "simulator":
         raise SettingRefused("This organization has the demo's made-up customers, so it only simulates texts.")
     changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
+    if settings.twilio != texting.settings.twilio:
+        for country in settings.notices:
+            if country not in settings.senders and (fault := settings.why_not_sent(country)) is not None:
+                raise SettingRefused(f"{fault} Set another sender for {country} first, or remove its notice.")
     is_other_account = provider == "twilio" and settings.twilio != texting.settings.twilio
     if provider != texting.provider or is_other_account:
         changed = replace(changed, held_since=tx.now, held_reason="The provider was changed.")

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path as FilePath
-from typing import Final, Literal
+from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -22,6 +22,8 @@ from regulars.segments.analysis.protocol import (
     AnalysisRequest,
     AnalysisResponse,
     AnalysisUnavailable,
+    AudienceCounts,
+    AudiencePiece,
     CursorExpired,
     MemberCursor,
     Members,
@@ -29,6 +31,7 @@ from regulars.segments.analysis.protocol import (
     Order,
     SegmentCounts,
     SegmentQuery,
+    Want,
     check_owner,
     read_message,
     socket_path,
@@ -36,11 +39,15 @@ from regulars.segments.analysis.protocol import (
 )
 
 DEADLINE_S: Final = 8.0
+# The first piece may wait until the columns are read.
+FREEZE_DEADLINE_S: Final = 30.0
 # Added to the deadline for the transport.
 _TRANSPORT_S: Final = 1.0
 _START_S: Final = 30.0
 _END_S: Final = 10.0
 _RETRY_S: Final = 0.1
+
+Result = TypeVar("Result")
 
 _log = log.get(__name__)
 
@@ -115,11 +122,46 @@ class Analysis:
         )
         return _members(response)
 
+    async def count_audience(
+        self, organization_id: UUID, query: SegmentQuery, *, with_spend: bool = False, deadline_s: float = DEADLINE_S
+    ) -> AudienceCounts:
+        response = await self._send(organization_id, query, "audience", with_spend=with_spend, deadline_s=deadline_s)
+        if response.audience is None:
+            raise AnalysisUnavailable("The analysis process gave no audience.")
+        return response.audience
+
+    async def freeze(
+        self,
+        organization_id: UUID,
+        query: SegmentQuery,
+        *,
+        with_spend: bool = False,
+        deadline_s: float = FREEZE_DEADLINE_S,
+    ) -> AsyncIterator[AudiencePiece]:
+        """All customers of an audience from one snapshot, in pieces, each within the deadline.
+
+        A caller that gets an error has no audience: it drops the pieces it has and begins again. A caller that takes
+        longer than a minute for a piece is disconnected.
+        """
+        request = AnalysisRequest(
+            organization_id=organization_id, query=query, want="freeze", with_spend=with_spend, deadline_s=deadline_s
+        )
+        reader, writer = await _within(deadline_s, self._connect_when_started(deadline_s))
+        with contextlib.closing(writer):
+            await _within(deadline_s, write_message(writer, _encode(request)))
+            while True:
+                piece = (await _within(deadline_s, _read_response(reader))).piece
+                if piece is None:
+                    raise AnalysisUnavailable("The analysis process gave no audience.")
+                yield piece
+                if piece.is_last:
+                    return
+
     async def _send(
         self,
         organization_id: UUID,
         query: SegmentQuery,
-        want: Literal["figures", "members", "sample", "unreadable"],
+        want: Want,
         *,
         deadline_s: float,
         path: Path = (),
@@ -128,6 +170,7 @@ class Analysis:
         after: MemberCursor | None = None,
         limit: int = 0,
         seed: int = 0,
+        with_spend: bool = False,
     ) -> AnalysisResponse:
         request = AnalysisRequest(
             organization_id=organization_id,
@@ -139,35 +182,21 @@ class Analysis:
             after=after,
             limit=limit,
             seed=seed,
+            with_spend=with_spend,
             deadline_s=deadline_s,
         )
-        try:
-            async with asyncio.timeout(deadline_s + _TRANSPORT_S):
-                response = await self._exchange(_encode(request), deadline_s)
-        except TimeoutError:
-            raise AnalysisUnavailable("The analysis process did not answer in time.") from None
-        except (OSError, EOFError, msgspec.MsgspecError) as error:
-            _log.warning("analysis.away", exc_info=error)
-            raise AnalysisUnavailable("The analysis process did not answer; its log says why.") from error
-        if response.fault is not None:
-            raise AnalysisUnavailable(response.fault)
-        if not response.is_ready:
-            raise NotReady(response.progress)
-        if response.is_renumbered:
-            raise CursorExpired
-        return response
+        return await _within(deadline_s, self._exchange(request))
 
-    async def _exchange(self, message: bytes, deadline_s: float) -> AnalysisResponse:
-        reader, writer = await self._connect_when_started(monotonic() + deadline_s)
-        try:
-            await write_message(writer, message)
-            return _decoder.decode(await read_message(reader))
-        finally:
-            writer.close()
+    async def _exchange(self, request: AnalysisRequest) -> AnalysisResponse:
+        reader, writer = await self._connect_when_started(request.deadline_s)
+        with contextlib.closing(writer):
+            await write_message(writer, _encode(request))
+            return await _read_response(reader)
 
-    async def _connect_when_started(self, until: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_when_started(self, deadline_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """`regulars serve` starts the process with the first segment, and again if it ends: until then no socket
         listens."""
+        until = monotonic() + deadline_s
         while True:
             try:
                 return await self._connect()
@@ -188,6 +217,29 @@ class Analysis:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         check_owner(self._path.parent)
         return await asyncio.open_unix_connection(str(self._path))
+
+
+async def _within(deadline_s: float, result: Awaitable[Result]) -> Result:
+    """The result of an exchange with the analysis process; `AnalysisUnavailable` if it fails or takes longer."""
+    try:
+        async with asyncio.timeout(deadline_s + _TRANSPORT_S):
+            return await result
+    except TimeoutError:
+        raise AnalysisUnavailable("The analysis process did not answer in time.") from None
+    except (OSError, EOFError, msgspec.MsgspecError) as error:
+        _log.warning("analysis.away", exc_info=error)
+        raise AnalysisUnavailable("The analysis process did not answer; its log says why.") from error
+
+
+async def _read_response(reader: asyncio.StreamReader) -> AnalysisResponse:
+    response = _decoder.decode(await read_message(reader))
+    if response.fault is not None:
+        raise AnalysisUnavailable(response.fault)
+    if not response.is_ready:
+        raise NotReady(response.progress)
+    if response.is_renumbered:
+        raise CursorExpired
+    return response
 
 
 def _members(response: AnalysisResponse) -> Members:

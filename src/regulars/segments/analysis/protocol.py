@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.catalog.model import AttributeType
-from regulars.conditions.tree import Group, Path
+from regulars.conditions.tree import ConsentState, Group, Path
 from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
 from regulars.segments.columns.model import Progress
@@ -79,6 +79,42 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
     as_of: datetime
 
 
+class SpendPerHead(msgspec.Struct, frozen=True):
+    """The net spend of one customer in 7 days, over the 52 weeks before today: mean and variance over all weeks and
+    customers, those without a sale included. `buyers` bought in this currency in these weeks."""
+
+    currency: Currency
+    buyers: int
+    mean_cents: float
+    variance_cents: float
+
+
+class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of an audience, all from one snapshot. Countries and spend are of the customers who may be texted."""
+
+    total: int
+    split: ConsentSplit
+    # By the country of the customer's own number, the most frequent first; None for customers without a number.
+    countries: tuple[tuple[str | None, int], ...]
+    spend: tuple[SpendPerHead, ...]
+    as_of: datetime
+
+
+class AudiencePiece(msgspec.Struct, frozen=True, kw_only=True):
+    """Some customers of a frozen audience with the same consent state. Those who may be texted come first."""
+
+    state: ConsentState
+    # 16 bytes each.
+    profile_ids: bytes
+    # Of the whole audience; in the first piece only.
+    counts: AudienceCounts | None = None
+    is_last: bool
+
+    @property
+    def ids(self) -> list[UUID]:
+        return [UUID(bytes=self.profile_ids[at : at + 16]) for at in range(0, len(self.profile_ids), 16)]
+
+
 class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A definition with everything it refers to: key types, stores and other segments."""
 
@@ -94,10 +130,13 @@ class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     is_faulty: bool = False
 
 
+Want = Literal["figures", "members", "sample", "unreadable", "audience", "freeze"]
+
+
 class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
     query: SegmentQuery = msgspec.field(name="asked")
-    want: Literal["figures", "members", "sample", "unreadable"]
+    want: Want
     # The condition whose unreadable values are wanted.
     path: Path = ()
     order: Order | None = None
@@ -106,17 +145,22 @@ class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
     after: MemberCursor | None = None
     limit: int = 0
     seed: int = 0
+    # Whether the counts of an audience have its spend, for which sales are read.
+    with_spend: bool = False
     deadline_s: float
 
 
 class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Has counts, members or a fault; `is_ready` is false while the columns are built, or if there are none.
+    """Has counts, members, a piece of an audience or a fault.
 
+    `is_ready` is false while the columns are built, or if there are none.
     `is_renumbered`: the cursor of the request belongs to an earlier build.
     """
 
     figures: SegmentCounts | None = None
     members: Members | None = None
+    audience: AudienceCounts | None = None
+    piece: AudiencePiece | None = None
     is_ready: bool = True
     is_renumbered: bool = False
     progress: Progress | None = None

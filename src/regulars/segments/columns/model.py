@@ -94,7 +94,7 @@ class CustomerState(msgspec.Struct, array_like=True, frozen=True, gc=False):
     store: bytes | None = None
     since_s: int | None = None
     attributes: dict[str, str] = {}
-    # The last text of each journey, or of none.
+    # The last text of each journey, of each campaign, or of neither. The time is 0 if its outcome is unknown.
     texts: tuple[tuple[bytes | None, int], ...] = ()
 
 

@@ -6,6 +6,7 @@ deletes the facts, so each fact takes effect exactly once.
 """
 
 from collections.abc import Collection, Sequence
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -21,6 +22,9 @@ from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
 from regulars.segments.feed.runs import feed_customers, feed_sales
 from regulars.work.facts import needed_if
+
+# How a text counts in these states; in all others it does not.
+_COUNTED: Final = {"sent": "sent", "delivered": "sent", "unknown": "unknown"}
 
 
 class NewerFormatError(Exception):
@@ -60,11 +64,17 @@ async def on_subscriptions_changed(tx: Tx, organization_id: UUID, facts: Sequenc
 
 @needed_if(columns.HAS_COLUMNS)
 async def on_messages_changed(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    named = {fact.profile_id for fact in facts if fact.profile_id is not None}
+    named = {fact.profile_id for fact in facts if fact.profile_id is not None and _changes_columns(fact)}
     hashes = {fact.number_hash for fact in facts if not isinstance(fact.number_hash, msgspec.UnsetType)}
     if hashes:
         named |= await queries.find_linked_by_hash(tx, organization_id, sorted(hashes))
     await _refresh_customers(tx, organization_id, named)
+
+
+def _changes_columns(fact: MessagesChanged) -> bool:
+    """Whether columns may depend on it: most texts of a campaign are first queued and at last delivered, and only that
+    they were sent counts (`queries.find_texts`)."""
+    return fact.previous_state is None or _COUNTED.get(fact.previous_state) != _COUNTED.get(fact.state or "")
 
 
 async def _refresh_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:

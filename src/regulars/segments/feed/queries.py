@@ -189,20 +189,26 @@ async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
 
 
 async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, UUID | None, int]]:
-    """When each profile last got a text of each journey, or of none."""
+    """When each profile last got a text of each journey, of each campaign, or of neither.
+
+    A campaign is received also if the outcome of its text is unknown. Such a text has the time 0, which is in no
+    window, since a condition on texts leaves it out.
+    """
     rows = await tx.fetch(
         """
-        SELECT it.id, found.journey_id, found.at_s
+        SELECT it.id, found.sender_id, found.at_s
         FROM unnest(%(ids)s::uuid[]) AS it (id)
         CROSS JOIN LATERAL (
-            SELECT runs.journey_id,
-                   max(floor(extract(epoch FROM COALESCE(texts.claimed_at, texts.created_at))))::bigint AS at_s
+            SELECT CASE texts.origin_kind WHEN 'campaign' THEN texts.origin_id ELSE runs.journey_id END AS sender_id,
+                   max(CASE texts.state WHEN 'unknown' THEN 0
+                       ELSE floor(extract(epoch FROM COALESCE(texts.claimed_at, texts.created_at))) END)::bigint AS at_s
             FROM texts
             LEFT JOIN journey_runs AS runs ON texts.origin_kind = 'journey' AND runs.id = texts.origin_id
                 AND runs.organization_id = %(organization_id)s
             WHERE texts.organization_id = %(organization_id)s AND texts.profile_id = it.id
-              AND texts.state IN ('sent', 'delivered') AND texts.origin_kind NOT IN ('stop', 'help')
-            GROUP BY runs.journey_id
+              AND texts.origin_kind NOT IN ('stop', 'help')
+              AND (texts.state IN ('sent', 'delivered') OR texts.state = 'unknown' AND texts.origin_kind = 'campaign')
+            GROUP BY 1
         ) AS found
         """,
         {"organization_id": organization_id, "ids": list(ids)},

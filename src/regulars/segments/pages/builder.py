@@ -24,7 +24,7 @@ from regulars.conditions.forms.view import (
     fit_tree,
     view,
 )
-from regulars.conditions.labels import GROUPS, KINDS, STATES, Labels
+from regulars.conditions.labels import GROUPS, STATES, Labels
 from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
@@ -94,15 +94,17 @@ class _Known:
     progress: Progress | None
 
 
-# The journeys that a condition about texts may name.
-ListJourneys = Callable[[Tx, UUID], Awaitable[Choices]]
+# The journeys or campaigns that a condition about texts may name.
+ListChoices = Callable[[Tx, UUID], Awaitable[Choices]]
 
 
 class Builder:
-    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses], journeys: ListJourneys | None) -> None:
+    def __init__(
+        self, analysis: Analysis, describe: Mapping[str, DescribeUses], choices: Mapping[str, ListChoices]
+    ) -> None:
         self._analysis = analysis
         self._describe = describe
-        self._journeys = journeys
+        self._choices = choices
 
     async def begin(self, visit: Visit) -> Response:
         """A new one, from nothing, from one of those to start from, or from the filters of a list."""
@@ -268,7 +270,7 @@ class Builder:
             "why": known.why,
             "base": visit.url(PATH, work.segment.id) if work.segment else visit.url(PATH),
             "groups": GROUPS,
-            "kinds": KINDS,
+            "kinds": known.offered.kinds,
             "states": STATES,
             "difference": difference,
             "changes": known.changes,
@@ -287,7 +289,7 @@ class Builder:
             visit.organization_id,
             visit.format.locale.territories,
             segments=[(SEGMENT.encode(it.id), it.name) for it in others if it.id != own],
-            journeys=[] if self._journeys is None else await self._journeys(tx, visit.organization_id),
+            **{name: await find(tx, visit.organization_id) for name, find in self._choices.items()},
         )
         words = Labels(visit.format, offered.names)
         is_changed = _is_changed(work, built.match, is_complete=not built.incomplete)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from regulars.conditions import customers, tree
 from regulars.conditions.labels import STATES, Labels
 from regulars.kit.db import Tx
@@ -63,6 +65,8 @@ class Answers:
                 return self._standing(standing)
             case customers.ObservedTexts(times=times, last=last):
                 return "Got no such text" if last is None else f"Got {fmt.number(times)}, last on {fmt.full_day(last)}"
+            case customers.ObservedCampaign(is_received=is_received) if isinstance(condition, tree.ReceivedCampaign):
+                return self.words.sentence(msgspec.structs.replace(condition, is_=is_received))
             case customers.ObservedName(is_known=is_known):
                 return "Known by name" if is_known else "Not known by name"
             case customers.ObservedCountry(country=country):

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from regulars.conditions.forms.draft import FIELDS_MAX
 from regulars.segments.analysis.client import Analysis
-from regulars.segments.pages.builder import Builder, ListJourneys
+from regulars.segments.pages.builder import Builder, ListChoices
 from regulars.segments.pages.listing import Listing
 from regulars.segments.pages.members import MemberPages
 from regulars.segments.saved.uses import PATH, DescribeUses, describe_segments
@@ -17,11 +17,15 @@ from regulars.web.visit import Visit
 
 
 def pages(
-    analysis: Analysis, *, users: Mapping[str, DescribeUses] | None = None, journeys: ListJourneys | None = None
+    analysis: Analysis,
+    *,
+    users: Mapping[str, DescribeUses] | None = None,
+    choices: Mapping[str, ListChoices] | None = None,
 ) -> tuple[Page, ...]:
-    """`users` are the kinds of things above that ask for segments, each with what its ids are called."""
+    """`users` are the kinds of things above that ask for segments, each with what its ids are called; `choices` are the
+    journeys and campaigns that a condition may name."""
     describe = {"segment": describe_segments, **(users or {})}
-    builder, listing = Builder(analysis, describe, journeys), Listing(analysis, describe)
+    builder, listing = Builder(analysis, describe, choices or {}), Listing(analysis, describe)
     members = MemberPages(analysis, describe)
 
     async def show(visit: Visit) -> Response:

@@ -70,8 +70,9 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
         self._analysis = analysis
 
     async def claim(
-        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[CountClaim]:
+        del lowest  # all have one priority
         claimed = []
         waiting = await behind_since(tx, organization_id, by=timedelta(0))
         for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):

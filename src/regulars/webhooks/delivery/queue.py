@@ -65,8 +65,9 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         self._slots: dict[UUID, _Slots] = {}
 
     async def claim(
-        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[ClaimedDelivery]:
+        del lowest  # all have one priority
         due_endpoints = await claims.lock_due_endpoints(tx, organization_id, owner=owner, limit=ENDPOINTS_MAX)
         self._metrics.set_waits(organization_id, [tx.now - one.first_due_at for one in due_endpoints])
         by_id = {one.id: one for one in due_endpoints}

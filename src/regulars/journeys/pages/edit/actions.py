@@ -6,6 +6,7 @@ from typing import Literal, cast
 import msgspec
 from starlette.responses import Response
 
+from regulars.accounts.audit.log import actor_of, record
 from regulars.conditions.forms.draft import TooManyNodes, apply, read_tree
 from regulars.conditions.forms.view import build, fit_tree
 from regulars.conditions.tree import Condition, Group, Nothing
@@ -21,6 +22,12 @@ from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
 from regulars.journeys.program import Fork, walk
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
+from regulars.kit.ids import TEXT
+from regulars.messaging.errors import SettingRefused
+from regulars.messaging.settings.store import lock_texting
+from regulars.messaging.team_numbers import send_test, write_test
+from regulars.messaging.template import TemplateError
+from regulars.messaging.text_form import is_text_field, read_text_form
 from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
@@ -106,13 +113,36 @@ async def change_step(visit: Visit) -> Response:
 
 async def measure_step(visit: Visit) -> Response:
     """Saves nothing: returns the form with the length of its text; may replace a character or add a variable."""
+    return await _show_text(visit, dict(visit.form), "")
+
+
+async def test_step(visit: Visit) -> Response:
+    """Sends the text of the form, in the chosen language, to the number of the signed-in user; returns the form."""
     values = dict(visit.form)
-    text = values.get("text", "").replace("\r\n", "\n")
+    content = read_text_form(values, lambda _name, _sentence: None)
+    try:
+        async with visit.database.transaction() as tx:
+            texting = await lock_texting(tx, visit.organization_id)
+            if texting is None:
+                raise PageNotFound("There is no such organization.")
+            language = values.get("test_language", "")
+            words = write_test(content, name=visit.user.name, brand=texting.brand, language=language)
+            placed = await send_test(tx, visit.user.id, words, texting=texting)
+            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
+        said = "The test text is on its way to your number."
+    except (SettingRefused, TemplateError) as error:
+        said = f"No test text was sent. {error}"
+    return await _show_text(visit, values, said)
+
+
+async def _show_text(visit: Visit, values: dict[str, str], said: str) -> Response:
+    texts = {name: text.replace("\r\n", "\n") for name, text in values.items() if is_text_field(name)}
     if values.get("replace"):
-        text = replace_character(text, values["replace"])
+        texts = {name: replace_character(text, values["replace"]) for name, text in texts.items()}
     if "insert" in values and values.get("field"):
-        text = f"{text} {values['field']}".strip()
-    form, place, search = FormState({**values, "text": text}), values.get("place", ""), values.get("who", "").strip()
+        into = values["insert"] if values["insert"] in texts else "text"
+        texts[into] = f"{texts.get(into, '')} {values['field']}".strip()
+    form, place, search = FormState({**values, **texts}), values.get("place", ""), values.get("who", "").strip()
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)
         with builder.step_errors():
@@ -121,7 +151,8 @@ async def measure_step(visit: Visit) -> Response:
             else:
                 panel = await builder.step_panel(tx, visit, draft, place, form=form, search=search)
     # The form keeps its etag, or a later save would overwrite a change that was never shown.
-    return builder.render_builder(visit, draft, replace(panel, was=values.get("was", "")))
+    panel = replace(panel, was=values.get("was", ""), more={**panel.more, "test": said})
+    return builder.render_builder(visit, draft, panel)
 
 
 async def move_step(visit: Visit) -> Response:

@@ -11,7 +11,7 @@ from regulars.conditions.check import Fault
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
 from regulars.conditions.forms.view import OFFERED_MAX, Scene, build, faults_by_path, find_choices, fit_tree, view
-from regulars.conditions.labels import GROUPS, KINDS, TICKET_KINDS
+from regulars.conditions.labels import GROUPS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys.definition import Branch, Definition, SendText
 from regulars.journeys.drafts import Draft, load_draft
@@ -32,6 +32,9 @@ from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, spli
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
+from regulars.messaging.settings.store import load_texting
+from regulars.messaging.team_numbers import find_team_number
+from regulars.messaging.text_form import list_rows, read_text_form
 from regulars.segments.saved.manage import list_segments
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
@@ -72,10 +75,7 @@ async def rules_panel(
     scene = Scene(
         attributes=attributes, properties=properties, counts={}, faults=faults_by_path(built, faults), new=new
     )
-    # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
-    kinds = KINDS if draft.definition.trigger == "opt_in" else {**KINDS, **TICKET_KINDS}
-    more: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
-    more["offered"] = await find_choices(
+    offered = await find_choices(
         tx,
         visit.organization_id,
         visit.format.locale.territories,
@@ -84,6 +84,10 @@ async def rules_panel(
             (JOURNEY.encode(it.id), it.name) for it in await list_journeys(tx, visit.organization_id, limit=OFFERED_MAX)
         ],
     )
+    # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
+    kinds = offered.kinds if draft.definition.trigger == "opt_in" else {**offered.kinds, **TICKET_KINDS}
+    more: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
+    more["offered"] = offered
     return Panel(name="rules", form=form or FormState(), was=etag_of(condition), place=owner, more=more)
 
 
@@ -176,10 +180,18 @@ def entry_of(definition: Definition) -> object:
 
 
 async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, search: str = "") -> dict[str, Any]:
-    measure: Measure = await measure_text(tx, visit, draft.definition, form.value("text"), search=search)
+    content = read_text_form(form.values, lambda _name, _sentence: None)
+    measure: Measure = await measure_text(tx, visit, draft.definition, content, search=search)
+    texting = await load_texting(tx, visit.organization_id)
+    number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)
+    fields, keys = await pick_fields(tx, visit.organization_id, draft.definition)
     return {
         "measure": measure,
-        "fields": await pick_fields(tx, visit.organization_id, draft.definition),
+        "fields": fields,
+        "attributes": [(key, key) for key in dict.fromkeys([*keys, form.value("by")]) if key],
+        "rows": list_rows(form.values),
+        "test": "",
+        "has_number": number is not None and number.is_verified,
         "search": search,
         "measure_url": journey_url(visit, draft.row, "edit", "measure"),
     }

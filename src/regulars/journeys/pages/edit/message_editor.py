@@ -1,6 +1,6 @@
 """The message editor: the length of a text, the characters that make it longer, and previews for real customers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -8,6 +8,7 @@ from uuid import UUID
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.consent.numbers import find_text_numbers
+from regulars.journeys.check import SALE_FIELDS
 from regulars.journeys.context import template_variables
 from regulars.journeys.definition import Definition
 from regulars.journeys.sample_customers import Sample, find_samples
@@ -15,6 +16,7 @@ from regulars.journeys.snapshot import find_people, find_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.kit.keyset import PageRequest
+from regulars.messaging.cost import TextCost, cost_by_country
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.sms_encoding import TextSize, UnicodeCharacter, measure, replace_unicode
@@ -23,10 +25,12 @@ from regulars.messaging.template import (
     PLAIN_FIELDS,
     TEMPLATE_CHARACTERS_MAX,
     MissingValue,
-    Template,
     TemplateError,
+    TextVariants,
+    fill_defaults,
+    list_texts,
     parse_template,
-    render,
+    render_text,
 )
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_candidates
@@ -36,7 +40,6 @@ from regulars.web.visit import Visit
 SAMPLES: Final = 3
 ATTRIBUTES_OFFERED_MAX: Final = 200
 WHY_NOT: Final = {"no_consent": "has not opted in to texts", "too_long": "would get a text that is too long"}
-_OF_A_TICKET: Final = frozenset({"store.name", "ticket.total"})
 
 
 class TextPreview(NamedTuple):
@@ -49,13 +52,22 @@ class TextPreview(NamedTuple):
     why_not: str
 
 
+class VariantSize(NamedTuple):
+    """The size and cost of a text with its fallbacks; `value` chooses it, and is empty for the default."""
+
+    value: str
+    measured: TextSize
+    costs: Sequence[TextCost]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """`measured` is of the text as it is sent, with the brand and the opt-out notice."""
+    """`measured` is of the default text as it is sent, with the brand and the opt-out notice."""
 
     measured: TextSize
-    forcing: tuple[UnicodeCharacter, ...]
-    fault: str = ""
+    forcing: Sequence[UnicodeCharacter] = ()
+    faults: Sequence[str] = ()
+    sizes: Sequence[VariantSize] = ()
     previews: Sequence[TextPreview] = ()
     is_unknown: bool = False
     # The customers found where the search found several; the user chooses one.
@@ -68,19 +80,18 @@ class Measure:
         return max(found, key=lambda one: (one.parts, one.length), default=self.measured)
 
 
-async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, *, search: str = "") -> Measure:
+async def measure_text(
+    tx: Tx, visit: Visit, definition: Definition, content: str | TextVariants, *, search: str = ""
+) -> Measure:
     texting = await load_texting(tx, visit.organization_id)
-    text = text.replace("\r\n", "\n")
-    if len(text) > TEMPLATE_CHARACTERS_MAX:
-        fault = f"At most {TEMPLATE_CHARACTERS_MAX} characters; this has {len(text)}."
-        return Measure(measured=measure(text[:TEMPLATE_CHARACTERS_MAX]), forcing=(), fault=fault)
-    if texting is None or not text.strip():
-        return Measure(measured=measure(text), forcing=())
-    forcing = measure(text).forcing
-    try:
-        template = parse_template(text)
-    except TemplateError as error:
-        return Measure(measured=measure(text), forcing=forcing, fault=f"{error} (character {error.position + 1})")
+    texts = list_texts(content)
+    if texting is None or not texts[""].strip():
+        return Measure(measured=measure(texts[""]))
+    forcing = {one.character: one for text in texts.values() for one in measure(text).forcing}
+    faults, sizes = _measure_variants(texts, texting)
+    if faults:
+        measured = measure(texts[""][:TEMPLATE_CHARACTERS_MAX])
+        return Measure(measured=measured, forcing=list(forcing.values()), faults=faults, sizes=sizes)
     people = await find_candidates(
         tx,
         visit.organization_id,
@@ -90,25 +101,40 @@ async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, 
     )
     samples = await _samples(tx, visit, definition, people) if people or not search else []
     return Measure(
-        measured=compose_for(text, None, texting).measured,
-        forcing=forcing,
-        previews=await _preview(tx, visit, template, samples, texting),
+        measured=compose_for(texts[""], None, texting).measured,
+        forcing=list(forcing.values()),
+        sizes=sizes,
+        previews=await _preview(tx, visit, content, samples, texting),
         is_unknown=bool(search) and not people,
         people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else (),
     )
 
 
-async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> list[tuple[str, str]]:
-    """The template variables on offer: each as it is written in a text, and its label."""
+def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[str], list[VariantSize]]:
+    """What is wrong with the texts, and the size and cost of those that can be read."""
+    faults: list[str] = []
+    sizes: list[VariantSize] = []
+    for value, text in texts.items():
+        try:
+            words = fill_defaults(parse_template(text))
+        except TemplateError as error:
+            faults.append(f"{f'Text for {value}: ' if value else ''}{error} (character {error.position + 1})")
+            continue
+        measured = compose_for(words, None, texting).measured
+        sizes.append(VariantSize(value, measured, cost_by_country(words, texting)))
+    return faults, sizes
+
+
+async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> tuple[list[tuple[str, str]], list[str]]:
+    """The template variables on offer, each as it is written in a text and its label; and the keys of attributes."""
     known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
     plain = [
         (_variable(name), label)
         for name, label in PLAIN_FIELDS.items()
-        if definition.trigger != "opt_in" or name not in _OF_A_TICKET
+        if definition.trigger != "opt_in" or name not in SALE_FIELDS
     ]
-    return plain + [
-        (_variable(f"{ATTRIBUTE_PREFIX}{entry.key}", entry.key), f"attribute {entry.key}") for entry in known
-    ]
+    keys = [entry.key for entry in known]
+    return plain + [(_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys], keys
 
 
 def replace_character(text: str, character: str) -> str:
@@ -117,11 +143,11 @@ def replace_character(text: str, character: str) -> str:
 
 
 def _variable(name: str, key: str | None = None) -> str:
-    """A template variable as it is written. A value of a profile may be missing, so it comes with a default."""
+    """A template variable as it is written. A value of a profile or a city may be missing, so it has a default."""
     if key is not None and not key.isidentifier():
         quoted = f"'{key}'" if '"' in key else f'"{key}"'
         name = f"profile.attributes[{quoted}]"
-    default = ' | default("there")' if name.startswith("profile.") else ""
+    default = ' | default("there")' if name.startswith("profile.") or name == "store.city" else ""
     return f"{{{{ {name}{default} }}}}"
 
 
@@ -136,7 +162,7 @@ async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequenc
 
 
 async def _preview(
-    tx: Tx, visit: Visit, template: Template, samples: Sequence[Sample], texting: Texting
+    tx: Tx, visit: Visit, content: str | TextVariants, samples: Sequence[Sample], texting: Texting
 ) -> list[TextPreview]:
     ids = {sample.profile_id for sample in samples}
     people = {one.id: one for one in await find_people(tx, visit.organization_id, ids)}
@@ -150,7 +176,7 @@ async def _preview(
         if person is None:
             continue
         sale = sales.get(sample.sale_id) if sample.sale_id is not None else None
-        text = render(template, template_variables(person, sale, brand=texting.brand))
+        text = render_text(content, template_variables(person, sale, brand=texting.brand))
         number = numbers.get(sample.profile_id)
         composed = compose_for(text, number, texting)
         reason = reason_to_skip(text, number, composed)

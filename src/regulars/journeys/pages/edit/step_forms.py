@@ -20,6 +20,7 @@ from regulars.journeys.definition import (
     Weekday,
 )
 from regulars.journeys.labels import kind_of
+from regulars.messaging.text_form import fill_text_form, read_text_form
 from regulars.web.form import FormState
 
 DAYS_MAX: Final = 365
@@ -27,7 +28,6 @@ HOURS_MAX: Final = 8_760
 MINUTES_MAX: Final = 525_600
 KEY_CHARACTERS_MAX: Final = 128
 VALUE_CHARACTERS_MAX: Final = 2_048
-TEXT_CHARACTERS_MAX: Final = 2_000
 # In the order of the menu: kind, label, help.
 CHOICES: Final = (
     ("send_text", "Send a text", "Personalised; sent only to customers who opted in."),
@@ -61,7 +61,7 @@ def fill_form(step: Step) -> FormState:
         case Split(percent=percent):
             values["percent"] = str(percent)
         case SendText(text=text):
-            values["text"] = text
+            values |= fill_text_form(text)
         case SetAttribute(key=key, value=value):
             values |= {"key": key, "value": value}
         case _:
@@ -102,7 +102,8 @@ def _read(form: FormState, kind: str) -> Step | None:
         case "split":
             return Split(percent=min(max(form.whole("percent", minimum=1, maximum=99), 1), 99))
         case "send_text":
-            return SendText(text=_text(form) or "-")
+            content = read_text_form(form.values, form.refuse)
+            return None if form.is_refused else SendText(text=content)
         case "set_attribute":
             key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
             value = form.text("value", required=False, characters_max=VALUE_CHARACTERS_MAX)
@@ -133,15 +134,6 @@ def _clock(form: FormState) -> str:
 def _weekdays(form: FormState) -> tuple[Weekday, ...]:
     chosen: Sequence[Weekday] = [day for day in WEEKDAYS if form.is_checked(day)]
     return () if len(chosen) == len(WEEKDAYS) else tuple(chosen)
-
-
-def _text(form: FormState) -> str:
-    text = form.value("text").replace("\r\n", "\n").strip()
-    if not text:
-        form.refuse("text", "Write the text.")
-    elif len(text) > TEXT_CHARACTERS_MAX:
-        form.refuse("text", f"At most {TEXT_CHARACTERS_MAX} characters; this has {len(text)}.")
-    return text
 
 
 def _shown(number: int) -> str:

@@ -56,7 +56,7 @@ CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
 
 
 class LastTexts:
-    """When each customer last got a text of each journey."""
+    """When each customer last got a text of each journey or campaign; `journeys` has the ids of both."""
 
     def __init__(self) -> None:
         self.journeys = Dictionary()

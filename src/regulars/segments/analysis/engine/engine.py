@@ -13,11 +13,11 @@ import numpy as np
 
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
+from regulars.segments.analysis.engine.audience import FrozenAudience, freeze
 from regulars.segments.analysis.engine.cache import CachedColumns, ColumnCache
 from regulars.segments.analysis.engine.calendar import Zone
-from regulars.segments.analysis.engine.customer_columns import PROFILE
 from regulars.segments.analysis.engine.evaluation import Evaluation
-from regulars.segments.analysis.engine.loading import RunGoneError, add_order, load, required_parts_of
+from regulars.segments.analysis.engine.loading import RunGoneError, load, required_parts_of
 from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, MemberCursor, Members, SegmentCounts
 from regulars.segments.columns.lifecycle import find_progress, rebuild
 from regulars.segments.columns.model import FORMAT
@@ -40,7 +40,7 @@ class Engine:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
-    async def respond(self, request: AnalysisRequest) -> AnalysisResponse:
+    async def respond(self, request: AnalysisRequest) -> AnalysisResponse | FrozenAudience:
         async with self._lock(request.organization_id), self._slots:
             for _ in range(SNAPSHOTS_MAX):
                 try:
@@ -64,7 +64,7 @@ class Engine:
     def _is_busy(self, organization_id: UUID) -> bool:
         return organization_id in self._locks
 
-    async def _respond(self, tx: Tx, request: AnalysisRequest) -> AnalysisResponse:
+    async def _respond(self, tx: Tx, request: AnalysisRequest) -> AnalysisResponse | FrozenAudience:
         started = time.perf_counter()
         query = request.query
         snapshot = await queries.find_snapshot(tx, request.organization_id)
@@ -76,16 +76,17 @@ class Engine:
         if request.after is not None and request.after.epoch != snapshot.epoch:
             return AnalysisResponse(is_renumbered=True)
         cached = self.cache.find(request.organization_id, snapshot)
-        required = required_parts_of(query.match, query.segments)
-        if request.want != "figures":
-            required.customers.update(PROFILE)
-            add_order(required, request.order)
+        required = required_parts_of(request)
         zone = self._zones.setdefault(query.zone, Zone(query.zone))
         await load(tx, request.organization_id, cached, required, zone=zone)
+        response: AnalysisResponse | FrozenAudience
         if request.want == "figures":
             figures = await asyncio.to_thread(_count, cached, request, zone, tx.now)
             took_ms = round((time.perf_counter() - started) * 1000, 1)
             response = AnalysisResponse(figures=msgspec.structs.replace(figures, took_ms=took_ms))
+        elif request.want in {"audience", "freeze"}:
+            audience = await asyncio.to_thread(freeze, cached, request, zone, tx.now)
+            response = audience if request.want == "freeze" else AnalysisResponse(audience=audience.counts)
         else:
             numbers, following, total = await asyncio.to_thread(_list_members, cached, request, zone)
             ids = tuple(cached.profile_of(number) for number in numbers)

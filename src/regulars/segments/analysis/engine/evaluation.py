@@ -1,6 +1,6 @@
 """A definition over columns: each condition is a column of booleans, groups are and, or, not."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -9,7 +9,7 @@ import numpy as np
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import holds_of_no_value, holds_on, span_of_when
-from regulars.kit.ids import JOURNEY
+from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import Zone, number_of
@@ -17,10 +17,10 @@ from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Valu
 from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, TEXTS, LastTexts
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.sales_conditions import SalesConditions
-from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery
+from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery, SpendPerHead
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 
-STANDINGS: Final = {
+STANDINGS: Final[Mapping[tree.ConsentState, int]] = {
     "may_be_texted": MAY_BE_TEXTED,
     "withdrawn": WITHDRAWN,
     "never_asked": NEVER_ASKED,
@@ -76,13 +76,25 @@ class Evaluation:
                 return [key for key in self._sales.spends(currency) if key is not None]
 
     def split(self, members: Array) -> ConsentSplit:
-        of_each = np.bincount(self._standings()[members], minlength=4).tolist()
+        of_each = np.bincount(self.standings()[members], minlength=4).tolist()
         return ConsentSplit(
             may_be_texted=of_each[MAY_BE_TEXTED],
             withdrawn=of_each[WITHDRAWN],
             never_asked=of_each[NEVER_ASKED],
             do_not_contact=of_each[DO_NOT_CONTACT],
         )
+
+    def count_countries(self, members: Array) -> list[tuple[str | None, int]]:
+        """Members by the country of their own number, the most frequent first."""
+        countries = self._values("country")
+        values: list[str | None] = [None, *countries.dictionary.values]
+        # Code -1 means no number.
+        counts = np.bincount(countries.codes[members] + 1, minlength=len(values)).tolist()
+        found = [(country, count) for country, count in zip(values, counts, strict=True) if count]
+        return sorted(found, key=lambda one: (-one[1], one[0] or ""))
+
+    def spend_per_head(self, members: Array) -> list[SpendPerHead]:
+        return self._sales.spend_per_head(members)
 
     def _count(self, condition: tree.Condition, path: tree.Path, counts: list[ConditionCount]) -> None:
         holds, _, unreadable = self._result_of(condition)
@@ -150,6 +162,8 @@ class Evaluation:
                 return Result(self._of_consent(condition) == condition.is_)
             case tree.Texts():
                 return Result(self._of_texts(condition))
+            case tree.ReceivedCampaign():
+                return Result(self._of_campaign(condition) == condition.is_)
             case tree.Created(when=when):
                 return Result(self._on_day(self._plain("created"), when))
             case tree.Named(is_=wanted):
@@ -176,7 +190,7 @@ class Evaluation:
         return Result(holds, unreadable, unreadable)
 
     def _of_consent(self, condition: tree.Consent) -> Array:
-        holds: Array = self._standings() == STANDINGS[condition.state]
+        holds: Array = self.standings() == STANDINGS[condition.state]
         if condition.sources:
             holds &= self._coded("source", condition.sources.__contains__)
         if condition.stores:
@@ -187,9 +201,7 @@ class Evaluation:
         return holds
 
     def _of_texts(self, condition: tree.Texts) -> Array:
-        texts = self._cached.columns[TEXTS]
-        if not isinstance(texts, LastTexts):
-            raise TypeError("texts are stored as LastTexts")
+        texts = self._last_texts()
         today = number_of(self._query.today)
         days = self._zone.days(texts.at_s)
         got = (days > today - condition.days) & (days <= today)
@@ -202,6 +214,19 @@ class Evaluation:
         wanted: Array = holds == condition.got
         return wanted
 
+    def _of_campaign(self, condition: tree.ReceivedCampaign) -> Array:
+        texts, campaign = self._last_texts(), CAMPAIGN.decode(condition.id)
+        code = -1 if campaign is None else texts.journeys.find(campaign.bytes)
+        is_received = np.zeros(self._cached.size, bool)
+        is_received[texts.customer[(texts.journey == code) & (code >= 0)]] = True
+        return is_received
+
+    def _last_texts(self) -> LastTexts:
+        texts = self._cached.columns[TEXTS]
+        if not isinstance(texts, LastTexts):
+            raise TypeError("texts are stored as LastTexts")
+        return texts
+
     def _on_day(self, seconds: Array, when: tree.When) -> Array:
         """Whether moments are on days that the condition wants; the smallest int64 stands for no moment."""
         known = seconds > np.iinfo(np.int64).min
@@ -212,7 +237,7 @@ class Evaluation:
         on_day: Array = np.where(known, holds, holds_on(when, None, self._query.today))
         return on_day
 
-    def _standings(self) -> Array:
+    def standings(self) -> Array:
         """The consent state of each customer, including do-not-contact entries for their own number."""
         key = ("standings", self._cached.size, self._cached.customers_as_of, self._cached.forbidden_as_of)
         known = self._cached.results.find(key)

@@ -14,10 +14,18 @@ from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.cache import CachedColumns
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.coded_values import LoadProgress
-from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, TEXTS, Column, apply, empty, write_block
+from regulars.segments.analysis.engine.customer_columns import (
+    ATTRIBUTE,
+    PROFILE,
+    TEXTS,
+    Column,
+    apply,
+    empty,
+    write_block,
+)
 from regulars.segments.analysis.engine.sales_encoding import read_part, stored_as, unpack_grouped
 from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, is_product_part
-from regulars.segments.analysis.protocol import Order
+from regulars.segments.analysis.protocol import AnalysisRequest
 from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
 
 # Bytes read at a time, which are in memory twice while they are decoded.
@@ -33,20 +41,28 @@ class RequiredParts(NamedTuple):
     sales: set[str]
 
 
-def required_parts_of(match: tree.Group, segments: Mapping[str, tree.Group | None]) -> RequiredParts:
+def required_parts_of(request: AnalysisRequest) -> RequiredParts:
     """For the split by consent, `alive`, `consent` and `own` are always needed."""
     required = RequiredParts({"alive", "consent", "own"}, set())
+    match, segments = request.query.match, request.query.segments
     others = [segments[segment_id] for segment_id in tree.innermost_first(match, segments)]
     for _, condition in chain.from_iterable(tree.walk(one) for one in (match, *others) if one is not None):
         required.customers.update(_of_customers(condition))
         if isinstance(condition, tree.OfSales):
             required.sales.update(_of_sales(condition))
+    _add_wanted(required, request)
     return required
 
 
-def add_order(required: RequiredParts, order: Order | None) -> None:
-    """What members are sorted by."""
-    match order:
+def _add_wanted(required: RequiredParts, request: AnalysisRequest) -> None:
+    """What the response contains, and what members are sorted by."""
+    if request.want not in {"figures", "audience"}:
+        required.customers.update(PROFILE)
+    if request.want in {"audience", "freeze"}:
+        required.customers.add("country")
+    if request.with_spend:
+        required.sales.update({"customer", "kind", "at_s", "amount"})
+    match request.order:
         case "created":
             required.customers.add("created")
         case "last_purchase":
@@ -63,7 +79,7 @@ def _of_customers(condition: tree.Condition) -> set[str]:
             wanted = {"source"} if condition.sources else set()
             wanted |= {"store"} if condition.stores else set()
             return wanted | ({"since"} if condition.since is not None else set())
-        case tree.Texts():
+        case tree.Texts() | tree.ReceivedCampaign():
             return {TEXTS}
         case tree.Created():
             return {"created"}

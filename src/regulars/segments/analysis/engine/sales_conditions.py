@@ -1,6 +1,8 @@
 """Conditions about sales: which customers they hold for, over runs of sales in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -26,11 +28,13 @@ from regulars.segments.analysis.engine.sales_runs import (
     select_lines,
     select_window,
 )
-from regulars.segments.analysis.protocol import SegmentQuery
+from regulars.segments.analysis.protocol import SegmentQuery, SpendPerHead
 
 # A local day differs from the UTC day by less than this.
 _SLACK_DAYS: Final = 2
 _FIRST_DAY, _LAST_DAY = EVER
+# The weeks over which the spend per head is measured.
+WEEKS: Final = 52
 
 Types = dict[str, tuple[AttributeType, tuple[str, ...]]]
 
@@ -122,6 +126,46 @@ class SalesConditions:
         """The net spend of each customer, over all time."""
         sums = self._sums(tree.Spend(currency=currency), None)
         return sums[0], sums[1]
+
+    def spend_per_head(self, customers: Array) -> list[SpendPerHead]:
+        """The net spend of these customers in each of the last 52 weeks, for each currency in which they bought."""
+        size = int(np.count_nonzero(customers))
+        # A user who edits a campaign requests the spend of the same customers again and again.
+        digest = blake2b(np.packbits(customers).tobytes()).digest()
+        found = []
+        for currency in self._cached.dictionaries.currencies.values:
+            condition = tree.Spend(currency=currency)
+            key = ("per head", currency, digest, *self._cache_key(condition, None))
+            buyers, total, squares = self._cache(key, partial(self._add_up_weeks, condition, customers)).tolist()
+            if buyers:
+                mean = total / size / WEEKS
+                found.append(SpendPerHead(currency, int(buyers), mean, squares / size / WEEKS - mean * mean))
+        return found
+
+    def _add_up_weeks(self, condition: tree.Spend, customers: Array) -> Array:
+        """The number of buyers, the sum of the net spend of all customers and weeks, and the sum of its squares.
+
+        A customer's squared sum equals the sum of each of its amounts times that sum. So no sale is grouped.
+        """
+        today = number_of(self._query.today)
+        has_bought = np.zeros(self._cached.size, bool)
+        sums = np.zeros(self._cached.size, np.float64)
+        total = squares = 0.0
+        for first in range(today - 7 * WEEKS, today, 7):
+            week = []
+            for selection in self._select(condition, None, (first, first + 6)):
+                customer, amount = selection.of("customer"), selection.of("amount").astype(np.float64)
+                among = customers[customer]
+                customer, amount = customer[among], amount[among]
+                has_bought[customer[selection.of("kind")[among] & 1 == 0]] = True
+                np.add.at(sums, customer, amount)
+                week.append((customer, amount))
+            for customer, amount in week:
+                total += float(amount.sum())
+                squares += float(amount @ sums[customer])
+            for customer, _ in week:
+                sums[customer] = 0.0
+        return np.array([np.count_nonzero(has_bought), total, squares])
 
     def _sums_within(
         self, condition: tree.Spend | tree.Bought, lines: Lines | None, low: int | None, high: int | None

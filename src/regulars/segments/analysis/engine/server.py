@@ -15,6 +15,7 @@ from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
+from regulars.segments.analysis.engine.audience import FrozenAudience
 from regulars.segments.analysis.engine.compaction import compact
 from regulars.segments.analysis.engine.engine import REQUESTS_AT_ONCE, Engine
 from regulars.segments.analysis.protocol import (
@@ -33,14 +34,19 @@ POOL_MAX: Final = REQUESTS_AT_ONCE + 2
 STATEMENT_TIMEOUT_MS: Final = 60_000
 COMPACT_EVERY_S: Final = 2.0
 FORGET_EVERY_S: Final = 60.0
-# A client that sends no request or reads no response is disconnected.
+# A client that sends no request or reads no response is disconnected. One that reads an audience stores each piece
+# before it reads the next.
 READ_S_MAX: Final = 10.0
+PIECE_S_MAX: Final = 60.0
+# Each has the ids of its audience in memory until the client has read them.
+FREEZES_AT_ONCE: Final = 4
 DEADLINE_S_MAX: Final = 60.0
 # A response that missed its deadline is retained this long for a repeated request.
 RESPONSE_RETAINED_S: Final = 5.0
 COMPACTION_DUE: Final = Due(table="segment_columns", column="tidy_at")
 
 _log = log.get(__name__)
+UNREADABLE: Final = AnalysisResponse(fault="The question cannot be read; is the analysis process of another release?")
 _question = msgspec.msgpack.Decoder(AnalysisRequest)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -95,26 +101,28 @@ class RequestHandler:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._open: dict[bytes, asyncio.Task[AnalysisResponse]] = {}
+        self._open: dict[bytes, asyncio.Task[AnalysisResponse | FrozenAudience]] = {}
+        self._freezes = asyncio.Semaphore(FREEZES_AT_ONCE)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(READ_S_MAX):
                 message = await read_message(reader)
-            response = await self._respond(message)
-            async with asyncio.timeout(READ_S_MAX):
-                await write_message(writer, _encode(response))
+            request = _read_request(message)
+            if request is None:
+                await write_message(writer, _encode(UNREADABLE))
+            elif request.want == "freeze":
+                async with self._freezes:
+                    await _write(writer, await self._respond(request))
+            else:
+                await _write(writer, await self._respond(request))
         except (OSError, EOFError, TimeoutError):
             # The client disconnected.
             pass
         finally:
             writer.close()
 
-    async def _respond(self, message: bytes) -> AnalysisResponse:
-        try:
-            request = _question.decode(message)
-        except msgspec.MsgspecError:
-            return AnalysisResponse(fault="The question cannot be read; is the analysis process of another release?")
+    async def _respond(self, request: AnalysisRequest) -> AnalysisResponse | FrozenAudience:
         # The deadline is no part of the key: a repeated request waits for the same response.
         key = _encode(msgspec.structs.replace(request, deadline_s=0.0))
         task = self._open.get(key)
@@ -137,12 +145,29 @@ class RequestHandler:
                 fault="The question could not be answered; the log of the analysis process says why."
             )
 
-    def _drop(self, key: bytes, task: asyncio.Task[AnalysisResponse]) -> None:
+    def _drop(self, key: bytes, task: asyncio.Task[AnalysisResponse | FrozenAudience]) -> None:
         if self._open.get(key) is task:
             del self._open[key]
 
-    def _drop_later(self, key: bytes, task: asyncio.Task[AnalysisResponse]) -> None:
+    def _drop_later(self, key: bytes, task: asyncio.Task[AnalysisResponse | FrozenAudience]) -> None:
         asyncio.get_running_loop().call_later(RESPONSE_RETAINED_S, self._drop, key, task)
+
+
+def _read_request(message: bytes) -> AnalysisRequest | None:
+    try:
+        return _question.decode(message)
+    except msgspec.MsgspecError:
+        return None
+
+
+async def _write(writer: asyncio.StreamWriter, response: AnalysisResponse | FrozenAudience) -> None:
+    if isinstance(response, AnalysisResponse):
+        async with asyncio.timeout(READ_S_MAX):
+            await write_message(writer, _encode(response))
+        return
+    for piece in response.pieces():
+        async with asyncio.timeout(PIECE_S_MAX):
+            await write_message(writer, _encode(AnalysisResponse(piece=piece)))
 
 
 async def _compact_forever(database: Database) -> None:

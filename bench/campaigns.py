@@ -1,0 +1,198 @@
+"""Campaigns: how long it takes to count and freeze an audience of a large organization, and to find home stores.
+
+The columns are written as a build and its merges leave them. Each audience is compared with the same arrays.
+"""
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from database import Cluster
+from regulars.conditions.tree import All, Bought, Condition, Created, When, Window
+from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+from regulars.kit.migrate import migrate
+from regulars.kit.settings import Settings
+from regulars.organizations.manage import create_organization
+from regulars.sales.home_stores import find_home_stores
+from regulars.segments.analysis.client import Analysis, running
+from regulars.segments.analysis.protocol import AudienceCounts, SegmentQuery
+from regulars.segments.audience import resolve_audience
+from regulars.segments.columns.model import MAY_BE_TEXTED
+from regulars.segments.definition import Definition
+from regulars.segments.saved.manage import create_segment
+from segment_columns import Big, write_big
+from segments import analysis_memory_mib, analysis_worked_s
+
+DATABASE = "bench_campaigns"
+CUSTOMERS, SALES = 1_000_000, 10_000_000
+QUICK_SCALE = 0.02
+HOME_CUSTOMERS, HOME_BATCH = 50_000, 256
+REPEATS = 5
+DEADLINE_S = 60.0
+EXCLUDED_DAYS = 2
+# Ten purchases of each customer in the last year, in one of fifty stores; an id begins with its time.
+HOME_SALES = """
+INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, profile_id, currency,
+                          total_amount_cents, total_discount_cents, line_items, created_at)
+SELECT %(organization_id)s, (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0')
+           || '-7' || substr(gen_random_uuid()::text, 16))::uuid,
+       'T' || n, 'PURCHASE', at, ('00000000-0000-7000-8000-' || lpad((random() * 49)::integer::text, 12, '0'))::uuid,
+       ('00000000-0000-7000-9000-' || lpad((n %% %(customers)s)::text, 12, '0'))::uuid, 'EUR', 100, 0, '[]', at
+FROM generate_series(0, 10 * %(customers)s - 1) AS n,
+     LATERAL (SELECT now() - n * interval '360 days' / (10 * %(customers)s) AS at) AS it
+"""
+HOME_STORES = """
+INSERT INTO stores (organization_id, id, external_id, created_at, updated_at)
+SELECT %(organization_id)s, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'S' || n, now(), now()
+FROM generate_series(0, 49) AS n
+"""
+Say = Callable[[str], None]
+
+
+@dataclass
+class CampaignTimes:
+    customers: int
+    sales: int
+    count_ms: float = 0.0
+    count_with_spend_ms: float = 0.0
+    freeze_ms: float = 0.0
+    freeze_cpu_ms: float = 0.0
+    after_restart_s: float = 0.0
+    after_restart_cpu_s: float = 0.0
+    start_cpu_s: float = 0.0
+    memory_mib: float = 0.0
+    home_stores_ms: float = 0.0
+
+
+def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> CampaignTimes:
+    cluster.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
+    cluster.execute(f"CREATE DATABASE {DATABASE}")
+    url = cluster.url_of(DATABASE)
+    migrate(url)
+    scale = QUICK_SCALE if is_quick else scale
+    times = CampaignTimes(int(CUSTOMERS * scale), int(SALES * scale))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"DATABASE_URL": url, "REGULARS_DATA_DIR": folder, "REGULARS_SECRET_KEY": "k" * 40}
+        asyncio.run(_measure(url, Path(folder), times, say))
+        for name in ("DATABASE_URL", "REGULARS_DATA_DIR", "REGULARS_SECRET_KEY"):
+            del os.environ[name]
+    return times
+
+
+def show(times: CampaignTimes, say: Say) -> None:
+    say(f"An audience of {times.customers:,} customers, {times.sales:,} sales")
+    say(f"  counted: {times.count_ms:.0f} ms (bar: 300), with its spend {times.count_with_spend_ms:.0f} ms")
+    say(f"  frozen: {times.freeze_ms:.0f} ms (bar: 1,000), {times.freeze_cpu_ms:.0f} ms of processor time")
+    say(f"  first after a restart: {times.after_restart_s:.2f} s (bar: 5),")
+    say(
+        f"    {times.after_restart_cpu_s:.2f} s of processor time (bar: 3), and {times.start_cpu_s:.2f} s for its start"
+    )
+    say(f"  memory of the analysis process: {times.memory_mib:,.0f} MiB")
+    say(f"  home stores of {HOME_BATCH} customers: {times.home_stores_ms:.1f} ms (bar: 20)")
+
+
+def as_json(times: CampaignTimes) -> dict[str, Any]:
+    return asdict(times)
+
+
+async def _measure(url: str, folder: Path, times: CampaignTimes, say: Say) -> None:
+    database = Database(url, pool_max=4, statement_timeout_ms=600_000)
+    await database.open()
+    try:
+        async with database.connection() as connection:
+            organization_id = (await create_organization(connection, "Large")).id
+        times.home_stores_ms = await _home_stores_ms(database, organization_id)
+        say(f"home stores: {times.home_stores_ms:.1f} ms")
+        big = await write_big(database, organization_id, customers=times.customers, sales=times.sales)
+        query = await _query(database, organization_id)
+        settings = Settings(data_dir=folder, database_url=url)
+        async with running(settings) as analysis:
+            times.start_cpu_s = analysis_worked_s()
+            times.after_restart_s, counts = await _timed(_freeze(analysis, organization_id, query))
+            times.after_restart_cpu_s = analysis_worked_s() - times.start_cpu_s
+            _check(big, counts)
+            before = analysis_worked_s()
+            times.freeze_ms = await _median_ms(lambda: _freeze(analysis, organization_id, query))
+            times.freeze_cpu_ms = 1000 * (analysis_worked_s() - before) / REPEATS
+            times.count_ms = await _median_ms(
+                lambda: analysis.count_audience(organization_id, query, deadline_s=DEADLINE_S)
+            )
+            times.count_with_spend_ms = await _median_ms(
+                lambda: analysis.count_audience(organization_id, query, with_spend=True, deadline_s=DEADLINE_S)
+            )
+            times.memory_mib = analysis_memory_mib()
+    finally:
+        await database.close()
+
+
+async def _query(database: Database, organization_id: UUID) -> SegmentQuery:
+    """Nearly all customers: all who became known in ten years, without those who bought in the last days."""
+    conditions: dict[str, Condition] = {
+        "Known": Created(when=When(comparison="in_last_days", days=3_650)),
+        "Just bought": Bought(window=Window(last_days=EXCLUDED_DAYS)),
+    }
+    async with database.transaction() as tx:
+        known, bought = [
+            (await create_segment(tx, organization_id, Definition(name=name, match=All(of=(condition,))))).row.id
+            for name, condition in conditions.items()
+        ]
+        return await resolve_audience(tx, organization_id, include=[known], exclude=[bought])
+
+
+async def _freeze(analysis: Analysis, organization_id: UUID, query: SegmentQuery) -> AudienceCounts:
+    """Read all pieces, as a worker does."""
+    found, counts = 0, None
+    async for piece in analysis.freeze(organization_id, query, deadline_s=DEADLINE_S):
+        found += len(piece.profile_ids) // 16
+        counts = counts or piece.counts
+    if counts is None or found != counts.total:
+        raise AssertionError(f"{found} ids, and not {counts}")
+    return counts
+
+
+def _check(big: Big, counts: AudienceCounts) -> None:
+    """The same counts from the arrays, without any of the code that is measured."""
+    recent = (big.day > (big.today.toordinal() - 719_163) - EXCLUDED_DAYS) & ~big.kind
+    members = np.bincount(big.customer[recent], minlength=big.customers) == 0
+    wanted = int(members.sum()), int((members & (big.consent == MAY_BE_TEXTED)).sum())
+    if (counts.total, counts.split.may_be_texted) != wanted:
+        raise AssertionError(f"{counts}, and not {wanted}")
+
+
+async def _home_stores_ms(database: Database, organization_id: UUID) -> float:
+    given = {"organization_id": organization_id, "customers": HOME_CUSTOMERS}
+    async with database.transaction() as tx:
+        await tx.execute(HOME_STORES, given)
+        await tx.execute(HOME_SALES, given)
+    async with database.connection() as connection:
+        await connection.execute("VACUUM ANALYZE sales_events")
+    taken = []
+    for first in range(0, 20 * HOME_BATCH, HOME_BATCH):
+        ids = [UUID(f"00000000-0000-7000-9000-{number:012}") for number in range(first, first + HOME_BATCH - 1)]
+        async with database.reading() as tx:
+            started = time.perf_counter()
+            found = await find_home_stores(tx, organization_id, [*ids, new_uuid()])
+            taken.append(time.perf_counter() - started)
+        if len(found) != len(ids):
+            raise AssertionError(f"{len(found)} home stores of {len(ids)} customers")
+    return 1000 * statistics.median(taken)
+
+
+async def _timed(result: Awaitable[AudienceCounts]) -> tuple[float, AudienceCounts]:
+    started = time.perf_counter()
+    counts = await result
+    return time.perf_counter() - started, counts
+
+
+async def _median_ms(measured: Callable[[], Awaitable[AudienceCounts]]) -> float:
+    return 1000 * statistics.median([(await _timed(measured()))[0] for _ in range(REPEATS)])

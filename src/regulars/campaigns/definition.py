@@ -1,0 +1,85 @@
+"""The definition of a campaign; its JSON Schema is generated from these types."""
+
+from datetime import date, datetime
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from regulars.campaigns.errors import DefinitionRefused
+from regulars.conditions.documents import Unreadable, read_document, schema_of
+from regulars.kit.wire import Name
+from regulars.messaging.template import TextContent
+
+FILE_BYTES_MAX: Final = 64 << 10
+SEGMENTS_MAX: Final = 20
+VARIANTS_MAX: Final = 4
+PERCENT: Final = 100
+
+SegmentId = Annotated[str, Meta(min_length=1, max_length=64, description="The id of a segment, such as seg_….")]
+CampaignId = Annotated[str, Meta(min_length=1, max_length=64, description="The id of a campaign, such as cmp_….")]
+Moment = Annotated[datetime, Meta(tz=True)]
+Clock = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Local time, such as 10:00.")]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    pass
+
+
+class Variant(_Strict, frozen=True, kw_only=True):
+    """One text, perhaps in several languages, and the percentage of the texted recipients who get it."""
+
+    text: TextContent
+    share: Annotated[int, Meta(ge=1, le=PERCENT)] = PERCENT
+
+
+class SendNow(_Strict, frozen=True, tag_field="start", tag="now", kw_only=True):
+    """As soon as a person confirms it."""
+
+
+class SendAt(_Strict, frozen=True, tag_field="start", tag="at", kw_only=True):
+    """At one moment for all recipients."""
+
+    at: Moment
+
+
+class SendAtLocalTime(_Strict, frozen=True, tag_field="start", tag="local", kw_only=True):
+    """On a day at a time of each recipient's own zone."""
+
+    day: date
+    time: Clock
+
+
+class Definition(_Strict, frozen=True, kw_only=True):
+    name: Name
+    # A customer in any of these, and in none of those left out.
+    include: Annotated[tuple[SegmentId, ...], Meta(max_length=SEGMENTS_MAX)]
+    exclude: Annotated[tuple[SegmentId, ...], Meta(max_length=SEGMENTS_MAX)] = ()
+    # Leaves out who received one of these campaigns.
+    exclude_received: Annotated[tuple[CampaignId, ...], Meta(max_length=SEGMENTS_MAX)] = ()
+    variants: Annotated[tuple[Variant, ...], Meta(max_length=VARIANTS_MAX)]
+    holdout_percent: Annotated[int, Meta(ge=0, le=90)] = 0
+    schedule: SendNow | SendAt | SendAtLocalTime = SendNow()
+    # Nothing is sent from this moment on; without it, from the end of the second day on.
+    not_after: Moment | None = None
+    texts_per_hour: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    # A recipient who had as many texts as the caps allow: skip, or wait until the caps allow one more.
+    cap: Literal["skip", "wait"] = "skip"
+    # The campaign pauses if the audience or its cost exceeds what was confirmed by more than this.
+    margin_percent: Annotated[int, Meta(ge=0, le=PERCENT)] = 5
+
+
+def read_definition(content: bytes) -> Definition:
+    """Raises `DefinitionRefused` with the place that cannot be read."""
+    try:
+        return read_document(content, Definition, dict, bytes_max=FILE_BYTES_MAX)
+    except Unreadable as error:
+        raise DefinitionRefused(str(error)) from None
+
+
+def write_definition(definition: Definition) -> bytes:
+    return msgspec.json.encode(definition)
+
+
+def schema() -> bytes:
+    return schema_of(Definition, "A campaign of Regulars")

@@ -1,0 +1,21 @@
+"""The errors of this room; each message is one sentence for the user."""
+
+
+class CampaignError(Exception):
+    """Base class."""
+
+
+class DefinitionRefused(CampaignError):
+    """The definition cannot be read, or has faults."""
+
+
+class CampaignNotFound(CampaignError):
+    pass
+
+
+class NotPossible(CampaignError):
+    """The campaign is in a state in which this cannot be done."""
+
+
+class ApprovalNeeded(CampaignError):
+    """The campaign exceeds the limit above which another person must approve it."""

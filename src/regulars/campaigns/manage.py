@@ -1,0 +1,304 @@
+"""Create, change, schedule, pause, resume, cancel and archive campaigns."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.campaigns import queries
+from regulars.campaigns.approval import require_approval
+from regulars.campaigns.check import CheckContext, as_sentence, attribute_keys, find_faults
+from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
+from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
+from regulars.campaigns.model import ACTIVE, KIND, STOPPABLE, CampaignRow, State, end_of, start_of
+from regulars.campaigns.run.finish import count_rest, take_back_texts
+from regulars.conditions.check import Fault
+from regulars.conditions.tree import InSegment
+from regulars.kit.db import Tx
+from regulars.kit.etag import require_etag
+from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
+from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.origins import resume_origin
+from regulars.messaging.settings.store import load_texting, lock_texting
+from regulars.segments.saved.resolve import load_context
+from regulars.segments.saved.uses import Use, register_uses
+from regulars.work.outbox import register_interest
+
+NEEDED_BY: Final = "campaigns"
+RESTORED: Final = "A backup was restored. If you resume, some recipients may get the text twice."
+_COPY_CHARACTERS_MAX: Final = 110
+# The campaigns that a condition is offered.
+CHOICES_MAX: Final = 200
+_UNFROZEN: Final = frozenset({State.DRAFT, State.PAUSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    row: CampaignRow
+    definition: Definition
+    faults: list[Fault]
+
+
+async def create_campaign(
+    tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
+) -> Campaign:
+    """A draft, which may have faults."""
+    row = CampaignRow(
+        id=new_uuid(),
+        name=definition.name,
+        state=State.DRAFT.value,
+        is_archived=False,
+        revision=1,
+        resumes_to=None,
+        reason=None,
+        starts_at=None,
+        not_after=None,
+        confirmed_recipients=None,
+        confirmed_by=None,
+        approved_revision=None,
+        approved_by=None,
+        frozen_at=None,
+        recipients=None,
+        ended_at=None,
+        created_at=tx.now,
+        created_by=created_by,
+        updated_at=tx.now,
+        updated_by=created_by,
+    )
+    await queries.insert_campaign(tx, organization_id, row, definition=write_definition(definition).decode())
+    await _register_uses(tx, organization_id, row, definition)
+    return await _campaign(tx, organization_id, row, definition)
+
+
+async def update_campaign(
+    tx: Tx,
+    organization_id: UUID,
+    campaign_id: UUID,
+    definition: Definition,
+    *,
+    created_by: str | None = None,
+    etag: str | None = None,
+) -> Campaign:
+    """Change a draft, or a campaign that was paused before its audience was frozen; that becomes a draft again.
+
+    `etag` is of the revision that the user was shown. A change voids the approval.
+    """
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    if row.state not in _UNFROZEN or row.frozen_at is not None:
+        raise NotPossible(
+            f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before it starts."
+        )
+    require_etag(row.revision, etag)
+    row = row._replace(name=definition.name, revision=row.revision + 1, updated_by=created_by)
+    await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
+    if row.state == State.PAUSED:
+        row = await _save(tx, organization_id, _as_draft(row))
+    await _register_uses(tx, organization_id, row, definition)
+    return await _campaign(tx, organization_id, row._replace(updated_at=tx.now), definition)
+
+
+async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, version: int | None = None) -> Campaign:
+    found = await queries.find_campaign(tx, organization_id, campaign_id)
+    if found is None:
+        raise CampaignNotFound("There is no campaign with this id.")
+    row, text = found
+    if version is not None and version != row.revision:
+        raise CampaignNotFound("Only the last revision of a campaign is stored.")
+    return await _campaign(tx, organization_id, row, read_definition(text.encode()))
+
+
+async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
+    return await queries.list_campaigns(tx, organization_id, limit=limit)
+
+
+async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
+    """The campaigns that a condition may refer to: id and name, the newest first."""
+    rows = await queries.list_campaigns(tx, organization_id, limit=CHOICES_MAX)
+    return [(CAMPAIGN.encode(row.id), row.name) for row in rows]
+
+
+async def schedule(
+    tx: Tx,
+    organization_id: UUID,
+    campaign_id: UUID,
+    *,
+    confirmed_recipients: int,
+    by: str | None,
+    is_now: bool = False,
+    etag: str | None = None,
+) -> CampaignRow:
+    """Confirm a draft: it starts at its time, or at once with `is_now`. The audience is frozen then, and the campaign
+    pauses if it exceeds `confirmed_recipients` by more than the margin."""
+    row, text = await _lock(tx, organization_id, campaign_id)
+    if row.state != State.DRAFT:
+        raise NotPossible(f"This campaign is {row.state} already.")
+    require_etag(row.revision, etag)
+    definition = read_definition(text.encode())
+    if is_now:
+        definition = msgspec.structs.replace(definition, schedule=SendNow())
+    known = await _load_known(tx, organization_id, definition)
+    if faults := find_faults(definition, known):
+        raise DefinitionRefused(f"It cannot be sent: {as_sentence(faults)}")
+    if is_now and known.texting.is_held:
+        raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
+    await require_approval(tx, organization_id, row, recipients=confirmed_recipients, by=by)
+    starts_at = start_of(definition, now=tx.now)
+    await register_interest(tx, organization_id, MessagesChanged, needed_by=NEEDED_BY)
+    return await _save(
+        tx,
+        organization_id,
+        row._replace(
+            state=State.SCHEDULED.value,
+            reason=None,
+            starts_at=starts_at,
+            not_after=end_of(definition, starts_at, known.conditions.zone),
+            confirmed_recipients=confirmed_recipients,
+            confirmed_by=by,
+            updated_by=by,
+        ),
+    )
+
+
+async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
+    """Of this revision of the definition, by a person who did not write it."""
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    if row.state not in _UNFROZEN:
+        raise NotPossible(f"Only a draft or a paused campaign can be approved; this one is {row.state}.")
+    if row.updated_by == by:
+        raise NotPossible("Another person than the one who changed it last must approve it.")
+    await queries.set_approval(tx, organization_id, campaign_id, revision=row.revision, by=by)
+    return row._replace(approved_revision=row.revision, approved_by=by)
+
+
+async def pause(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None, reason: str | None = None
+) -> CampaignRow:
+    """From this commit on no text of it is claimed."""
+    await lock_texting(tx, organization_id)
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    if row.state not in ACTIVE:
+        raise NotPossible(f"Only a campaign that is scheduled or sending can be paused; this one is {row.state}.")
+    await take_back_texts(tx, organization_id, campaign_id, State.PAUSED)
+    return await _save(
+        tx,
+        organization_id,
+        row._replace(state=State.PAUSED.value, resumes_to=row.state, reason=reason, updated_by=by),
+    )
+
+
+async def pause_restored(tx: Tx, organization_id: UUID) -> int:
+    """After a restore: recipients who got the text since the backup would get it again. A person decides."""
+    active = await queries.find_active(tx, organization_id)
+    for campaign_id in active:
+        await pause(tx, organization_id, campaign_id, by=None, reason=RESTORED)
+    return len(active)
+
+
+async def resume(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None, confirmed_recipients: int | None = None
+) -> CampaignRow:
+    """Continue where it was paused. `confirmed_recipients` answers the question why it was paused."""
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    if row.state != State.PAUSED or row.resumes_to is None or row.not_after is None:
+        raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
+    if tx.now >= row.not_after:
+        raise NotPossible("Its last moment of sending has passed; duplicate it to send it again.")
+    confirmed = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
+    if confirmed is not None and confirmed != row.confirmed_recipients:
+        await require_approval(tx, organization_id, row, recipients=confirmed, by=by)
+    await resume_origin(tx, organization_id, campaign_id)
+    resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
+    return await _save(tx, organization_id, resumed._replace(confirmed_recipients=confirmed))
+
+
+async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
+    """For good: from this commit on no text of it is claimed."""
+    await lock_texting(tx, organization_id)
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    if row.state not in STOPPABLE:
+        raise NotPossible(f"Only a campaign that is scheduled, sending or paused can be cancelled; it is {row.state}.")
+    cancelled = row._replace(state=State.CANCELLED.value, resumes_to=None, reason=None, ended_at=tx.now, updated_by=by)
+    await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
+    await take_back_texts(tx, organization_id, campaign_id, State.CANCELLED)
+    await count_rest(tx, organization_id, campaign_id, State.CANCELLED)
+    return await _save(tx, organization_id, cancelled)
+
+
+async def archive(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
+    """Lists leave it out; its results stay."""
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    if row.state in STOPPABLE:
+        raise NotPossible(f"A campaign that is {row.state} cannot be archived; cancel it first.")
+    await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
+    return await _save(tx, organization_id, row._replace(is_archived=True, updated_by=by))
+
+
+async def duplicate(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> Campaign:
+    """A new draft that would be sent at once; times of the first are over or belong to it."""
+    found = await load_campaign(tx, organization_id, campaign_id)
+    name = f"{found.definition.name[:_COPY_CHARACTERS_MAX]} (copy)"
+    copied = msgspec.structs.replace(found.definition, name=name, schedule=SendNow(), not_after=None)
+    return await create_campaign(tx, organization_id, copied, created_by=by)
+
+
+async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
+    """The faults of a definition with the catalogs and settings of now."""
+    return find_faults(definition, await _load_known(tx, organization_id, definition))
+
+
+async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
+    """Campaigns that use a segment, by their ids."""
+    effect = "It takes the members of the version that is saved when it starts."
+    return {
+        row.id: Use(row.name, "", KIND, row.state, effect)
+        for row in await queries.find_campaigns(tx, organization_id, ids)
+    }
+
+
+async def _lock(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str]:
+    found = await queries.lock_campaign(tx, organization_id, campaign_id)
+    if found is None:
+        raise CampaignNotFound("There is no campaign with this id.")
+    return found
+
+
+async def _save(tx: Tx, organization_id: UUID, row: CampaignRow) -> CampaignRow:
+    await queries.update_state(tx, organization_id, row)
+    tx.touched.update({("campaigns.start", organization_id), ("campaigns", organization_id)})
+    return row._replace(updated_at=tx.now)
+
+
+def _as_draft(row: CampaignRow) -> CampaignRow:
+    """What was confirmed is no longer what would be sent."""
+    draft = row._replace(state=State.DRAFT.value, resumes_to=None, reason=None, starts_at=None, not_after=None)
+    return draft._replace(confirmed_recipients=None, confirmed_by=None)
+
+
+async def _campaign(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Campaign:
+    return Campaign(row, definition, await check_definition(tx, organization_id, definition))
+
+
+async def _load_known(tx: Tx, organization_id: UUID, definition: Definition) -> CheckContext:
+    segments = [InSegment(id=segment_id) for segment_id in (*definition.include, *definition.exclude)]
+    texting = await load_texting(tx, organization_id)
+    if texting is None:
+        raise CampaignNotFound("There is no organization with this id.")
+    return CheckContext(
+        conditions=await load_context(tx, organization_id, segments, attributes=attribute_keys(definition)),
+        texting=texting,
+        campaigns={row.id for row in await queries.find_campaigns(tx, organization_id, _received(definition))},
+        now=tx.now,
+    )
+
+
+def _received(definition: Definition) -> list[UUID]:
+    return [found for it in definition.exclude_received if (found := CAMPAIGN.decode(it)) is not None]
+
+
+async def _register_uses(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> None:
+    """Protects the segments from deletion until the campaign has ended."""
+    wanted = {*definition.include, *definition.exclude}
+    ids = [identifier for it in wanted if (identifier := SEGMENT.decode(it)) is not None]
+    await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)

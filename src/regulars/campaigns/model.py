@@ -1,0 +1,148 @@
+"""Rows of the tables of campaigns, and their pure rules: when a campaign starts and ends, and who is in which arm."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta, timezone
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime, Variant
+
+# The kind under which segments register the campaigns that use them.
+KIND: Final = "campaign"
+# The arm of recipients who are held out; variants are counted from 1 on.
+HELD_OUT_ARM: Final = 0
+# The totals of customers who are no recipients stand under this arm.
+NO_ARM: Final = -1
+_SHARES: Final = 10_000
+# Where a day begins first.
+_EASTMOST: Final = timezone(timedelta(hours=14))
+
+
+class State(StrEnum):
+    DRAFT = "draft"
+    SCHEDULED = "scheduled"
+    # The audience is frozen and its recipients are stored.
+    PREPARING = "preparing"
+    SENDING = "sending"
+    PAUSED = "paused"
+    ENDED = "ended"
+    CANCELLED = "cancelled"
+
+
+ACTIVE: Final = frozenset({State.SCHEDULED, State.PREPARING, State.SENDING})
+STOPPABLE: Final = ACTIVE | {State.PAUSED}
+
+
+class Outcome(StrEnum):
+    """What became of a recipient. Their sum is the audience."""
+
+    HELD_OUT = "held_out"
+    WAITING = "waiting"
+    # Also while it is being sent: messaging publishes no fact when a text is claimed.
+    QUEUED = "queued"
+    UNKNOWN = "unknown"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    EXPIRED = "expired"
+    ERASED = "erased"
+
+
+RECEIVED: Final = frozenset({Outcome.SENT, Outcome.DELIVERED, Outcome.UNKNOWN})
+# In totals: customers of the segments who are no recipients, by reason.
+LEFT_OUT: Final = "left_out"
+
+
+class CampaignRow(NamedTuple):
+    id: UUID
+    name: str
+    state: str
+    is_archived: bool
+    revision: int
+    # While it is paused: the state it returns to.
+    resumes_to: str | None
+    # Why it is paused or ended.
+    reason: str | None
+    starts_at: datetime | None
+    not_after: datetime | None
+    confirmed_recipients: int | None
+    confirmed_by: str | None
+    approved_revision: int | None
+    approved_by: str | None
+    frozen_at: datetime | None
+    recipients: int | None
+    ended_at: datetime | None
+    created_at: datetime
+    created_by: str | None
+    updated_at: datetime
+    updated_by: str | None
+
+
+def start_of(definition: Definition, *, now: datetime) -> datetime:
+    """When the audience is frozen. Local times begin in the zone where a day begins first."""
+    match definition.schedule:
+        case SendAt(at=at):
+            return at
+        case SendAtLocalTime(day=day, time=clock):
+            return max(now, datetime.combine(day, time.fromisoformat(clock), _EASTMOST).astimezone(UTC))
+        case _:
+            return now
+
+
+def end_of(definition: Definition, start: datetime, zone: ZoneInfo) -> datetime:
+    """The last moment of sending: the one that is set, or the end of the second day."""
+    if definition.not_after is not None:
+        return definition.not_after
+    second_day = start.astimezone(zone).date() + timedelta(days=1)
+    if isinstance(definition.schedule, SendAtLocalTime):
+        second_day = definition.schedule.day + timedelta(days=1)
+    return datetime.combine(second_day + timedelta(days=1), time(), zone).astimezone(UTC)
+
+
+class Place(NamedTuple):
+    """Where a recipient stands: the arm, and the position in the random order of sending."""
+
+    arm: int
+    position: int
+
+
+def place_of(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, variants: Sequence[Variant]) -> Place:
+    """Always the same for a campaign and a customer. The arm and the position come from different bits of the hash."""
+    digest = hashlib.sha256(campaign_id.bytes + profile_id).digest()
+    position = int.from_bytes(digest[8:12], "big") >> 1
+    if int.from_bytes(digest[:8], "big") % _SHARES < holdout_percent * _SHARES // 100:
+        return Place(HELD_OUT_ARM, position)
+    drawn, reached = int.from_bytes(digest[16:24], "big") % 100, 0
+    for arm, variant in enumerate(variants, start=1):
+        reached += variant.share
+        if drawn < reached:
+            return Place(arm, position)
+    return Place(len(variants), position)
+
+
+def exceeds(counted: float, confirmed: float, *, margin_percent: int) -> bool:
+    return counted > confirmed * (1 + margin_percent / 100)
+
+
+class TotalRow(NamedTuple):
+    """How many recipients of an arm have an outcome, and the parts of their texts."""
+
+    arm: int
+    outcome: str
+    reason: str
+    country: str
+    recipients: int
+    parts: int
+
+
+def add_up(totals: Sequence[TotalRow]) -> Mapping[str, int]:
+    """Recipients by outcome, every outcome named."""
+    found = dict.fromkeys((outcome.value for outcome in Outcome), 0)
+    for row in totals:
+        if row.arm != NO_ARM:
+            found[row.outcome] += row.recipients
+    return found

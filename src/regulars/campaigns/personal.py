@@ -1,0 +1,75 @@
+"""What campaigns hold about people: who is a recipient, and what became of the text."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.campaigns.recipients import RecipientOfPerson, list_recipients_of_person
+from regulars.campaigns.retention import erase_from_audiences, erase_recipients
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import CAMPAIGN
+from regulars.messaging.retention import erase_from_facts
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
+
+PAGE_ROWS: Final = 200
+_START: Final = UUID(int=0)
+_STAFF: Final = "about the retailer's staff, who are no customers"
+
+
+async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    # Pending facts about texts are deleted before recipients: listeners lock such facts while they look for recipients.
+    await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
+    await erase_from_audiences(tx, organization_id, people.profile_ids)
+    await erase_recipients(tx, organization_id, people.profile_ids)
+
+
+def export_recipients(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_recipients(database, person))
+
+
+async def _recipients(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
+    after = _START
+    while True:
+        async with database.reading() as tx:
+            page = await list_recipients_of_person(
+                tx, person.organization_id, person.profile_id, after=after, limit=PAGE_ROWS
+            )
+        yield [msgspec.json.encode(_as_data(row)) for row in page]
+        if len(page) < PAGE_ROWS:
+            break
+        after = page[-1].campaign_id
+
+
+def _as_data(row: RecipientOfPerson) -> dict[str, Any]:
+    return {
+        "campaign": {"id": CAMPAIGN.encode(row.campaign_id), "name": row.name},
+        "arm": row.arm,
+        "outcome": row.outcome,
+        "reason": row.reason or None,
+        "chosen_at": format_timestamp(row.created_at),
+    }
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=("campaign_audiences.profile_ids", "campaign_recipients.profile_id"),
+    harmless={
+        "campaigns.name": "what staff call a campaign",
+        "campaigns.definition": "ids of segments, texts with variables, and times",
+        "campaigns.reason": "why a campaign is paused",
+        "campaigns.confirmed_cost": "amounts by currency",
+        "campaigns.confirmed_by": _STAFF,
+        "campaigns.approved_by": _STAFF,
+        "campaigns.created_by": _STAFF,
+        "campaigns.updated_by": _STAFF,
+        "campaign_recipients.outcome": "one of the outcomes of a text",
+        "campaign_recipients.reason": "one of the reasons of a skipped text",
+        "campaign_recipients.country": "the country of a number",
+        "campaign_totals": "counts",
+        "campaign_settings": "settings of the retailer",
+    },
+    erase=_erase,
+    exports={"campaigns": export_recipients},
+)

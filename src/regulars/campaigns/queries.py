@@ -1,0 +1,135 @@
+"""The SQL of campaigns and their settings."""
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.campaigns.model import CampaignRow
+from regulars.kit.columns import names_of
+from regulars.kit.db import Tx
+
+_COLUMNS: Final = SQL(names_of(CampaignRow, "campaigns"))
+
+
+async def insert_campaign(tx: Tx, organization_id: UUID, row: CampaignRow, *, definition: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO campaigns (organization_id, id, name, state, revision, definition, created_at, created_by,
+                               updated_at, updated_by)
+        VALUES (%(organization_id)s, %(id)s, %(name)s, %(state)s, %(revision)s, %(definition)s::json, %(now)s,
+                %(created_by)s, %(now)s, %(created_by)s)
+        """,
+        {"organization_id": organization_id, "definition": definition, "now": tx.now, **row._asdict()},
+    )
+
+
+async def find_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str] | None:
+    """The row and its definition."""
+    rows = await tx.fetch(
+        SQL("SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s").format(
+            columns=_COLUMNS
+        ),
+        (organization_id, campaign_id),
+    )
+    return (CampaignRow(*rows[0][:-1]), rows[0][-1]) if rows else None
+
+
+async def lock_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str] | None:
+    """The same for a transaction that changes it. Every writer of a campaign's rows locks the campaign first."""
+    rows = await tx.fetch(
+        SQL(
+            "SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s FOR UPDATE"
+        ).format(columns=_COLUMNS),
+        (organization_id, campaign_id),
+    )
+    return (CampaignRow(*rows[0][:-1]), rows[0][-1]) if rows else None
+
+
+async def find_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[CampaignRow]:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM campaigns WHERE organization_id = %s AND id = ANY (%s::uuid[])").format(
+            columns=_COLUMNS
+        ),
+        (organization_id, list(ids)),
+    )
+    return [CampaignRow(*row) for row in rows]
+
+
+async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM campaigns WHERE organization_id = %s ORDER BY id DESC LIMIT %s").format(
+            columns=_COLUMNS
+        ),
+        (organization_id, limit),
+    )
+    return [CampaignRow(*row) for row in rows]
+
+
+async def find_active(tx: Tx, organization_id: UUID) -> list[UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT id FROM campaigns
+        WHERE organization_id = %s AND state IN ('scheduled', 'preparing', 'sending')
+        ORDER BY id
+        """,
+        (organization_id,),
+    )
+    return [row[0] for row in rows]
+
+
+async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, definition: str) -> None:
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET name = %(name)s, revision = %(revision)s, definition = %(definition)s::json, updated_at = %(now)s,
+            updated_by = %(updated_by)s
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, "definition": definition, "now": tx.now, **row._asdict()},
+    )
+
+
+async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
+    """Also makes it due where its state needs the worker: at its start, or at once."""
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET state = %(state)s, is_archived = %(is_archived)s, resumes_to = %(resumes_to)s, reason = %(reason)s,
+            starts_at = %(starts_at)s, not_after = %(not_after)s, confirmed_recipients = %(confirmed_recipients)s,
+            confirmed_by = %(confirmed_by)s, approved_revision = %(approved_revision)s, approved_by = %(approved_by)s,
+            ended_at = %(ended_at)s, updated_at = %(now)s, updated_by = %(updated_by)s, attempts = 0, owner = NULL,
+            freeze_at = CASE WHEN %(state)s IN ('scheduled', 'preparing') AND frozen_at IS NULL
+                             THEN %(starts_at)s::timestamptz END,
+            due_at = CASE WHEN %(state)s IN ('preparing', 'sending', 'cancelled') AND frozen_at IS NOT NULL
+                          THEN %(now)s::timestamptz
+                          WHEN %(state)s = 'paused' THEN %(not_after)s::timestamptz END
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, "now": tx.now, **row._asdict()},
+    )
+
+
+async def set_approval(tx: Tx, organization_id: UUID, campaign_id: UUID, *, revision: int, by: str | None) -> None:
+    await tx.execute(
+        "UPDATE campaigns SET approved_revision = %s, approved_by = %s WHERE organization_id = %s AND id = %s",
+        (revision, by, organization_id, campaign_id),
+    )
+
+
+async def find_settings(tx: Tx, organization_id: UUID) -> str | None:
+    rows = await tx.fetch("SELECT settings::text FROM campaign_settings WHERE organization_id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else None
+
+
+async def upsert_settings(tx: Tx, organization_id: UUID, settings: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO campaign_settings (organization_id, settings, updated_at)
+        VALUES (%(organization_id)s, %(settings)s::json, %(now)s)
+        ON CONFLICT (organization_id) DO UPDATE SET settings = EXCLUDED.settings, updated_at = EXCLUDED.updated_at
+        """,
+        {"organization_id": organization_id, "settings": settings, "now": tx.now},
+    )

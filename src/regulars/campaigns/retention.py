@@ -1,0 +1,113 @@
+"""Deletion of recipients: a customer's with the customer, all others after 25 months. The totals stay."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.campaigns.model import Outcome
+from regulars.campaigns.totals import Differences, TotalKey
+from regulars.kit.db import Database, Tx
+from regulars.messaging.retention import RETENTION
+
+_BATCH_ROWS: Final = 1_000
+_OPEN: Final = frozenset({Outcome.WAITING, Outcome.QUEUED})
+
+
+class DeletedRecipient(NamedTuple):
+    campaign_id: UUID
+    arm: int
+    outcome: str
+    reason: str
+    country: str
+    has_ended: bool
+
+
+async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    """Who was to get a text counts as erased from now on. Who had an outcome stays counted under it."""
+    gone = await _delete_recipients_of(tx, organization_id, profile_ids)
+    differences = Differences()
+    for it in gone:
+        # Of an ended campaign, those who waited are counted as expired or cancelled already.
+        if it.outcome in _OPEN and not (it.has_ended and it.outcome == Outcome.WAITING):
+            before = TotalKey(it.campaign_id, it.arm, it.outcome, it.reason, it.country)
+            differences.move(before, TotalKey(it.campaign_id, it.arm, Outcome.ERASED.value))
+    await differences.write(tx, organization_id)
+
+
+async def erase_from_audiences(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    """From audiences whose recipients are not stored yet. A piece that is stored at this moment gives recipients that
+    the pass for stragglers deletes."""
+    erased = {identifier.bytes for identifier in profile_ids}
+    for campaign_id, piece, content in await _lock_audiences_with(tx, organization_id, erased):
+        left = b"".join(it for it in split_ids(content) if it not in erased)
+        await tx.execute(
+            """
+            UPDATE campaign_audiences SET profile_ids = %s
+            WHERE organization_id = %s AND campaign_id = %s AND piece = %s
+            """,
+            (left, organization_id, campaign_id, piece),
+        )
+
+
+def split_ids(content: bytes) -> list[bytes]:
+    """The ids of a piece of an audience, sixteen bytes each."""
+    return [content[start : start + 16] for start in range(0, len(content), 16)]
+
+
+async def _lock_audiences_with(tx: Tx, organization_id: UUID, ids: Collection[bytes]) -> list[tuple[UUID, int, bytes]]:
+    rows = await tx.fetch(
+        """
+        SELECT campaign_id, piece, profile_ids FROM campaign_audiences
+        WHERE organization_id = %(organization_id)s
+          AND EXISTS (SELECT 1 FROM unnest(%(ids)s::bytea[]) AS it (id) WHERE position(it.id IN profile_ids) > 0)
+        ORDER BY campaign_id, piece
+        FOR UPDATE
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def sweep_recipients(database: Database, organization_id: UUID) -> None:
+    gone = _BATCH_ROWS
+    while gone == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            gone = await _delete_old_recipients(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+
+
+async def _delete_recipients_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRecipient]:
+    rows = await tx.fetch(
+        """
+        WITH locked AS (
+            SELECT profile_id, campaign_id FROM campaign_recipients
+            WHERE organization_id = %(organization_id)s AND profile_id = ANY (%(profile_ids)s::uuid[])
+            ORDER BY campaign_id, profile_id
+            FOR UPDATE
+        )
+        DELETE FROM campaign_recipients USING locked, campaigns
+        WHERE campaign_recipients.organization_id = %(organization_id)s
+          AND campaign_recipients.profile_id = locked.profile_id
+          AND campaign_recipients.campaign_id = locked.campaign_id
+          AND campaigns.organization_id = %(organization_id)s AND campaigns.id = locked.campaign_id
+        RETURNING campaign_recipients.campaign_id, campaign_recipients.arm, campaign_recipients.outcome,
+                  campaign_recipients.reason, campaign_recipients.country, campaigns.ended_at IS NOT NULL
+        """,
+        {"organization_id": organization_id, "profile_ids": list(profile_ids)},
+    )
+    return [DeletedRecipient(*row) for row in rows]
+
+
+async def _delete_old_recipients(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    return await tx.execute(
+        """
+        DELETE FROM campaign_recipients
+        WHERE organization_id = %(organization_id)s AND (profile_id, campaign_id) IN (
+            SELECT profile_id, campaign_id FROM campaign_recipients
+            WHERE organization_id = %(organization_id)s AND created_at < %(before)s
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        )
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )

@@ -1,0 +1,190 @@
+"""Feed recipients to the queue of texts: a few at a time, as late as possible, so that little is left to stop.
+
+One transaction locks the campaign, takes tokens of its rate, takes recipients in random order whose time has come,
+renders their texts with the values of now, queues them and marks the recipients. A kill loses or doubles no one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.campaigns.definition import Definition, read_definition
+from regulars.campaigns.model import Outcome
+from regulars.campaigns.run import queries, recipient_queries
+from regulars.campaigns.run.finish import end_campaign
+from regulars.campaigns.run.outcomes import QUEUED_MAX, count_outcomes_of_texts, save_outcomes
+from regulars.campaigns.run.queries import DueCampaign
+from regulars.campaigns.run.recipient_queries import Recipient
+from regulars.consent.numbers import TextNumber, find_text_numbers
+from regulars.kit import failpoint
+from regulars.kit.db import Tx
+from regulars.kit.ids import ById
+from regulars.messaging.find import find_texted_numbers
+from regulars.messaging.gate import Forecast, forecast_texts
+from regulars.messaging.model import OriginKind
+from regulars.messaging.number_location import locate_number
+from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.template import customer_variables, fields_of, render_text
+from regulars.profiles.find import read_profiles
+from regulars.profiles.model import Profile
+from regulars.sales.home_stores import HomeStore, find_home_stores
+
+FED_AT_ONCE_MAX: Final = 256
+SAME_NUMBER: Final = "same_number"
+# How long to wait while texts are on hold, while the queue is full, and for another token of the rate.
+_WHILE_HELD: Final = timedelta(seconds=30)
+_WHILE_FULL: Final = timedelta(seconds=1)
+_TOKENS_EVERY: Final = timedelta(seconds=1)
+# How long to wait with a number that has no open hour in the days ahead.
+_CLOSED_FOR: Final = timedelta(days=1)
+_OF_STORES: Final = frozenset({"store.name", "store.city"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A bucket of tokens, one for each text; it holds at most one minute of the rate, and at least one."""
+
+    per_second: float
+    tokens: float
+
+    @classmethod
+    def at(cls, campaign: DueCampaign, texts_per_hour: int, now: datetime) -> "Rate":
+        per_second = texts_per_hour / 3_600
+        if campaign.tokens_at is None:
+            return cls(per_second, 1.0)
+        elapsed_s = max(0.0, (now - campaign.tokens_at).total_seconds())
+        return cls(per_second, min(cls._most(per_second), campaign.tokens + per_second * elapsed_s))
+
+    @staticmethod
+    def _most(per_second: float) -> float:
+        return max(1.0, 60 * per_second)
+
+    @property
+    def most(self) -> float:
+        return self._most(self.per_second)
+
+    def next_at(self, now: datetime, tokens: float) -> datetime:
+        return now + max(_TOKENS_EVERY, timedelta(seconds=(1 - tokens) / self.per_second))
+
+
+async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
+    """The caller has locked the campaign, which is sending."""
+    if tx.now >= campaign.not_after:
+        await end_campaign(tx, organization_id, campaign)
+        return
+    texting = await load_texting(tx, organization_id)
+    if texting is None or texting.is_held:
+        # What is queued during a hold would leave all at once when it is released.
+        await _set_due(tx, organization_id, campaign, tx.now + _WHILE_HELD)
+        return
+    definition = read_definition(campaign.definition.encode())
+    rate = None if definition.texts_per_hour is None else Rate.at(campaign, definition.texts_per_hour, tx.now)
+    queued = await queries.count_queued(tx, organization_id, campaign.id)
+    queued_max = QUEUED_MAX if rate is None else min(QUEUED_MAX, int(rate.most))
+    limit = min(FED_AT_ONCE_MAX, queued_max - queued, FED_AT_ONCE_MAX if rate is None else int(rate.tokens))
+    taken = await recipient_queries.take_recipients(tx, organization_id, campaign.id, limit=limit) if limit > 0 else []
+    fed = await _Batch(tx, organization_id, campaign, definition, texting).feed(taken) if taken else 0
+    if rate is not None:
+        rate = Rate(rate.per_second, rate.tokens - fed)
+        await queries.set_tokens(tx, organization_id, campaign.id, rate.tokens, at=tx.now)
+    failpoint.hit("campaign.fed")
+    if limit > 0 and not taken:
+        await _wait_or_end(tx, organization_id, campaign, queued)
+        return
+    due_at = tx.now
+    if rate is not None and rate.tokens < 1:
+        due_at = rate.next_at(tx.now, rate.tokens)
+    elif queued + fed >= queued_max:
+        due_at = tx.now + _WHILE_FULL
+    await _set_due(tx, organization_id, campaign, due_at)
+
+
+async def _wait_or_end(tx: Tx, organization_id: UUID, campaign: DueCampaign, queued: int) -> None:
+    """No recipient can be fed now."""
+    next_at = await recipient_queries.next_open_at(tx, organization_id, campaign.id)
+    if next_at is None and not queued:
+        await end_campaign(tx, organization_id, campaign)
+    else:
+        await _set_due(tx, organization_id, campaign, max(next_at or tx.now, tx.now + _WHILE_FULL))
+
+
+async def _set_due(tx: Tx, organization_id: UUID, campaign: DueCampaign, due_at: datetime) -> None:
+    await queries.set_due(tx, organization_id, campaign.id, min(due_at, campaign.not_after))
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Recipients of one campaign who are fed in one transaction."""
+
+    tx: Tx
+    organization_id: UUID
+    campaign: DueCampaign
+    definition: Definition
+    texting: Texting
+
+    async def feed(self, taken: Sequence[Recipient]) -> int:
+        """Queue the texts of those who may get one now; give the others a later time, or skip them. Returns how many
+        were queued."""
+        now = self.tx.now
+        numbers = await find_text_numbers(self.tx, self.organization_id, {it.profile_id for it in taken})
+        hashes = {number.number_hash for number in numbers.values()}
+        texted = await find_texted_numbers(self.tx, self.organization_id, OriginKind.CAMPAIGN, self.campaign.id, hashes)
+        forecasts = await forecast_texts(self.tx, self.organization_id, numbers.values(), texting=self.texting)
+        after: list[Recipient] = []
+        for it in taken:
+            number = numbers.get(it.profile_id)
+            opens_at = self._opens_at(number, None if number is None else forecasts.get(number.number_hash))
+            if number is not None and texted.setdefault(number.number_hash, str(it.profile_id)) != str(it.profile_id):
+                after.append(it._replace(outcome=Outcome.SKIPPED.value, reason=SAME_NUMBER, fed_at=now))
+            elif opens_at > now:
+                after.append(it._replace(open_at=opens_at))
+            else:
+                after.append(it._replace(outcome=Outcome.QUEUED.value, fed_at=now))
+        await save_outcomes(self.tx, self.organization_id, zip(taken, after, strict=True))
+        fed = [it for it in after if it.outcome == Outcome.QUEUED]
+        if fed:
+            await self._queue(fed)
+        return len(fed)
+
+    def _opens_at(self, number: TextNumber | None, forecast: Forecast | None) -> datetime:
+        """When the recipient may be fed. The gate says why a text without a number or country is not sent."""
+        now = self.tx.now
+        if number is None or forecast is None or locate_number(number.phone_number).country is None:
+            return now
+        if self.definition.cap == "wait" and forecast.capped_until is not None:
+            return forecast.capped_until
+        return now + _CLOSED_FOR if forecast.opens_at is None else forecast.opens_at
+
+    async def _queue(self, fed: Sequence[Recipient]) -> None:
+        ids = [it.profile_id for it in fed]
+        profiles = await read_profiles(self.tx, self.organization_id, [ById(it) for it in ids])
+        variants = self.definition.variants
+        uses_store = any(fields_of(variant.text) & _OF_STORES for variant in variants)
+        stores = await find_home_stores(self.tx, self.organization_id, ids) if uses_store else {}
+        orders = [
+            TextOrder(
+                origin_kind=OriginKind.CAMPAIGN,
+                origin_id=self.campaign.id,
+                step=str(it.profile_id),
+                words=render_text(
+                    variants[it.arm - 1].text,
+                    self._variables(profiles.get(ById(it.profile_id)), stores.get(it.profile_id)),
+                ),
+                profile_id=it.profile_id,
+                expires_at=self.campaign.not_after,
+            )
+            for it in fed
+        ]
+        placed = await request_texts(self.tx, self.organization_id, orders, texting=self.texting)
+        # A text that exists already has its outcome, and no fact will come.
+        known = [(self.campaign.id, it.profile_id) for it, order in zip(fed, placed, strict=True) if not order.is_new]
+        if known:
+            await count_outcomes_of_texts(self.tx, self.organization_id, known)
+
+    def _variables(self, profile: Profile | None, store: HomeStore | None) -> dict[str, str | None]:
+        """A profile that is gone was erased, and its recipient with it."""
+        of_store = {} if store is None else {"store.name": store.name, "store.city": store.city}
+        return of_store if profile is None else {**customer_variables(profile, brand=self.texting.brand), **of_store}

@@ -1,0 +1,63 @@
+"""End campaigns: recipients who were not fed are counted at once, and get their outcome in batches."""
+
+from typing import Final
+from uuid import UUID
+
+from regulars.campaigns.model import KIND, Outcome, State
+from regulars.campaigns.run import queries, recipient_queries
+from regulars.campaigns.run.outcomes import closing_outcome, return_to_waiting, save_outcomes
+from regulars.campaigns.run.queries import DueCampaign
+from regulars.campaigns.totals import Differences, TotalKey, list_totals
+from regulars.kit.db import Tx
+from regulars.messaging.model import OriginKind, Reason
+from regulars.messaging.origins import stop_origin
+from regulars.segments.saved.uses import register_uses
+
+_CLOSED_AT_ONCE: Final = 5_000
+
+
+async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
+    """No recipient is left, or the last moment of sending has passed."""
+    await queries.end_campaign(tx, organization_id, campaign.id)
+    await count_rest(tx, organization_id, campaign.id, State.ENDED)
+    await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign.id)
+
+
+async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: State) -> None:
+    """Move all who wait to the outcome of a campaign that has ended; the caller has locked the campaign."""
+    await queries.delete_audience(tx, organization_id, campaign_id)
+    outcome, reason = closing_outcome(state)
+    differences = Differences()
+    for row in await list_totals(tx, organization_id, campaign_id):
+        if row.outcome == Outcome.WAITING:
+            differences.add(TotalKey(campaign_id, row.arm, row.outcome, row.reason, row.country), -row.recipients)
+            differences.add(TotalKey(campaign_id, row.arm, outcome, reason), row.recipients)
+    await differences.write(tx, organization_id)
+
+
+async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: State) -> None:
+    """From this commit on no text of the campaign is claimed. Queued texts are deleted when it is paused, so that they
+    can be queued again, and skipped when it is cancelled.
+
+    The caller has locked the text settings and then the campaign. Recipients are locked before their texts, as in an
+    erasure. A text that is being sent is counted when its outcome is known.
+    """
+    queued = await recipient_queries.lock_queued_recipients(tx, organization_id, campaign_id)
+    skip_reason = Reason.CANCELLED if state is State.CANCELLED else None
+    steps = await stop_origin(tx, organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=skip_reason)
+    if skip_reason is None:
+        taken_back = set(steps)
+        await save_outcomes(
+            tx,
+            organization_id,
+            [(it, return_to_waiting(it, state)) for it in queued if str(it.profile_id) in taken_back],
+        )
+
+
+async def close_rest(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
+    """Some recipients of a campaign that has ended, until none is left."""
+    outcome, reason = closing_outcome(State(campaign.state))
+    closed = await recipient_queries.close_waiting(
+        tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_AT_ONCE
+    )
+    await queries.set_due(tx, organization_id, campaign.id, tx.now if closed else None)

@@ -1,0 +1,110 @@
+"""What became of recipients: their outcome follows the state of their text, and the totals follow the outcome.
+
+A fact about a text only says which recipient to look at. The outcome is read from the text itself, under the lock of
+the recipient, so facts may arrive late or in any order and a text that was sent again is counted once.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from regulars.campaigns.model import Outcome, State
+from regulars.campaigns.run import queries, recipient_queries
+from regulars.campaigns.run.recipient_queries import Recipient
+from regulars.campaigns.totals import Differences, TotalKey
+from regulars.kit.db import Tx
+from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.find import find_texts_of_steps
+from regulars.messaging.model import OriginKind, Reason, TextRow
+from regulars.messaging.model import State as TextState
+from regulars.messaging.number_location import locate_number
+
+QUEUED_MAX: Final = 512
+# Few enough to feed more before the queue of texts is empty.
+_FEW_QUEUED: Final = QUEUED_MAX // 2
+_REASON: Final = re.compile("[a-z_]+")
+_REASONS: Final = frozenset(reason.value for reason in Reason)
+_ON_THE_WAY: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
+_WITH_REASON: Final = frozenset({Outcome.FAILED.value, Outcome.SKIPPED.value})
+
+
+async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    """Count the outcomes of texts of campaigns, and feed more where few are queued."""
+    wanted = {
+        (fact.origin_id, fact.profile_id)
+        for fact in facts
+        if fact.origin_kind == OriginKind.CAMPAIGN and fact.origin_id is not None and fact.profile_id is not None
+    }
+    if not wanted:
+        return
+    await count_outcomes_of_texts(tx, organization_id, wanted)
+    ids = {campaign_id for campaign_id, _ in wanted}
+    if await queries.wake_unlimited(tx, organization_id, ids, queued_max=_FEW_QUEUED):
+        tx.touched.add(("campaigns", organization_id))
+
+
+async def count_outcomes_of_texts(tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, UUID]]) -> None:
+    """Give recipients, by campaign and profile, the outcome that their texts have now."""
+    states = await queries.lock_campaigns(tx, organization_id, {campaign_id for campaign_id, _ in wanted})
+    recipients = await recipient_queries.lock_recipients(tx, organization_id, wanted)
+    steps = [(it.campaign_id, str(it.profile_id)) for it in recipients]
+    texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
+    changed = [
+        (it, _follow(it, texts.get((it.campaign_id, str(it.profile_id))), State(states[it.campaign_id])))
+        for it in recipients
+    ]
+    await save_outcomes(tx, organization_id, changed)
+
+
+def _follow(recipient: Recipient, text: TextRow | None, state: State) -> Recipient:
+    """The recipient with the outcome of the text. A text that is gone was taken back from the queue."""
+    if text is None:
+        return return_to_waiting(recipient, state) if recipient.outcome == Outcome.QUEUED else recipient
+    outcome = Outcome.QUEUED.value if text.state in _ON_THE_WAY else text.state
+    country = None if text.phone_number is None else locate_number(text.phone_number).country
+    return recipient._replace(
+        outcome=outcome,
+        reason=_label(text.reason) if outcome in _WITH_REASON else "",
+        country=country or "",
+        parts=text.parts,
+    )
+
+
+def return_to_waiting(recipient: Recipient, state: State) -> Recipient:
+    """To be fed again, unless the campaign has ended meanwhile."""
+    outcome, reason = closing_outcome(state)
+    return recipient._replace(outcome=outcome, reason=reason, country="", parts=0, fed_at=None)
+
+
+def closing_outcome(state: State) -> tuple[str, str]:
+    """Outcome and reason of a recipient who was not fed."""
+    match state:
+        case State.CANCELLED:
+            return Outcome.SKIPPED.value, Reason.CANCELLED.value
+        case State.ENDED:
+            return Outcome.EXPIRED.value, ""
+        case _:
+            return Outcome.WAITING.value, ""
+
+
+async def save_outcomes(tx: Tx, organization_id: UUID, changed: Iterable[tuple[Recipient, Recipient]]) -> None:
+    """Each recipient before and after; the caller has locked them. The totals move by the difference."""
+    different = [(before, after) for before, after in changed if before != after]
+    if not different:
+        return
+    await recipient_queries.save_recipients(tx, organization_id, [after for _, after in different])
+    differences = Differences()
+    for before, after in different:
+        differences.move(_key(before), _key(after), parts_before=before.parts, parts_after=after.parts)
+    await differences.write(tx, organization_id)
+
+
+def _key(recipient: Recipient) -> TotalKey:
+    return TotalKey(recipient.campaign_id, recipient.arm, recipient.outcome, recipient.reason, recipient.country)
+
+
+def _label(reason: str | None) -> str:
+    """The first word of a reason, where it is one of ours: a provider's words may name the number."""
+    found = _REASON.match(reason or "")
+    return found[0] if found is not None and found[0] in _REASONS else ""

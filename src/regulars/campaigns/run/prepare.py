@@ -1,0 +1,66 @@
+"""Store the recipients of a frozen audience, one piece in each transaction. The first is fed when all are stored."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, time
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
+from regulars.campaigns.model import HELD_OUT_ARM, Outcome, place_of
+from regulars.campaigns.retention import split_ids
+from regulars.campaigns.run import queries, recipient_queries
+from regulars.campaigns.run.queries import DueCampaign
+from regulars.campaigns.run.recipient_queries import NewRecipient
+from regulars.campaigns.totals import Differences, TotalKey
+from regulars.consent.numbers import find_text_numbers
+from regulars.kit import failpoint
+from regulars.kit.db import Tx
+from regulars.messaging.number_location import locate_number
+
+
+async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
+    """The caller has locked the campaign."""
+    found = await queries.find_piece(tx, organization_id, campaign.id)
+    if found is None:
+        await queries.begin_sending(tx, organization_id, campaign.id)
+        return
+    piece, content = found
+    definition = read_definition(campaign.definition.encode())
+    profile_ids = [UUID(bytes=it) for it in split_ids(content)]
+    open_at = await _open_times(tx, organization_id, campaign, definition, profile_ids)
+    recipients = [_new_recipient(campaign.id, definition, it, open_at.get(it, tx.now)) for it in profile_ids]
+    stored = Counter(await recipient_queries.insert_recipients(tx, organization_id, campaign.id, recipients))
+    differences = Differences()
+    for (arm, outcome), times in stored.items():
+        differences.add(TotalKey(campaign.id, arm, outcome), times)
+    await queries.delete_piece(tx, organization_id, campaign.id, piece)
+    await queries.set_due(tx, organization_id, campaign.id, tx.now)
+    await differences.write(tx, organization_id)
+    failpoint.hit("campaign.prepared")
+
+
+def _new_recipient(campaign_id: UUID, definition: Definition, profile_id: UUID, open_at: datetime) -> NewRecipient:
+    place = place_of(
+        campaign_id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
+    )
+    outcome = Outcome.HELD_OUT if place.arm == HELD_OUT_ARM else Outcome.WAITING
+    return NewRecipient(profile_id, place.arm, place.position, outcome.value, open_at)
+
+
+async def _open_times(
+    tx: Tx, organization_id: UUID, campaign: DueCampaign, definition: Definition, profile_ids: Sequence[UUID]
+) -> dict[UUID, datetime]:
+    """When each recipient may be fed. A local time is of the first zone of the number; the opening hours of all its
+    zones are checked when it is fed. A recipient without a number is fed at once, and the gate says why it is skipped.
+    """
+    if not isinstance(definition.schedule, SendAtLocalTime):
+        return dict.fromkeys(profile_ids, campaign.starts_at or tx.now)
+    day, clock = definition.schedule.day, time.fromisoformat(definition.schedule.time)
+    numbers = await find_text_numbers(tx, organization_id, profile_ids)
+    found: dict[UUID, datetime] = {}
+    for profile_id, number in numbers.items():
+        zones = locate_number(number.phone_number).zones
+        if zones:
+            found[profile_id] = datetime.combine(day, clock, ZoneInfo(zones[0])).astimezone(UTC)
+    return found

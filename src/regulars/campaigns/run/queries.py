@@ -1,0 +1,255 @@
+"""The SQL of campaigns that are due, of their frozen audience and their tokens."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.arrays import Blobs
+from regulars.kit.columns import names_of
+from regulars.kit.db import Tx
+
+
+class DueCampaign(NamedTuple):
+    """The columns of `campaigns` that the worker acts on."""
+
+    id: UUID
+    state: str
+    definition: str
+    starts_at: datetime | None
+    not_after: datetime
+    frozen_at: datetime | None
+    confirmed_recipients: int | None
+    tokens: float
+    tokens_at: datetime | None
+    attempts: int
+    ended_at: datetime | None
+
+
+_DUE_COLUMNS: Final = SQL(names_of(DueCampaign, "campaigns").replace("campaigns.definition", "definition::text"))
+
+
+async def claim_starting(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
+    """Campaigns whose audience is to be frozen now, locked."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM campaigns
+            WHERE organization_id = %s AND freeze_at <= %s
+            ORDER BY freeze_at, id
+            LIMIT %s
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=_DUE_COLUMNS),
+        (organization_id, tx.now, limit),
+    )
+    return [DueCampaign(*row) for row in rows]
+
+
+async def begin_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, owner: UUID, until: datetime) -> None:
+    await tx.execute(
+        """
+        UPDATE campaigns SET state = 'preparing', owner = %s, freeze_at = %s
+        WHERE organization_id = %s AND id = %s
+        """,
+        (owner, until, organization_id, campaign_id),
+    )
+
+
+async def lock_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, *, owner: UUID) -> DueCampaign | None:
+    """None where it was paused, cancelled or taken by another worker meanwhile."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM campaigns
+            WHERE organization_id = %s AND id = %s AND owner = %s AND state = 'preparing' AND frozen_at IS NULL
+            FOR UPDATE
+            """
+        ).format(columns=_DUE_COLUMNS),
+        (organization_id, campaign_id, owner),
+    )
+    return DueCampaign(*rows[0]) if rows else None
+
+
+async def retry_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, freeze_at: datetime, reason: str) -> None:
+    await tx.execute(
+        """
+        UPDATE campaigns SET owner = NULL, freeze_at = %s, reason = %s
+        WHERE organization_id = %s AND id = %s
+        """,
+        (freeze_at, reason, organization_id, campaign_id),
+    )
+
+
+async def store_audience(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, pieces: Sequence[bytes], *, frozen_at: datetime
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO campaign_audiences (organization_id, campaign_id, piece, profile_ids)
+        SELECT %(organization_id)s, %(campaign_id)s, it.piece, it.profile_ids
+        FROM unnest(%(pieces)s::bytea[]) WITH ORDINALITY AS it (profile_ids, piece)
+        """,
+        {"organization_id": organization_id, "campaign_id": campaign_id, "pieces": Blobs(pieces)},
+    )
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET frozen_at = %(frozen_at)s, owner = NULL, freeze_at = NULL, reason = NULL, due_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = %(campaign_id)s
+        """,
+        {"organization_id": organization_id, "campaign_id": campaign_id, "frozen_at": frozen_at, "now": tx.now},
+    )
+
+
+async def stop_with_reason(
+    tx: Tx, organization_id: UUID, campaign: DueCampaign, *, resumes_to: str, reason: str
+) -> None:
+    """Pause it: a person has to decide."""
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET state = 'paused', resumes_to = %(resumes_to)s, reason = %(reason)s, owner = NULL, freeze_at = NULL,
+            due_at = not_after, attempts = 0, updated_at = %(now)s, updated_by = NULL
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": campaign.id,
+            "resumes_to": resumes_to,
+            "reason": reason,
+            "now": tx.now,
+        },
+    )
+
+
+async def take_due(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM campaigns
+            WHERE organization_id = %s AND due_at <= %s
+            ORDER BY due_at, id
+            LIMIT %s
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=_DUE_COLUMNS),
+        (organization_id, tx.now, limit),
+    )
+    return [DueCampaign(*row) for row in rows]
+
+
+async def set_due(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, due_at: datetime | None, *, attempts: int = 0
+) -> None:
+    await tx.execute(
+        "UPDATE campaigns SET due_at = %s, attempts = %s WHERE organization_id = %s AND id = %s",
+        (due_at, attempts, organization_id, campaign_id),
+    )
+
+
+async def set_tokens(tx: Tx, organization_id: UUID, campaign_id: UUID, tokens: float, *, at: datetime) -> None:
+    await tx.execute(
+        "UPDATE campaigns SET tokens = %s, tokens_at = %s WHERE organization_id = %s AND id = %s",
+        (tokens, at, organization_id, campaign_id),
+    )
+
+
+async def begin_sending(tx: Tx, organization_id: UUID, campaign_id: UUID) -> None:
+    """All recipients are stored."""
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET state = 'sending', due_at = %(now)s, updated_at = %(now)s, recipients = (
+            SELECT coalesce(sum(recipients), 0)::integer FROM campaign_totals
+            WHERE organization_id = %(organization_id)s AND campaign_id = %(campaign_id)s AND arm >= 0
+        )
+        WHERE organization_id = %(organization_id)s AND id = %(campaign_id)s
+        """,
+        {"organization_id": organization_id, "campaign_id": campaign_id, "now": tx.now},
+    )
+
+
+async def end_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> None:
+    """It stays due until the recipients who waited have their outcome."""
+    await tx.execute(
+        """
+        UPDATE campaigns
+        SET state = 'ended', resumes_to = NULL, owner = NULL, freeze_at = NULL, ended_at = %(now)s, due_at = %(now)s,
+            updated_at = %(now)s, updated_by = NULL
+        WHERE organization_id = %(organization_id)s AND id = %(campaign_id)s
+        """,
+        {"organization_id": organization_id, "campaign_id": campaign_id, "now": tx.now},
+    )
+
+
+async def find_piece(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[int, bytes] | None:
+    """The next piece of the audience whose recipients are not stored."""
+    rows = await tx.fetch(
+        """
+        SELECT piece, profile_ids FROM campaign_audiences
+        WHERE organization_id = %s AND campaign_id = %s
+        ORDER BY piece
+        LIMIT 1
+        FOR UPDATE
+        """,
+        (organization_id, campaign_id),
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+async def delete_piece(tx: Tx, organization_id: UUID, campaign_id: UUID, piece: int) -> None:
+    await tx.execute(
+        "DELETE FROM campaign_audiences WHERE organization_id = %s AND campaign_id = %s AND piece = %s",
+        (organization_id, campaign_id, piece),
+    )
+
+
+async def delete_audience(tx: Tx, organization_id: UUID, campaign_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM campaign_audiences WHERE organization_id = %s AND campaign_id = %s", (organization_id, campaign_id)
+    )
+
+
+async def count_queued(tx: Tx, organization_id: UUID, campaign_id: UUID) -> int:
+    rows = await tx.fetch(
+        """
+        SELECT coalesce(sum(recipients), 0)::bigint FROM campaign_totals
+        WHERE organization_id = %s AND campaign_id = %s AND arm >= 0 AND outcome = 'queued'
+        """,
+        (organization_id, campaign_id),
+    )
+    return int(rows[0][0])
+
+
+async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    """The states of the campaigns, which are locked in the order of their ids."""
+    rows = await tx.fetch(
+        """
+        SELECT id, state FROM campaigns
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, list(ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def wake_unlimited(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, queued_max: int) -> int:
+    """Make campaigns without a rate due now where few of their texts are queued. Others are due when the rate allows
+    more texts."""
+    return await tx.execute(
+        """
+        UPDATE campaigns SET due_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[]) AND state = 'sending'
+          AND tokens_at IS NULL AND due_at > %(now)s AND (
+            SELECT coalesce(sum(recipients), 0) FROM campaign_totals
+            WHERE organization_id = %(organization_id)s AND campaign_id = campaigns.id AND arm >= 0
+              AND outcome = 'queued'
+          ) <= %(queued_max)s
+        """,
+        {"organization_id": organization_id, "ids": list(ids), "now": tx.now, "queued_max": queued_max},
+    )

@@ -1,0 +1,52 @@
+"""The queue of campaigns that have something to do now: store recipients, feed them, or end."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from regulars.campaigns.model import State
+from regulars.campaigns.run import queries
+from regulars.campaigns.run.feed import feed
+from regulars.campaigns.run.finish import close_rest, end_campaign
+from regulars.campaigns.run.prepare import prepare_piece
+from regulars.campaigns.run.queries import DueCampaign
+from regulars.kit.db import Tx
+from regulars.work.queue import Due, RowQueue, Schedule
+
+
+class CampaignQueue(RowQueue[DueCampaign]):
+    name = "campaigns"
+    due = Due(table="campaigns")
+    schedule = Schedule(waits_s=(1, 5, 30, 120, 600))
+    # One campaign in each transaction: its rows are many.
+    batch_rows = 1
+    passes_at_once = 4
+
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[DueCampaign]:
+        return await queries.take_due(tx, organization_id, limit=limit)
+
+    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[DueCampaign]) -> None:
+        for campaign in rows:
+            match State(campaign.state):
+                case State.PREPARING:
+                    await prepare_piece(tx, organization_id, campaign)
+                case State.SENDING:
+                    await feed(tx, organization_id, campaign)
+                case State.PAUSED if tx.now >= campaign.not_after:
+                    await end_campaign(tx, organization_id, campaign)
+                case State.ENDED | State.CANCELLED:
+                    await close_rest(tx, organization_id, campaign)
+                case _:
+                    await queries.set_due(tx, organization_id, campaign.id, None)
+
+    async def postpone(
+        self, tx: Tx, organization_id: UUID, row: DueCampaign, *, attempts: int, due_at: datetime | None
+    ) -> None:
+        """A campaign that failed at every attempt is paused, and a person can resume it."""
+        if due_at is not None:
+            await queries.set_due(tx, organization_id, row.id, due_at, attempts=attempts)
+        elif row.state in {State.PREPARING, State.SENDING}:
+            reason = "A step failed; the log of the worker says why."
+            await queries.stop_with_reason(tx, organization_id, row, resumes_to=row.state, reason=reason)
+        else:
+            await queries.set_due(tx, organization_id, row.id, None)

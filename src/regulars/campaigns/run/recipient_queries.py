@@ -1,0 +1,177 @@
+"""The SQL of recipients: stored, taken to be fed, and changed with their outcome."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.arrays import Bigints, Ids, Labels, Timestamps
+from regulars.kit.columns import Columns, names_of
+from regulars.kit.db import Tx
+
+
+class Recipient(NamedTuple):
+    campaign_id: UUID
+    profile_id: UUID
+    arm: int
+    outcome: str
+    reason: str
+    country: str
+    parts: int
+    open_at: datetime
+    fed_at: datetime | None
+
+
+_RECIPIENT_COLUMNS: Final = SQL(names_of(Recipient, "campaign_recipients"))
+
+
+class NewRecipient(NamedTuple):
+    profile_id: UUID
+    arm: int
+    position: int
+    outcome: str
+    open_at: datetime
+
+
+_NEW: Final = Columns(profile_id=Ids, arm=Bigints, position=Bigints, outcome=Labels, open_at=Timestamps)
+_INSERT: Final = _NEW.write(
+    """
+    INSERT INTO campaign_recipients (organization_id, campaign_id, created_at, {columns})
+    SELECT %(organization_id)s, %(campaign_id)s, %(now)s, it.* FROM {rows}
+    WHERE EXISTS (SELECT 1 FROM profiles WHERE organization_id = %(organization_id)s AND id = it.profile_id)
+    ON CONFLICT (organization_id, profile_id, campaign_id) DO NOTHING
+    RETURNING arm, outcome
+    """
+)
+
+
+async def insert_recipients(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, recipients: Sequence[NewRecipient]
+) -> list[tuple[int, str]]:
+    """Arm and outcome of those whose profile exists. A profile that is erased at this moment is found by the erasure's
+    pass for stragglers."""
+    rows = await tx.fetch(
+        _INSERT,
+        {
+            "organization_id": organization_id,
+            "campaign_id": campaign_id,
+            "now": tx.now,
+            **_NEW.of(recipients),
+        },
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, limit: int) -> list[Recipient]:
+    """Waiting recipients whose time has come, in random order, locked. Skips those that an erasure has locked."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM campaign_recipients
+            WHERE organization_id = %(organization_id)s AND campaign_id = %(campaign_id)s AND outcome = 'waiting'
+              AND open_at <= %(now)s
+            ORDER BY open_at, position
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=_RECIPIENT_COLUMNS),
+        {"organization_id": organization_id, "campaign_id": campaign_id, "now": tx.now, "limit": limit},
+    )
+    return [Recipient(*row) for row in rows]
+
+
+async def next_open_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> datetime | None:
+    """When the next waiting recipient may be fed; None where no recipient waits."""
+    rows = await tx.fetch(
+        """
+        SELECT open_at FROM campaign_recipients
+        WHERE organization_id = %s AND campaign_id = %s AND outcome = 'waiting'
+        ORDER BY open_at
+        LIMIT 1
+        """,
+        (organization_id, campaign_id),
+    )
+    return rows[0][0] if rows else None
+
+
+async def lock_recipients(tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, UUID]]) -> list[Recipient]:
+    """By campaign and profile, in that order."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM campaign_recipients
+            JOIN unnest(%(campaign_ids)s::uuid[], %(profile_ids)s::uuid[]) AS it (campaign_id, profile_id)
+                ON it.campaign_id = campaign_recipients.campaign_id AND it.profile_id = campaign_recipients.profile_id
+            WHERE campaign_recipients.organization_id = %(organization_id)s
+            ORDER BY campaign_recipients.campaign_id, campaign_recipients.profile_id
+            FOR UPDATE OF campaign_recipients
+            """
+        ).format(columns=_RECIPIENT_COLUMNS),
+        {
+            "organization_id": organization_id,
+            "campaign_ids": [campaign_id for campaign_id, _ in wanted],
+            "profile_ids": [profile_id for _, profile_id in wanted],
+        },
+    )
+    return [Recipient(*row) for row in rows]
+
+
+async def lock_queued_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[Recipient]:
+    """Recipients whose text has no outcome yet. Their rows are locked before their texts, as an erasure does."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM campaign_recipients
+            WHERE organization_id = %s AND campaign_id = %s AND outcome = 'queued'
+            ORDER BY profile_id
+            FOR UPDATE
+            """
+        ).format(columns=_RECIPIENT_COLUMNS),
+        (organization_id, campaign_id),
+    )
+    return [Recipient(*row) for row in rows]
+
+
+_CHANGED: Final = Columns(
+    campaign_id=Ids, profile_id=Ids, outcome=Labels, reason=Labels, country=Labels, parts=Bigints, open_at=Timestamps,
+    fed_at=Timestamps,
+)  # fmt: skip
+_UPDATE: Final = _CHANGED.write(
+    """
+    UPDATE campaign_recipients SET {set}
+    FROM {rows}
+    WHERE campaign_recipients.organization_id = %(organization_id)s
+      AND campaign_recipients.profile_id = it.profile_id AND campaign_recipients.campaign_id = it.campaign_id
+    """,
+    set=_CHANGED.assign("it", but=("campaign_id", "profile_id")),
+)
+
+
+async def save_recipients(tx: Tx, organization_id: UUID, recipients: Sequence[Recipient]) -> None:
+    await tx.execute(_UPDATE, {"organization_id": organization_id, **_CHANGED.of(recipients)})
+
+
+async def close_waiting(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: str, reason: str, limit: int
+) -> int:
+    """Give recipients of a campaign that has ended their outcome; the totals have it already."""
+    return await tx.execute(
+        """
+        UPDATE campaign_recipients SET outcome = %(outcome)s, reason = %(reason)s
+        WHERE organization_id = %(organization_id)s AND (profile_id, campaign_id) IN (
+            SELECT profile_id, campaign_id FROM campaign_recipients
+            WHERE organization_id = %(organization_id)s AND campaign_id = %(campaign_id)s AND outcome = 'waiting'
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        )
+        """,
+        {
+            "organization_id": organization_id,
+            "campaign_id": campaign_id,
+            "outcome": outcome,
+            "reason": reason,
+            "limit": limit,
+        },
+    )

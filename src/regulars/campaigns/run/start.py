@@ -1,0 +1,152 @@
+"""Start campaigns: freeze the audience through the analysis process, compare it with what was confirmed, store it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.campaigns.definition import read_definition
+from regulars.campaigns.model import LEFT_OUT, NO_ARM, State, exceeds
+from regulars.campaigns.run import queries
+from regulars.campaigns.run.finish import end_campaign
+from regulars.campaigns.run.queries import DueCampaign
+from regulars.campaigns.totals import Differences, TotalKey
+from regulars.kit import failpoint
+from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN, SEGMENT
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.protocol import AnalysisUnavailable, AudienceCounts, NotReady, SegmentQuery
+from regulars.segments.audience import AudienceRefused, resolve_audience
+from regulars.work.claims import ClaimQueue
+from regulars.work.queue import Due
+
+MAY_BE_TEXTED: Final = "may_be_texted"
+# How many recipients one transaction stores.
+PIECE_IDS: Final = 5_000
+_PIECE_BYTES: Final = 16 * PIECE_IDS
+_RETRY: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class StartClaim:
+    campaign_id: UUID
+    query: SegmentQuery
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenAudience:
+    counts: AudienceCounts
+    pieces: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class NotFrozen:
+    reason: str
+
+
+class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
+    name = "campaigns.start"
+    due = Due(table="campaigns", column="freeze_at")
+    claim_for = timedelta(minutes=2)
+    batch_rows = 2
+    at_once_max = 2
+
+    def __init__(self, analysis: Analysis) -> None:
+        super().__init__()
+        self._analysis = analysis
+
+    async def claim(
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
+    ) -> Sequence[StartClaim]:
+        del lowest  # all have one priority
+        claimed: list[StartClaim] = []
+        for campaign in await queries.claim_starting(tx, organization_id, limit=limit):
+            if tx.now >= campaign.not_after:
+                await end_campaign(tx, organization_id, campaign)
+                continue
+            query = await _resolve(tx, organization_id, campaign)
+            if query is not None:
+                await queries.begin_freezing(tx, organization_id, campaign.id, owner=owner, until=until)
+                claimed.append(StartClaim(campaign.id, query))
+        return claimed
+
+    async def act(self, organization_id: UUID, claim: StartClaim) -> FrozenAudience | NotFrozen:
+        counts: AudienceCounts | None = None
+        found = bytearray()
+        try:
+            async for piece in self._analysis.freeze(organization_id, claim.query):
+                counts = piece.counts or counts
+                if piece.state == MAY_BE_TEXTED:
+                    found += piece.profile_ids
+        except NotReady:
+            return NotFrozen("The segments are being prepared for the first count.")
+        except AnalysisUnavailable as error:
+            return NotFrozen(str(error))
+        if counts is None:
+            return NotFrozen("The analysis process gave no counts.")
+        failpoint.hit("campaign.frozen")
+        content = bytes(found)
+        pieces = [content[start : start + _PIECE_BYTES] for start in range(0, len(content), _PIECE_BYTES)]
+        return FrozenAudience(counts, pieces)
+
+    async def complete(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[StartClaim, FrozenAudience | NotFrozen]]
+    ) -> None:
+        for claim, outcome in sorted(done, key=lambda it: it[0].campaign_id):
+            campaign = await queries.lock_frozen(tx, organization_id, claim.campaign_id, owner=self.owner)
+            if campaign is None:
+                continue
+            if isinstance(outcome, NotFrozen):
+                await queries.retry_freezing(
+                    tx, organization_id, campaign.id, freeze_at=tx.now + _RETRY, reason=outcome.reason
+                )
+            else:
+                await _store(tx, organization_id, campaign, outcome)
+
+
+async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:
+    """None: a segment has a fault, and the campaign is paused with a sentence about it."""
+    definition = read_definition(campaign.definition.encode())
+    include, exclude, received = (
+        [identifier for it in ids if (identifier := kind.decode(it)) is not None]
+        for kind, ids in (
+            (SEGMENT, definition.include),
+            (SEGMENT, definition.exclude),
+            (CAMPAIGN, definition.exclude_received),
+        )
+    )
+    try:
+        return await resolve_audience(tx, organization_id, include=include, exclude=exclude, exclude_received=received)
+    except AudienceRefused as error:
+        await _pause(tx, organization_id, campaign, str(error))
+        return None
+
+
+async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
+    """The whole audience in one transaction, or a question where it is not what was confirmed."""
+    margin = read_definition(campaign.definition.encode()).margin_percent
+    found, confirmed = audience.counts.split.may_be_texted, campaign.confirmed_recipients or 0
+    if not found:
+        await _pause(tx, organization_id, campaign, "No customer of these segments may be texted.")
+        return
+    if exceeds(found, confirmed, margin_percent=margin):
+        question = f"The audience has {found:,} recipients and {confirmed:,} were confirmed. Confirm {found:,}?"
+        await _pause(tx, organization_id, campaign, question)
+        return
+    await queries.store_audience(tx, organization_id, campaign.id, audience.pieces, frozen_at=audience.counts.as_of)
+    differences = Differences()
+    split = audience.counts.split
+    for reason, times in (
+        ("withdrawn", split.withdrawn),
+        ("never_asked", split.never_asked),
+        ("do_not_contact", split.do_not_contact),
+    ):
+        differences.add(TotalKey(campaign.id, NO_ARM, LEFT_OUT, reason), times)
+    await differences.write(tx, organization_id)
+    tx.touched.add(("campaigns", organization_id))
+
+
+async def _pause(tx: Tx, organization_id: UUID, campaign: DueCampaign, reason: str) -> None:
+    """Before the audience is frozen; after a decision it is frozen anew."""
+    await queries.stop_with_reason(tx, organization_id, campaign, resumes_to=State.SCHEDULED.value, reason=reason)

@@ -1,0 +1,105 @@
+"""Recipients and their totals. Each change of a recipient's outcome moves the totals by the difference, in the same
+transaction, so that the outcomes of a campaign add up to its audience at every moment."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.campaigns.model import TotalRow
+from regulars.kit.arrays import Bigints, Ids, Labels
+from regulars.kit.columns import Columns
+from regulars.kit.db import Tx
+
+
+class TotalKey(NamedTuple):
+    campaign_id: UUID
+    arm: int
+    outcome: str
+    reason: str = ""
+    country: str = ""
+
+
+class Difference(NamedTuple):
+    campaign_id: UUID
+    arm: int
+    outcome: str
+    reason: str
+    country: str
+    recipients: int
+    parts: int
+
+
+_DIFFERENCES: Final = Columns(
+    campaign_id=Ids, arm=Bigints, outcome=Labels, reason=Labels, country=Labels, recipients=Bigints, parts=Bigints
+)
+_ADD: Final = _DIFFERENCES.write(
+    """
+    INSERT INTO campaign_totals (organization_id, {columns})
+    SELECT %(organization_id)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, campaign_id, arm, outcome, reason, country)
+    DO UPDATE SET recipients = campaign_totals.recipients + EXCLUDED.recipients,
+                  parts = campaign_totals.parts + EXCLUDED.parts
+    """
+)
+
+
+class Differences:
+    """Collects by how much the totals change."""
+
+    def __init__(self) -> None:
+        self._recipients: Counter[TotalKey] = Counter()
+        self._parts: Counter[TotalKey] = Counter()
+
+    def add(self, key: TotalKey, recipients: int = 1, *, parts: int = 0) -> None:
+        self._recipients[key] += recipients
+        self._parts[key] += parts
+
+    def move(self, before: TotalKey, after: TotalKey, *, parts_before: int = 0, parts_after: int = 0) -> None:
+        """One recipient."""
+        self.add(before, -1, parts=-parts_before)
+        self.add(after, 1, parts=parts_after)
+
+    async def write(self, tx: Tx, organization_id: UUID) -> None:
+        """In the order of their keys, so that two writers never deadlock. Totals are the last rows a writer locks."""
+        changed = [
+            Difference(*key, self._recipients[key], self._parts[key])
+            for key in sorted(self._recipients)
+            if self._recipients[key] or self._parts[key]
+        ]
+        if changed:
+            await tx.execute(_ADD, {"organization_id": organization_id, **_DIFFERENCES.of(changed)})
+
+
+async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[TotalRow]:
+    rows = await tx.fetch(
+        """
+        SELECT arm, outcome, reason, country, recipients, parts FROM campaign_totals
+        WHERE organization_id = %s AND campaign_id = %s AND (recipients <> 0 OR parts <> 0)
+        ORDER BY arm, outcome, reason, country
+        """,
+        (organization_id, campaign_id),
+    )
+    return [TotalRow(*row) for row in rows]
+
+
+async def count_outcomes(
+    tx: Tx, organization_id: UUID, campaign_ids: Collection[UUID]
+) -> Mapping[UUID, Mapping[str, int]]:
+    """Recipients by outcome, of several campaigns."""
+    rows = await tx.fetch(
+        """
+        SELECT campaign_id, outcome, sum(recipients)::bigint FROM campaign_totals
+        WHERE organization_id = %s AND campaign_id = ANY (%s::uuid[]) AND arm >= 0
+        GROUP BY campaign_id, outcome
+        """,
+        (organization_id, list(campaign_ids)),
+    )
+    return _by_campaign(rows)
+
+
+def _by_campaign(rows: Iterable[tuple[UUID, str, int]]) -> dict[UUID, dict[str, int]]:
+    found: dict[UUID, dict[str, int]] = {}
+    for campaign_id, outcome, recipients in rows:
+        found.setdefault(campaign_id, {})[outcome] = recipients
+    return found

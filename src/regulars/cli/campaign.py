@@ -1,0 +1,237 @@
+"""`regulars campaign`: definitions from files, sending, stopping, recipients."""
+
+import getpass
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+import typer
+
+from regulars.campaigns import manage
+from regulars.campaigns.approval import ApprovalRule, save_rule
+from regulars.campaigns.definition import read_definition, schema
+from regulars.campaigns.model import CampaignRow, Outcome
+from regulars.campaigns.proof import read_proof
+from regulars.campaigns.recipients import RecipientRow, list_recipients
+from regulars.campaigns.totals import count_outcomes
+from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
+from regulars.cli.output import print_json, print_outcome, print_rows
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.kit import ids
+from regulars.kit.db import Database
+
+app = typer.Typer(no_args_is_help=True)
+
+LIST_MAX: Final = 1_000
+RECIPIENTS_MAX: Final = 100_000
+_START: Final = UUID(int=0)
+RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "reason", "open_at", "fed_at")
+Confirmed = Annotated[
+    int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
+]
+
+
+async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
+    rows = await manage.list_campaigns(it.tx, it.organization_id, limit=LIST_MAX)
+    outcomes = await count_outcomes(it.tx, it.organization_id, [row.id for row in rows])
+    return [{**_as_data(row), "outcomes": outcomes.get(row.id, {})} for row in rows]
+
+
+def _as_data(row: CampaignRow) -> dict[str, Any]:
+    return {**row._asdict(), "id": ids.CAMPAIGN.encode(row.id)}
+
+
+COMMANDS: Final = DefinitionCommands(
+    kind=ids.CAMPAIGN,
+    schema=schema,
+    read=read_definition,
+    save_new=manage.create_campaign,
+    save_version=manage.update_campaign,
+    load=manage.load_campaign,
+    find_all=_find_all,
+    columns=("id", "name", "state", "recipients", "outcomes", "starts_at", ("CHANGED (UTC)", "updated_at")),
+    row_as_data=_as_data,
+    acts=("campaign.create", "campaign.update"),
+    recorded=("name", "state", "revision"),
+    consequence="It cannot be sent yet",
+)
+COMMANDS.add_to(
+    app,
+    create="Save a definition as a draft; print what prevents it from being sent.",
+    update="Change a draft; a campaign that was paused before its start becomes a draft again.",
+    list_="List the campaigns, newest first.",
+    show="Show a campaign: its state, its definition, and what prevents it from being sent.",
+)
+
+
+@app.command()
+def check(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Print what prevents a campaign from being sent."""
+    identifier = read_id(ids.CAMPAIGN, campaign_id)
+    found = run(organization, lambda it: manage.load_campaign(it.tx, it.organization_id, identifier))
+    if as_json:
+        print_json({"id": campaign_id, "faults": faults_as_data(found.faults)})
+        return
+    print_faults(found.faults, COMMANDS.consequence)
+    if not found.faults:
+        print_outcome({}, "It can be sent.", as_json=False)
+
+
+@app.command()
+def send(organization: OfOrganization, campaign_id: TheId, recipients: Confirmed, as_json: AsJson = False) -> None:
+    """Start a draft now, whatever its schedule says."""
+    sentence = "It starts now; nothing is sent after {not_after}."
+    _schedule(organization, campaign_id, recipients, "campaign.send", sentence, is_now=True, as_json=as_json)
+
+
+@app.command()
+def schedule(organization: OfOrganization, campaign_id: TheId, recipients: Confirmed, as_json: AsJson = False) -> None:
+    """Confirm a draft, to start at the time in its definition."""
+    sentence = "It starts at {starts_at}; nothing is sent after {not_after}."
+    _schedule(organization, campaign_id, recipients, "campaign.schedule", sentence, is_now=False, as_json=as_json)
+
+
+def _schedule(
+    organization: str, campaign_id: str, recipients: int, act: str, sentence: str, *, is_now: bool, as_json: bool
+) -> None:
+    identifier = read_id(ids.CAMPAIGN, campaign_id)
+
+    async def work(it: CommandContext) -> CampaignRow:
+        return await manage.schedule(
+            it.tx,
+            it.organization_id,
+            identifier,
+            confirmed_recipients=recipients,
+            by=getpass.getuser(),
+            is_now=is_now,
+        )
+
+    COMMANDS.change(organization, work, act, sentence, as_json=as_json)
+
+
+@app.command()
+def approve(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Approve a campaign that another person wrote."""
+    _change(organization, campaign_id, manage.approve, "campaign.approve", "Approved.", as_json=as_json)
+
+
+@app.command()
+def approval(
+    organization: OfOrganization,
+    recipients: Annotated[int | None, typer.Option(min=0, help="The limit; without it no approval is needed.")] = None,
+) -> None:
+    """Set above how many recipients another person must approve a campaign."""
+
+    async def work(it: CommandContext) -> None:
+        await save_rule(it.tx, it.organization_id, ApprovalRule(recipients))
+
+    change(organization, work, "campaign.approval", "", after={"recipients_max": recipients})
+    print_outcome({}, "Saved.", as_json=False)
+
+
+@app.command()
+def pause(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Stop sending at once; `resume` continues with the recipients who are left."""
+    _change(organization, campaign_id, manage.pause, "campaign.pause", "Paused.", as_json=as_json)
+
+
+@app.command()
+def resume(
+    organization: OfOrganization,
+    campaign_id: TheId,
+    recipients: Annotated[int | None, typer.Option(min=0, help="Confirm another number of recipients.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Continue a paused campaign."""
+
+    async def work(*arguments: Any, by: str) -> CampaignRow:
+        return await manage.resume(*arguments, by=by, confirmed_recipients=recipients)
+
+    _change(organization, campaign_id, work, "campaign.resume", "Resumed: {state}.", as_json=as_json)
+
+
+@app.command()
+def cancel(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Stop sending at once and for good."""
+    _change(organization, campaign_id, manage.cancel, "campaign.cancel", "Cancelled.", as_json=as_json)
+
+
+@app.command()
+def archive(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Leave a campaign out of lists; its results stay."""
+    _change(organization, campaign_id, manage.archive, "campaign.archive", "Archived.", as_json=as_json)
+
+
+@app.command()
+def duplicate(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Make a draft with the same definition, without its times."""
+
+    async def work(*arguments: Any, by: str) -> CampaignRow:
+        return (await manage.duplicate(*arguments, by=by)).row
+
+    _change(organization, campaign_id, work, "campaign.create", "The draft is {id}.", as_json=as_json)
+
+
+def _change(
+    organization: str,
+    campaign_id: str,
+    use_case: Callable[..., Awaitable[CampaignRow]],
+    act: str,
+    sentence: str,
+    *,
+    as_json: bool,
+) -> None:
+    identifier = read_id(ids.CAMPAIGN, campaign_id)
+    COMMANDS.change(
+        organization,
+        lambda it: use_case(it.tx, it.organization_id, identifier, by=getpass.getuser()),
+        act,
+        sentence,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def proof(organization: OfOrganization, campaign_id: TheId) -> None:
+    """Write one line of JSON for each text: its words, times, provider's id, state and consent."""
+    identifier = read_id(ids.CAMPAIGN, campaign_id)
+
+    async def work(it: CommandContext) -> None:
+        await manage.load_campaign(it.tx, it.organization_id, identifier)
+        await it.record("campaign.proof", campaign_id)
+
+    async def write(pool: Database, organization_id: UUID) -> None:
+        async for entry in read_proof(pool, organization_id, identifier):
+            sys.stdout.write(msgspec.json.encode(entry).decode() + "\n")
+
+    run(organization, work, after_commit=write)
+
+
+@app.command()
+def recipients(
+    organization: OfOrganization,
+    campaign_id: TheId,
+    outcome: Annotated[Outcome, typer.Option(help="Which recipients.")],
+    limit: Annotated[int, typer.Option(min=1, max=RECIPIENTS_MAX, help="Maximum number.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the recipients with one outcome."""
+    identifier = read_id(ids.CAMPAIGN, campaign_id)
+    found = run(
+        organization,
+        lambda it: list_recipients(it.tx, it.organization_id, identifier, outcome=outcome, after=_START, limit=limit),
+    )
+    print_rows([_recipient_as_data(each) for each in found], RECIPIENT_COLUMNS, as_json=as_json)
+
+
+def _recipient_as_data(row: RecipientRow) -> dict[str, Any]:
+    return {
+        "profile_id": ids.PROFILE.encode(row.profile_id),
+        "variant": row.arm or None,
+        "outcome": row.outcome,
+        "reason": row.reason or None,
+        "open_at": row.open_at,
+        "fed_at": row.fed_at,
+    }

@@ -1,0 +1,71 @@
+"""Origins that may not send: a campaign that is paused or cancelled.
+
+A stop takes the lock of the text settings, which every claim shares: after its commit no text of the origin is claimed.
+A text that was claimed before is being sent; if its sender must return it to the queue, it ends instead.
+
+A journey pauses otherwise (`holds.py`): its origins are its runs, and the text of a run waits for the run to go on.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.messaging.facts import publish_queue_changes
+from regulars.messaging.model import OriginKind, Reason, State, TextRow, priority_of
+from regulars.messaging.outcomes import end_texts, skip_texts
+from regulars.messaging.queries import claims, origins, settings, texts
+
+# The state in the fact about a text that was deleted because its origin is paused; no row has it.
+RETURNED: Final = "returned"
+
+
+async def stop_origin(
+    tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, skip_reason: Reason | None
+) -> list[str]:
+    """Without a reason the origin is paused: its queued texts are deleted, so that it can request them again. With one
+    it has ended: they are skipped. Returns the steps of these texts.
+
+    The lock of the text settings comes before a campaign's row in the lock order.
+    """
+    await settings.lock_settings(tx, organization_id)
+    await origins.upsert_stop(tx, organization_id, origin_id, reason=None if skip_reason is None else skip_reason.value)
+    queued = await origins.lock_queued(tx, organization_id, origin_id, priority=priority_of(kind))
+    ids = [text.id for text in queued]
+    if skip_reason is not None:
+        await skip_texts(tx, organization_id, ids, skip_reason)
+    elif ids:
+        await texts.delete_texts(tx, organization_id, ids)
+    return [text.step for text in queued]
+
+
+async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
+    await origins.delete_stop(tx, organization_id, origin_id)
+
+
+async def find_stopped(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -> dict[UUID, str | None]:
+    """The origins of the texts that are stopped, each with the reason to skip its texts; None is paused."""
+    origin_ids = {row.origin_id for row in rows if row.origin_kind == OriginKind.CAMPAIGN}
+    return await origins.find_stops(tx, organization_id, origin_ids) if origin_ids else {}
+
+
+async def end_stopped(
+    tx: Tx, organization_id: UUID, rows: Sequence[TextRow], *, previous: State, owner: UUID | None = None
+) -> set[UUID]:
+    """End those of the texts whose origin may not send, and return their ids: they were to be claimed, or to return to
+    the queue. `rows` are as they were before their claim; with an owner, only where its claim still stands."""
+    stopped = await find_stopped(tx, organization_id, rows)
+    returned: list[claims.Postponement] = []
+    skipped: list[claims.EndedText] = []
+    for row in rows if stopped else ():
+        attempt = row.attempts + 1
+        if row.origin_id in stopped and (reason := stopped[row.origin_id]) is not None:
+            skipped.append(claims.EndedText(row.id, State.SKIPPED.value, reason, attempt=attempt))
+        elif row.origin_id in stopped:
+            returned.append(claims.Postponement(row.id, tx.now, attempt))
+    await end_texts(tx, organization_id, skipped, previous_state=previous.value, owner=owner)
+    if returned:
+        deleted = await claims.delete_texts_in_queue(tx, organization_id, returned, owner=owner)
+        changed = [row._replace(state=RETURNED) for row in deleted]
+        await publish_queue_changes(tx, organization_id, changed, previous_state=previous.value)
+    return {row.id for row in rows if row.origin_id in stopped}

@@ -1,0 +1,37 @@
+"""Write how texts ended, and publish it."""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.messaging.facts import publish_text_changes
+from regulars.messaging.model import Reason, State
+from regulars.messaging.queries import claims, texts
+
+
+async def end_texts(
+    tx: Tx,
+    organization_id: UUID,
+    ended: Sequence[claims.EndedText],
+    *,
+    previous_state: str,
+    owner: UUID | None = None,
+) -> None:
+    """The texts are locked by the caller; with an owner, only those whose claim still stands are written. A text whose
+    customer was erased while it was being sent is counted and deleted with its simulated copy; its reason is not
+    published, since the provider's words may name the number."""
+    if not ended:
+        return
+    changed = await claims.end_texts(tx, organization_id, ended, owner=owner)
+    erased = [row.id for row in changed if row.phone_number is None]
+    if erased:
+        await texts.delete_texts(tx, organization_id, erased)
+        await texts.delete_simulated(tx, organization_id, erased)
+    published = [row if row.phone_number is not None else row._replace(reason=None) for row in changed]
+    await publish_text_changes(tx, organization_id, published, previous_state=previous_state)
+
+
+async def skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID], reason: Reason) -> None:
+    """The texts are queued."""
+    skipped = [claims.EndedText(it, State.SKIPPED.value, reason.value) for it in text_ids]
+    await end_texts(tx, organization_id, skipped, previous_state=State.QUEUED.value)

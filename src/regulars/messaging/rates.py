@@ -1,0 +1,96 @@
+"""The rate of each sender in parts per second, spent at the claim: what is in a provider's queue can not be stopped.
+
+The tokens are in the database, locked by the claim, so several workers share them and a restart grants none. A text may
+be claimed while there are tokens, and spends one for each part; a text of several parts may overdraw. Texts that find
+none stay as they are and wait for their sender's next tokens.
+"""
+
+import math
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.messaging.model import Priority, TextRow
+from regulars.messaging.number_location import locate_number
+from regulars.messaging.queries import rates as queries
+from regulars.messaging.settings.senders import is_long_code
+from regulars.messaging.settings.store import Texting
+
+# What Twilio sends from a long code; it queues the rest for hours.
+LONG_CODE_PARTS_PER_SECOND: Final = 1.0
+# How many seconds' worth of tokens a sender saves up.
+BURST_S: Final = 2.0
+# The next claim waits at least so long, so that it finds tokens for several texts.
+WAIT_S_MIN: Final = 0.2
+
+
+def find_rate(texting: Texting, sender: str) -> float | None:
+    """Parts per second; None is no limit."""
+    rate = texting.settings.parts_per_second.get(sender)
+    if rate is None and texting.provider == "twilio" and is_long_code(sender):
+        return LONG_CODE_PARTS_PER_SECOND
+    return rate
+
+
+class SenderRates:
+    """The tokens of the senders of an organization, within the transaction that claims."""
+
+    def __init__(self, texting: Texting, rates: dict[str, float], tokens: dict[str, float]) -> None:
+        self._texting = texting
+        self._rates = rates
+        self._tokens = tokens
+        self._spent: set[str] = set()
+
+    @classmethod
+    async def open(cls, tx: Tx, organization_id: UUID, texting: Texting) -> "SenderRates":
+        """Locks the rows of the senders that have a rate."""
+        senders = texting.settings.all_senders() or (texting.provider,)
+        rates = {sender: rate for sender in senders if (rate := find_rate(texting, sender)) is not None}
+        tokens = {sender: max(1.0, rate * BURST_S) for sender, rate in rates.items()}
+        stored = await queries.lock_tokens(tx, organization_id, sorted(rates)) if rates else {}
+        if len(stored) < len(rates):
+            await queries.insert_tokens_if_new(tx, organization_id, tokens)
+            stored = await queries.lock_tokens(tx, organization_id, sorted(rates))
+        for sender, (left, refilled_at) in stored.items():
+            earned = max(timedelta(0), tx.now - refilled_at).total_seconds() * rates[sender]
+            tokens[sender] = min(tokens[sender], left + earned)
+        return cls(texting, rates, tokens)
+
+    @property
+    def affordable(self) -> int | None:
+        """How many texts of one part may be claimed in all; None where a sender has no limit."""
+        senders = self._texting.settings.all_senders() or (self._texting.provider,)
+        if any(sender not in self._tokens for sender in senders):
+            return None
+        return sum(math.ceil(max(0.0, tokens)) for tokens in self._tokens.values())
+
+    @property
+    def wait_s(self) -> float | None:
+        """When the first sender that has no tokens gets one; None where all have."""
+        waits = [-tokens / self._rates[sender] for sender, tokens in self._tokens.items() if tokens <= 0]
+        return max(WAIT_S_MIN, min(waits)) if waits else None
+
+    def allows(self, phone_number: str | None, priority: int) -> bool:
+        """Replies are never refused."""
+        return priority == Priority.REPLY or self._tokens.get(self._sender_of(phone_number), 1.0) > 0
+
+    def spend(self, row: TextRow) -> bool:
+        """Whether the text may leave; if so, its parts are spent."""
+        if not self._tokens:
+            return True
+        if not self.allows(row.phone_number, row.priority):
+            return False
+        sender = self._sender_of(row.phone_number)
+        if sender in self._tokens:
+            self._tokens[sender] -= row.parts
+            self._spent.add(sender)
+        return True
+
+    async def save(self, tx: Tx, organization_id: UUID) -> None:
+        if self._spent:
+            await queries.save_tokens(tx, organization_id, {sender: self._tokens[sender] for sender in self._spent})
+
+    def _sender_of(self, phone_number: str | None) -> str:
+        country = None if phone_number is None else locate_number(phone_number).country
+        return self._texting.settings.sender_of(country) or self._texting.provider

@@ -1,0 +1,132 @@
+"""Test texts to a number of the team that its owner verified once with a code.
+
+A test needs no opt-in and counts in no cap; a number that withdrew, is suppressed or was erased gets none. The code
+obeys the same rule. It is derived from the id of its text and put into the words when the text leaves, so that no page
+shows it: who reads the messages of the team cannot verify the number of another person.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.consent.chain import hash_number
+from regulars.consent.numbers import lock_consents
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.messaging.errors import SettingRefused
+from regulars.messaging.model import OriginKind, TextRow
+from regulars.messaging.queries import replies
+from regulars.messaging.queries import team_numbers as queries
+from regulars.messaging.queries.team_numbers import TeamNumberRow
+from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
+from regulars.messaging.settings.store import Texting
+from regulars.messaging.template import ATTRIBUTE_PREFIX, TextVariants, choose_text, fill_defaults, parse_template
+
+TESTS_MAX: Final = 20
+TESTS_WITHIN: Final = timedelta(days=1)
+CODE_ATTEMPTS_MAX: Final = 5
+# A code is valid, and a test is of use, for this time.
+EXPIRES_AFTER: Final = timedelta(minutes=10)
+CODE_MARK: Final = "XXXXXX"
+CODE_STEP: Final = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class TeamNumber:
+    phone_number: str
+    is_verified: bool
+
+
+async def find_team_number(tx: Tx, user_id: UUID, *, texting: Texting) -> TeamNumber | None:
+    """The number of a member of the team; one that was verified with another provider is not verified."""
+    row = await queries.find_team_number(tx, texting.organization_id, user_id)
+    return None if row is None else TeamNumber(row.phone_number, _is_verified(row, texting))
+
+
+async def request_code(tx: Tx, user_id: UUID, phone_number: str, *, texting: Texting) -> PlacedOrder:
+    """Text a code to a number; `texting` is locked, so that two requests never exceed the limit together."""
+    number_hash = hash_number(texting.secret, phone_number)
+    await _check(tx, number_hash, texting)
+    code_id = new_uuid()
+    until = tx.now + EXPIRES_AFTER
+    row = TeamNumberRow(phone_number, number_hash, texting.provider, code_id, until, 0, None)
+    await queries.upsert_team_number(tx, texting.organization_id, user_id, row)
+    words = f"{CODE_MARK} is your code for test texts."
+    return await _request(tx, texting, origin_id=code_id, step=CODE_STEP, words=words, phone_number=phone_number)
+
+
+async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> bool:
+    """Whether it is the code; a wrong one counts, so the caller commits either way. `texting` is locked."""
+    row = await queries.find_team_number(tx, texting.organization_id, user_id)
+    if row is None or row.provider != texting.provider or tx.now >= row.code_until:
+        raise SettingRefused("The code has expired. Request a new one.")
+    if row.attempts >= CODE_ATTEMPTS_MAX:
+        raise SettingRefused("Too many wrong codes. Request a new one.")
+    is_right = hmac.compare_digest(code_of(texting.secret, row.code_id).encode(), code.strip().encode())
+    verified_at = tx.now if is_right else row.verified_at
+    changed = row._replace(attempts=row.attempts + 1, verified_at=verified_at)
+    await queries.upsert_team_number(tx, texting.organization_id, user_id, changed)
+    return is_right
+
+
+async def send_test(tx: Tx, user_id: UUID, words: str, *, texting: Texting) -> PlacedOrder:
+    """Text the words to the verified number of a member of the team; `texting` is locked."""
+    row = await queries.find_team_number(tx, texting.organization_id, user_id)
+    if row is None or not _is_verified(row, texting):
+        raise SettingRefused("Verify your own number first; tests go to no other number.")
+    await _check(tx, row.number_hash, texting)
+    return await _request(tx, texting, origin_id=new_uuid(), step="test", words=words, phone_number=row.phone_number)
+
+
+def write_test(content: str | TextVariants, *, name: str, brand: str, language: str) -> str:
+    """The words of a test, with no data of a customer: the name is that of the member of the team, and other variables
+    have their fallback or their label. `language` is the value that chooses the text."""
+    first, _, last = name.partition(" ")
+    values: dict[str, str | None] = {"brand": brand, "profile.first_name": first, "profile.last_name": last}
+    if isinstance(content, TextVariants):
+        values[ATTRIBUTE_PREFIX + content.attribute] = language
+    return fill_defaults(parse_template(choose_text(content, values)), values)
+
+
+def code_of(secret: bytes, code_id: UUID) -> str:
+    digest = hmac.digest(secret, b"regulars test number\0" + code_id.bytes, hashlib.sha256)
+    return f"{int.from_bytes(digest[:8], 'big') % 10 ** len(CODE_MARK):0{len(CODE_MARK)}d}"
+
+
+def fill_code(text: TextRow, secret: bytes) -> str:
+    """The words of a text as they leave: the code stands in them only now."""
+    if text.origin_kind != OriginKind.TEST or text.step != CODE_STEP:
+        return text.body
+    return text.body.replace(CODE_MARK, code_of(secret, text.origin_id), 1)
+
+
+def _is_verified(row: TeamNumberRow, texting: Texting) -> bool:
+    return row.verified_at is not None and row.provider == texting.provider
+
+
+async def _check(tx: Tx, number_hash: bytes, texting: Texting) -> None:
+    consents = await lock_consents(tx, texting.organization_id, [number_hash])
+    consent = consents.get(number_hash)
+    is_suppressed = await replies.find_suppressed(tx, texting.organization_id, [number_hash])
+    if is_suppressed or (consent is not None and not consent.is_subscribed):
+        raise SettingRefused("This number asked to stop or was erased, so it gets no text.")
+    if await queries.count_tests(tx, texting.organization_id, since=tx.now - TESTS_WITHIN) >= TESTS_MAX:
+        raise SettingRefused(f"At most {TESTS_MAX} test texts and codes in 24 hours; try again later.")
+
+
+async def _request(
+    tx: Tx, texting: Texting, *, origin_id: UUID, step: str, words: str, phone_number: str
+) -> PlacedOrder:
+    order = TextOrder(
+        origin_kind=OriginKind.TEST,
+        origin_id=origin_id,
+        step=step,
+        words=words,
+        phone_number=phone_number,
+        expires_at=tx.now + EXPIRES_AFTER,
+    )
+    [placed] = await request_texts(tx, texting.organization_id, [order], texting=texting)
+    return placed

@@ -1,0 +1,60 @@
+"""An audience as of one snapshot: its counts, and the ids of its customers by consent state."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from regulars.conditions.tree import ConsentState
+from regulars.segments.analysis.engine.cache import CachedColumns
+from regulars.segments.analysis.engine.calendar import Zone
+from regulars.segments.analysis.engine.encoding import Array
+from regulars.segments.analysis.engine.evaluation import STANDINGS, Evaluation
+from regulars.segments.analysis.protocol import AnalysisRequest, AudienceCounts, AudiencePiece
+from regulars.segments.columns.model import MAY_BE_TEXTED
+
+PIECE_PROFILES: Final = 1 << 15
+
+
+class FrozenAudience(NamedTuple):
+    """The ids are a copy: later changes of the columns do not reach it."""
+
+    counts: AudienceCounts
+    # For each consent state the ids, in two numbers each.
+    ids: Sequence[tuple[ConsentState, Array]]
+
+    def pieces(self) -> Iterator[AudiencePiece]:
+        """At least one, since the first has the counts."""
+        slices = [
+            (state, ids[first : first + PIECE_PROFILES])
+            for state, ids in self.ids
+            for first in range(0, max(len(ids), 1), PIECE_PROFILES)
+        ]
+        for number, (state, ids) in enumerate(slices):
+            yield AudiencePiece(
+                state=state,
+                profile_ids=ids.tobytes(),
+                counts=None if number else self.counts,
+                is_last=number == len(slices) - 1,
+            )
+
+
+def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> FrozenAudience:
+    """Count the audience; copy its ids if the request wants them."""
+    evaluation = Evaluation(cached, request.query, zone)
+    members = evaluation.members()
+    standings = evaluation.standings()
+    may_be_texted = members & (standings == MAY_BE_TEXTED)
+    counts = AudienceCounts(
+        total=int(np.count_nonzero(members)),
+        split=evaluation.split(members),
+        countries=tuple(evaluation.count_countries(may_be_texted)),
+        spend=tuple(evaluation.spend_per_head(may_be_texted)) if request.with_spend else (),
+        as_of=as_of,
+    )
+    if request.want == "audience":
+        return FrozenAudience(counts, ())
+    return FrozenAudience(
+        counts, [(state, cached.profiles_of(members & (standings == code))) for state, code in STANDINGS.items()]
+    )

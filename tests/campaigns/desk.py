@@ -1,0 +1,180 @@
+"""Drive campaigns in an organization of its own: queues are given turns by hand."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tests.messaging.desk import OPEN, Gateway
+from tests.segments.fed_shop import FedShop
+from tests.segments.test_members import answering
+
+from regulars.campaigns import manage
+from regulars.campaigns.definition import Definition, read_definition
+from regulars.campaigns.model import CampaignRow, add_up
+from regulars.campaigns.run.queue import CampaignQueue
+from regulars.campaigns.run.start import StartQueue
+from regulars.campaigns.totals import list_totals
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import SEGMENT
+from regulars.messaging.send import TextQueue
+from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.store import Texting, load_texting, save_texting
+from regulars.segments.definition import read_definition as read_segment
+from regulars.segments.saved.manage import create_segment
+from regulars.work.outbox import OutboxQueue
+from regulars.work.queue import Queue
+from regulars.worker import LISTENERS
+
+T = TypeVar("T")
+EVERYBODY = {"type": "consent", "state": "may_be_texted"}
+OUR_LISTENERS = {
+    kind: {name: it for name, it in by_name.items() if name.startswith(("segments.", "catalog.", "campaigns."))}
+    for kind, by_name in LISTENERS.items()
+}
+
+
+def definition(segment: str, **more: Any) -> Definition:
+    given = {"name": "Sale", "include": [segment], "variants": [{"text": "Hello"}], **more}
+    return read_definition(json.dumps(given).encode())
+
+
+class Desk(FedShop):
+    def __init__(self, runner: asyncio.Runner, database: Database, path: Path) -> None:
+        super().__init__(runner, database)
+        self.path = path
+        self.gateway = Gateway()
+        self.texts_queue = TextQueue({"simulator": self.gateway})
+        self.campaigns = CampaignQueue()
+        self.people: dict[str, UUID] = {}
+        self.settings(SmsSettings(brand="Shop", rules=OPEN))
+        self.everybody = self.segment(EVERYBODY)
+
+    def do(self, act: Callable[[Tx], Awaitable[T]], *, now: datetime | None = None) -> T:
+        async def run() -> T:
+            async with self.database.transaction() as tx:
+                return await act(tx if now is None else replace(tx, now=now))
+
+        return self.runner.run(run())
+
+    @property
+    def texting(self) -> Texting:
+        found = self.do(lambda tx: load_texting(tx, self.organization_id))
+        assert found is not None
+        return found
+
+    def settings(self, settings: SmsSettings) -> None:
+        texting = replace(self.texting, settings=settings)
+        self.do(lambda tx: save_texting(tx, self.organization_id, texting))
+
+    # What a marketer does.
+
+    def segment(self, *conditions: dict[str, Any], name: str = "Everybody") -> str:
+        match = {"type": "all", "of": list(conditions)}
+        given = read_segment(json.dumps({"name": name, "match": match}).encode())
+        made = self.do(lambda tx: create_segment(tx, self.organization_id, given))
+        return SEGMENT.encode(made.row.id)
+
+    def draft(self, **more: Any) -> UUID:
+        given = definition(more.pop("segment", self.everybody), **more)
+        return self.do(lambda tx: manage.create_campaign(tx, self.organization_id, given, created_by="ann")).row.id
+
+    def faults(self, **more: Any) -> list[tuple[str, str]]:
+        given = definition(self.everybody, **more)
+        found = self.do(lambda tx: manage.check_definition(tx, self.organization_id, given))
+        return [(fault.place, fault.message) for fault in found]
+
+    def act(self, act: Any, campaign_id: UUID, *, now: datetime | None = None, **more: Any) -> CampaignRow:
+        return self.do(lambda tx: act(tx, self.organization_id, campaign_id, **{"by": "ann", **more}), now=now)
+
+    def send(self, *, recipients: int | None = None, **more: Any) -> UUID:
+        """A campaign whose audience is frozen, unless it was refused."""
+        campaign_id = self.draft(**more)
+        confirmed = len(self.people) if recipients is None else recipients
+        self.act(manage.schedule, campaign_id, confirmed_recipients=confirmed, is_now=True)
+        self.start()
+        return campaign_id
+
+    def load(self, campaign_id: UUID) -> manage.Campaign:
+        return self.do(lambda tx: manage.load_campaign(tx, self.organization_id, campaign_id))
+
+    # The customers.
+
+    def crowd(self, count: int, **attributes: str) -> list[UUID]:
+        """Customers who may be texted, each with a number."""
+        made = []
+        for number in range(len(self.people), len(self.people) + count):
+            name, phone = f"C{number}", f"+336123{number:05d}"
+            self.people[name] = self.customer(name, phone=phone, first_name=f"Zoé{number}", **attributes)
+            self.opt_in(name, phone)
+            made.append(self.people[name])
+        self.drain()
+        self.build()
+        return made
+
+    # What the worker does.
+
+    def drain(self) -> None:
+        self.turn(OutboxQueue(OUR_LISTENERS))
+
+    def turn(self, queue: Queue) -> None:
+        async def run() -> None:
+            while await queue.run_pass(self.database, self.organization_id):
+                await queue.finish()
+            await queue.finish()
+
+        self.runner.run(run())
+
+    def start(self) -> None:
+        """Freeze the audiences of campaigns that are due."""
+
+        async def run() -> None:
+            async with answering(self, self.path) as analysis:
+                queue = StartQueue(analysis)
+                await queue.run_pass(self.database, self.organization_id)
+                await queue.finish()
+
+        self.runner.run(run())
+
+    def feed(self) -> None:
+        """Until nothing is due now."""
+        self.turn(self.campaigns)
+
+    def work(self) -> None:
+        """Until the campaigns that can be sent are sent."""
+        for _ in range(10):
+            self.alter(
+                "UPDATE campaigns SET due_at = now() - interval '1 s' WHERE organization_id = %s AND state = 'sending'"
+            )
+            self.feed()
+            self.turn(self.texts_queue)
+            self.drain()
+
+    def alter(self, query: Any, *parameters: Any) -> int:
+        return self.do(lambda tx: tx.execute(query, (self.organization_id, *parameters)))
+
+    # What came of it.
+
+    def outcomes(self, campaign_id: UUID, *, gone: int = 0) -> dict[str, int]:
+        """The outcomes that occur, as the totals count them. The rows of recipients say the same, but for erased ones
+        and `gone`, whose outcome was final when they were erased."""
+        totals = self.do(lambda tx: list_totals(tx, self.organization_id, campaign_id))
+        counted = {outcome: times for outcome, times in add_up(totals).items() if times}
+        rows = self.sql(
+            "SELECT outcome, count(*) FROM campaign_recipients WHERE organization_id = %s AND campaign_id = %s"
+            " GROUP BY outcome",
+            campaign_id,
+        )
+        erased = counted.get("erased", 0) + gone
+        assert sum(counted.values()) == sum(times for _, times in rows) + erased
+        assert gone or erased or counted == dict(rows)
+        return counted
+
+    def texts(self, campaign_id: UUID) -> list[tuple[str, str | None]]:
+        return self.sql(
+            "SELECT state, reason FROM texts WHERE organization_id = %s AND origin_id = %s ORDER BY id", campaign_id
+        )

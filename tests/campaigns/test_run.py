@@ -1,0 +1,378 @@
+"""A campaign from the frozen audience to the last outcome: everyone once, and the outcomes add up."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from tests.messaging.desk import ALWAYS
+
+from regulars.campaigns import manage
+from regulars.campaigns.proof import read_proof
+from regulars.campaigns.run.feed import FED_AT_ONCE_MAX, Rate
+from regulars.campaigns.run.queries import DueCampaign
+from regulars.kit.ids import CAMPAIGN
+from regulars.messaging.holds import hold, release
+from regulars.messaging.providers.base import Accepted, NotReached, Refused
+from regulars.messaging.settings.model import Cap, Rule, SmsSettings
+
+NEVER = Rule(days=(None,) * 7)
+
+
+def test_each_recipient_gets_one_text_with_their_own_values(desk):
+    people = desk.crowd(5)
+    desk.customer("nobody")
+    desk.drain()
+    campaign = desk.send(variants=[{"text": "Hello {{ profile.first_name }} from {{ store.name | default('us') }}"}])
+    desk.work()
+    row = desk.load(campaign).row
+    assert (row.state, row.recipients) == ("ended", 5)
+    assert desk.outcomes(campaign) == {"sent": 5}
+    assert {text.body.split()[2] for text in desk.gateway.sent} == {f"Zoé{number}" for number in range(len(people))}
+    # A second campaign does not repeat the first, and the caps of the numbers count both.
+    again = desk.send()
+    desk.work()
+    assert desk.outcomes(again) == {"skipped": 5}
+    assert {reason for _, reason in desk.texts(again)} == {"cap"}
+
+
+def test_the_audience_is_who_was_in_it_at_the_start(desk):
+    desk.crowd(3)
+    campaign = desk.send()
+    desk.crowd(2)
+    desk.opt_out("+33612300000")
+    desk.drain()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 2, "skipped": 1}
+    assert ("skipped", "no_consent") in desk.texts(campaign)
+
+
+def test_customers_who_may_not_be_texted_are_counted_by_reason(desk):
+    desk.crowd(2, tier="gold")
+    desk.customer("asked never", tier="gold")
+    desk.drain()
+    gold = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")
+    campaign = desk.send(segment=gold)
+    desk.feed()
+    left_out = desk.sql(
+        "SELECT reason, recipients FROM campaign_totals WHERE organization_id = %s AND campaign_id = %s AND arm = -1"
+        " AND recipients > 0",
+        campaign,
+    )
+    assert left_out == [("never_asked", 1)]
+    assert desk.outcomes(campaign) == {"queued": 2}
+
+
+def test_an_audience_beyond_the_margin_is_a_question_and_sends_nothing(desk):
+    desk.crowd(3)
+    campaign = desk.send(recipients=2)
+    desk.work()
+    row = desk.load(campaign).row
+    assert (row.state, row.reason) == ("paused", "The audience has 3 recipients and 2 were confirmed. Confirm 3?")
+    assert desk.gateway.sent == []
+    desk.act(manage.resume, campaign, confirmed_recipients=3)
+    desk.start()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 3}
+
+
+def test_an_audience_without_recipients_does_not_end_as_if_it_had_been_sent(desk):
+    desk.crowd(1, tier="gold")
+    silver = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "silver"}, name="Silver")
+    campaign = desk.send(segment=silver)
+    row = desk.load(campaign).row
+    assert (row.state, row.reason) == ("paused", "No customer of these segments may be texted.")
+
+
+def test_a_segment_with_a_fault_stops_the_campaign_with_a_sentence(desk):
+    desk.crowd(1, tier="gold")
+    gold = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")
+    campaign = desk.draft(segment=gold)
+    desk.act(manage.schedule, campaign, confirmed_recipients=1, is_now=True)
+    desk.alter("UPDATE profile_attributes SET type = 'date' WHERE organization_id = %s AND key = 'tier'")
+    desk.start()
+    row = desk.load(campaign).row
+    assert row.state == "paused"
+    assert "The segment Gold has a fault" in row.reason
+
+
+def test_a_holdout_gets_nothing_and_variants_share_the_rest(desk):
+    desk.crowd(60)
+    campaign = desk.send(
+        holdout_percent=30, variants=[{"text": "A {{ brand }}", "share": 50}, {"text": "B {{ brand }}", "share": 50}]
+    )
+    desk.work()
+    outcomes = desk.outcomes(campaign)
+    assert outcomes["held_out"] + outcomes["sent"] == 60
+    assert 5 < outcomes["held_out"] < 35
+    arms = Counter(text.body[0] for text in desk.gateway.sent)
+    assert min(arms["A"], arms["B"]) > 5
+    held_out = desk.sql(
+        "SELECT profile_id FROM campaign_recipients WHERE organization_id = %s AND campaign_id = %s AND arm = 0",
+        campaign,
+    )
+    assert len(held_out) == outcomes["held_out"]
+
+
+def test_little_is_queued_at_a_time_and_in_random_order(desk):
+    people = desk.crowd(20)
+    campaign = desk.send(texts_per_hour=600)
+    desk.feed()
+    # One minute of the rate would be ten; the bucket begins with one token.
+    assert desk.outcomes(campaign) == {"queued": 1, "waiting": 19}
+    desk.alter(
+        "UPDATE campaigns SET due_at = now() - interval '1 s', tokens_at = now() - interval '1 hour' WHERE organization_id = %s"
+    )
+    desk.feed()
+    assert desk.outcomes(campaign) == {"queued": 10, "waiting": 10}
+    fed = desk.sql(
+        "SELECT profile_id FROM campaign_recipients WHERE organization_id = %s AND campaign_id = %s"
+        " AND outcome = 'queued'",
+        campaign,
+    )
+    assert {row[0] for row in fed} != set(people[:10])
+    assert FED_AT_ONCE_MAX == 256
+
+
+def test_a_rate_never_saves_more_than_a_minute():
+    begun = datetime(2026, 11, 17, tzinfo=UTC)
+
+    def tokens(*, tokens: float, after_s: float, per_hour: int) -> float:
+        row = DueCampaign(None, "sending", "", None, begun, None, None, tokens, begun, 0, None)
+        return Rate.at(row, per_hour, begun + timedelta(seconds=after_s)).tokens
+
+    assert tokens(tokens=0, after_s=30, per_hour=3_600) == 30
+    assert tokens(tokens=50, after_s=30, per_hour=3_600) == 60
+    assert tokens(tokens=0, after_s=10**6, per_hour=3_600) == 60
+    assert tokens(tokens=0, after_s=10**6, per_hour=1) == 1
+
+
+def test_recipients_in_closed_hours_wait_outside_the_queue(desk):
+    desk.crowd(2)
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": NEVER}))
+    campaign = desk.send()
+    desk.work()
+    assert desk.outcomes(campaign) == {"waiting": 2}
+    assert desk.texts(campaign) == []
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS}))
+    desk.alter("UPDATE campaign_recipients SET open_at = now() - interval '1 s' WHERE organization_id = %s")
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 2}
+
+
+def test_a_local_time_is_of_each_number(desk):
+    desk.crowd(1)
+    desk.people["NY"] = desk.customer("NY", phone="+12125550123")
+    desk.opt_in("NY", "+12125550123")
+    desk.drain()
+    day = (datetime.now(UTC) + timedelta(days=1)).date()
+    campaign = desk.draft(schedule={"start": "local", "day": day.isoformat(), "time": "10:00"})
+    desk.act(manage.schedule, campaign, confirmed_recipients=2)
+    desk.alter("UPDATE campaigns SET freeze_at = now() - interval '1 s' WHERE organization_id = %s")
+    desk.start()
+    desk.feed()
+    times = desk.sql(
+        "SELECT open_at FROM campaign_recipients WHERE organization_id = %s AND campaign_id = %s ORDER BY open_at",
+        campaign,
+    )
+    paris, new_york = (row[0] for row in times)
+    assert new_york - paris in {timedelta(hours=hours) for hours in (5, 6)}
+
+
+def test_what_is_left_at_the_last_moment_expires(desk):
+    desk.crowd(3)
+    campaign = desk.send(texts_per_hour=1)
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 1, "waiting": 2}
+    desk.alter(
+        "UPDATE campaigns SET not_after = now() - interval '1 s', due_at = now() - interval '1 s' WHERE organization_id = %s"
+    )
+    desk.feed()
+    assert desk.load(campaign).row.state == "ended"
+    assert desk.outcomes(campaign) == {"sent": 1, "expired": 2}
+    expired = desk.sql(
+        "SELECT count(*) FROM campaign_recipients WHERE organization_id = %s AND outcome = 'expired'",
+    )
+    assert expired == [(2,)]
+
+
+def test_nothing_is_fed_while_texts_are_on_hold(desk):
+    desk.crowd(2)
+    campaign = desk.send()
+    texting = desk.texting
+    held = desk.do(lambda tx: hold(tx, desk.organization_id, texting, reason="Test"))
+    desk.work()
+    assert desk.outcomes(campaign) == {"waiting": 2}
+    desk.do(lambda tx: release(tx, desk.organization_id, held))
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 2}
+
+
+def test_a_number_that_moved_to_another_customer_is_not_texted_twice(desk):
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS}, caps=(Cap(texts=9, hours=24),)))
+    first, second = desk.crowd(2)
+    campaign = desk.send(texts_per_hour=1)
+    desk.work()
+    [(texted, waiting)] = desk.sql(
+        "SELECT (SELECT profile_id FROM campaign_recipients r WHERE r.organization_id = o.id AND outcome = 'sent'),"
+        " (SELECT profile_id FROM campaign_recipients r WHERE r.organization_id = o.id AND outcome = 'waiting')"
+        " FROM organizations o WHERE id = %s"
+    )
+    names = {first: 0, second: 1}
+    desk.opt_in(f"C{names[waiting]}", f"+336123{names[texted]:05d}")
+    desk.opt_out(f"+336123{names[waiting]:05d}")
+    desk.drain()
+    desk.alter("UPDATE campaigns SET tokens = 1 WHERE organization_id = %s")
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 1, "skipped": 1}
+    assert len(desk.gateway.sent) == 1
+
+
+def test_outcomes_follow_what_becomes_of_the_texts(desk):
+    desk.crowd(2)
+
+    async def answer(text):
+        return Refused("30003", "unreachable") if text.phone_number.endswith("0") else Accepted(f"sid-{text.text_id}")
+
+    desk.gateway.answer = answer
+    campaign = desk.send()
+    desk.work()
+    assert desk.outcomes(campaign) == {"failed": 1, "sent": 1}
+    totals = desk.sql(
+        "SELECT outcome, reason, country, recipients, parts FROM campaign_totals WHERE organization_id = %s"
+        " AND campaign_id = %s AND recipients > 0 ORDER BY outcome",
+        campaign,
+    )
+    assert totals == [("failed", "refused", "FR", 1, 1), ("sent", "", "FR", 1, 1)]
+
+    async def read() -> list[dict[str, object]]:
+        return [entry async for entry in read_proof(desk.database, desk.organization_id, campaign)]
+
+    sent, failed = desk.runner.run(read())
+    assert (sent["state"], failed["state"], sent["text"]) == ("sent", "failed", desk.gateway.sent[0].body)
+    assert all(entry["subscription_id"] for entry in (sent, failed))
+
+
+def test_customers_who_received_another_campaign_are_left_out(desk):
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS}, caps=()))
+    desk.crowd(2)
+    first = desk.send()
+    desk.work()
+    desk.crowd(1)
+    second = desk.send(exclude_received=[CAMPAIGN.encode(first)])
+    desk.work()
+    assert desk.outcomes(second) == {"sent": 1}
+
+
+def test_an_erased_customer_is_counted_and_their_row_is_gone(desk):
+    desk.crowd(3)
+    campaign = desk.send(texts_per_hour=1)
+    desk.work()
+    waiting = desk.sql(
+        "SELECT external_id FROM profiles WHERE organization_id = %s AND id IN (SELECT profile_id"
+        " FROM campaign_recipients WHERE outcome = 'waiting')"
+    )
+    desk.erase(waiting[0][0])
+    assert desk.outcomes(campaign) == {"sent": 1, "waiting": 1, "erased": 1}
+    for name in desk.people.keys() - {waiting[0][0]}:
+        desk.erase(name)
+    # Who had an outcome stays counted under it.
+    assert desk.outcomes(campaign, gone=1) == {"sent": 1, "erased": 2}
+
+
+def test_pausing_takes_queued_texts_back_and_resuming_sends_them_once(desk):
+    desk.crowd(4)
+    campaign = desk.send()
+    desk.feed()
+    assert desk.outcomes(campaign) == {"queued": 4}
+    desk.act(manage.pause, campaign)
+    assert desk.outcomes(campaign) == {"waiting": 4}
+    assert desk.texts(campaign) == []
+    desk.work()
+    assert desk.gateway.sent == []
+    desk.act(manage.resume, campaign)
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 4}
+    assert len(desk.gateway.sent) == 4
+
+
+def test_a_text_that_its_sender_returns_while_the_campaign_is_paused_is_fed_again(desk):
+    desk.crowd(1)
+
+    async def pause_and_fail(text):
+        desk.gateway.answer = None
+        async with desk.database.transaction() as tx:
+            await manage.pause(tx, desk.organization_id, campaign, by="ann")
+        return NotReached("The provider did not answer.")
+
+    desk.gateway.answer = pause_and_fail
+    campaign = desk.send()
+    desk.work()
+    assert desk.load(campaign).row.state == "paused"
+    assert desk.outcomes(campaign) == {"waiting": 1}
+    desk.act(manage.resume, campaign)
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 1}
+
+
+def test_cancelling_skips_the_queued_and_the_waiting(desk):
+    desk.crowd(4)
+    campaign = desk.send(texts_per_hour=120)
+    desk.feed()
+    desk.alter(
+        "UPDATE campaigns SET due_at = now() - interval '1 s', tokens_at = now() - interval '30 s' WHERE organization_id = %s"
+    )
+    desk.feed()
+    desk.act(manage.cancel, campaign)
+    desk.drain()
+    desk.work()
+    assert desk.load(campaign).row.state == "cancelled"
+    assert desk.outcomes(campaign) == {"skipped": 4}
+    assert desk.gateway.sent == []
+    reasons = desk.sql(
+        "SELECT reason, sum(recipients) FROM campaign_totals WHERE organization_id = %s AND campaign_id = %s"
+        " AND recipients > 0 GROUP BY reason",
+        campaign,
+    )
+    assert reasons == [("cancelled", 4)]
+
+
+def test_a_text_in_several_languages_is_chosen_by_an_attribute(desk):
+    desk.crowd(1, language="fr")
+    desk.crowd(1, language="de")
+    text = {"attribute": "language", "default": "Bonjour {{ brand }}", "texts": {"DE": "Hallo {{ brand }}"}}
+    campaign = desk.send(variants=[{"text": text}])
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 2}
+    assert {text.body.split()[0] for text in desk.gateway.sent} == {"Bonjour", "Hallo"}
+
+
+def test_a_recipient_who_had_a_text_waits_for_the_caps_where_the_campaign_says_so(desk):
+    desk.crowd(2)
+    first = desk.send()
+    desk.work()
+    second = desk.send(cap="wait")
+    desk.work()
+    assert (desk.outcomes(first), desk.outcomes(second)) == ({"sent": 2}, {"waiting": 2})
+    [(soonest, fed)] = desk.sql(
+        "SELECT min(open_at) > now() + interval '23 hours', count(fed_at) FROM campaign_recipients"
+        " WHERE organization_id = %s AND campaign_id = %s",
+        second,
+    )
+    assert (soonest, fed) == (True, 0)
+
+
+def test_after_a_restore_every_active_campaign_waits_for_a_person(desk):
+    desk.crowd(2)
+    sending = desk.send()
+    desk.feed()
+    scheduled = desk.draft(schedule={"start": "at", "at": "2099-01-01T10:00:00Z"})
+    desk.act(manage.schedule, scheduled, confirmed_recipients=2)
+    draft = desk.draft()
+    assert desk.do(lambda tx: manage.pause_restored(tx, desk.organization_id)) == 2
+    states = [desk.load(it).row.state for it in (sending, scheduled, draft)]
+    assert states == ["paused", "paused", "draft"]
+    assert "twice" in desk.load(sending).row.reason
+    desk.work()
+    assert desk.gateway.sent == []
+    desk.act(manage.resume, sending)
+    desk.work()
+    assert desk.outcomes(sending) == {"sent": 2}

@@ -1,0 +1,53 @@
+"""Campaigns from the command line."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _organization(regulars):
+    assert regulars("organization", "create", "Shop").code == 0
+
+
+def run(regulars, *words):
+    return regulars("campaign", *words, "--organization", "Shop")
+
+
+def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
+    file = tmp_path / "file.json"
+    file.write_text('{"name": "All", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}')
+    segment = regulars("segment", "create", str(file), "--organization", "Shop").out.strip()
+    given = {
+        "name": "Sale",
+        "include": [segment],
+        "variants": [{"text": "Hello"}],
+        "schedule": {"start": "at", "at": "2099-11-20T10:00:00Z"},
+    }
+    file.write_text(json.dumps({**given, "variants": [{"text": "{{ nothing }}"}]}))
+    draft = run(regulars, "create", str(file))
+    identifier = draft.out.strip()
+    assert "It cannot be sent yet: variants[0].text: There is no field nothing" in draft.err
+    assert "It cannot be sent" in run(regulars, "schedule", identifier, "--recipients", "1").complains(code=1)
+    file.write_text(json.dumps(given))
+    assert run(regulars, "update", identifier, str(file), "--json").data["faults"] == []
+    assert run(regulars, "check", identifier, "--json").data == {"id": identifier, "faults": []}
+    assert "It can be sent." in run(regulars, "check", identifier).err
+    assert run(regulars, "approval", "--recipients", "0").code == 0
+    assert "another person" in run(regulars, "schedule", identifier, "--recipients", "1").complains(code=1)
+    assert "Another person" in run(regulars, "approve", identifier).complains(code=1)
+    assert run(regulars, "approval").code == 0
+    assert "2099-11-20" in run(regulars, "schedule", identifier, "--recipients", "1").err
+    assert "scheduled already" in run(regulars, "send", identifier, "--recipients", "1").complains(code=1)
+    [listed] = run(regulars, "list", "--json").data
+    assert (listed["id"], listed["state"], listed["outcomes"]) == (identifier, "scheduled", {})
+    assert run(regulars, "pause", identifier, "--json").data["state"] == "paused"
+    assert run(regulars, "resume", identifier, "--recipients", "2", "--json").data["confirmed_recipients"] == 2
+    assert run(regulars, "recipients", identifier, "--outcome", "waiting", "--json").data == []
+    assert run(regulars, "proof", identifier).out == ""
+    assert run(regulars, "cancel", identifier, "--json").data["state"] == "cancelled"
+    assert "Archived." in run(regulars, "archive", identifier).err
+    copy = run(regulars, "duplicate", identifier, "--json").data
+    assert run(regulars, "show", copy["id"]).data["definition"]["name"] == "Sale (copy)"
+    assert "There is no campaign" in run(regulars, "show", "cmp_01h455vb4pex5vsknk084sn02q").complains(code=1)
+    assert regulars("campaign", "schema").data["title"] == "A campaign of Regulars"

@@ -177,6 +177,14 @@ def test_a_local_time_is_of_each_number(desk):
     assert new_york - paris in {timedelta(hours=hours) for hours in (5, 6)}
 
 
+def test_a_campaign_that_is_sent_now_does_not_wait_for_its_schedule(desk):
+    desk.crowd(1)
+    day = (datetime.now(UTC) + timedelta(days=2)).date()
+    campaign = desk.send(schedule={"start": "local", "day": day.isoformat(), "time": "10:00"})
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 1}
+
+
 def test_what_is_left_at_the_last_moment_expires(desk):
     desk.crowd(3)
     campaign = desk.send(texts_per_hour=1)

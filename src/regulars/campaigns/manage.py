@@ -144,6 +144,9 @@ async def schedule(
     if is_now and known.texting.is_held:
         raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
     await require_approval(tx, organization_id, row, recipients=confirmed_recipients, by=by)
+    if is_now:
+        # The run reads the schedule from the definition.
+        await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     starts_at = start_of(definition, now=tx.now)
     await register_interest(tx, organization_id, MessagesChanged, needed_by=NEEDED_BY)
     return await _save(

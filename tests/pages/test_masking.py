@@ -15,7 +15,15 @@ from tests.support.visitor import Visitor, sign_in_now
 from regulars.web.access import Action, Role, may
 
 # No page shows these tables, and what is in them has gone before a page is opened.
-NO_PAGE = {"outbox", "outbox_retries", "idempotency_keys", "suppressions", "segment_blobs", "simulated_texts"}
+NO_PAGE = {
+    "outbox",
+    "outbox_retries",
+    "idempotency_keys",
+    "suppressions",
+    "segment_blobs",
+    "simulated_texts",
+    "campaign_audiences",
+}
 LINKS = {"profile_id", "number_hash", "fact_id"}
 MASKED = [role for role in Role if not may(role, Action.SEE_PERSONAL)]
 

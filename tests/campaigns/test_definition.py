@@ -1,7 +1,9 @@
 """What a definition may say, and how a refusal names its place and its reason."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
@@ -83,3 +85,14 @@ def test_the_margin_is_a_part_of_what_was_confirmed():
     assert not exceeds(105, 100, margin_percent=5)
     assert exceeds(106, 100, margin_percent=5)
     assert exceeds(1, 0, margin_percent=5)
+
+
+def test_the_example_of_the_documentation_can_be_read():
+    page = (Path(__file__).parents[2] / "docs" / "campaigns.md").read_text()
+    [example] = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    found = read_definition(example.encode())
+    assert sum(variant.share for variant in found.variants) == 100
+    named = set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) | set(
+        re.findall(r"^\| `\w+`, `(\w+)`", page, re.MULTILINE)
+    )
+    assert named == {name for name in type(found).__struct_fields__ if name != "name"}

@@ -15,7 +15,7 @@ READING = {
     "segment count", "segment members", "segment explain", "inbox list", "journey schema", "journey list",
     "journey show", "journey runs", "journey trace", "journey backtest", "webhook list", "webhook show",
     "webhook deliveries", "sms provider show", "sms rules show", "sms rules holidays", "organization list", "user list",
-    "config", "backup",
+    "config", "backup", "campaign schema", "campaign list", "campaign show", "campaign check", "campaign recipients",
 }  # fmt: skip
 # Commands about the installation and not about one organization; and a log is deleted with its organization.
 BEYOND_ORGANIZATIONS = {
@@ -46,6 +46,18 @@ RECORDED = {
     "journey resume": "journey.resume_run",
     "journey pause": "journey.pause",
     "journey archive": "journey.archive",
+    "campaign create": "campaign.create",
+    "campaign duplicate": "campaign.create",
+    "campaign update": "campaign.update",
+    "campaign approval": "campaign.approval",
+    "campaign approve": "campaign.approve",
+    "campaign schedule": "campaign.schedule",
+    "campaign send": "campaign.send",
+    "campaign pause": "campaign.pause",
+    "campaign resume": "campaign.resume",
+    "campaign cancel": "campaign.cancel",
+    "campaign archive": "campaign.archive",
+    "campaign proof": "campaign.proof",
     "webhook create": "webhook.create",
     "webhook ping": "webhook.ping",
     "webhook replay": "webhook.replay",
@@ -104,6 +116,24 @@ def test_a_new_command_is_recorded_or_said_to_change_nothing():
     assert commands == RECORDED.keys() | READING | BEYOND_ORGANIZATIONS
 
 
+def run_campaigns(shop, segment, file, change):
+    later = {"start": "at", "at": "2099-11-20T10:00:00Z"}
+    definition = {"name": "Sale", "include": [segment], "variants": [{"text": "Hello"}], "schedule": later}
+    sale = file("campaign.json", json.dumps(definition))
+    campaign = shop("campaign", "create", sale, "--json").data["id"]
+    shop("campaign", "update", campaign, sale)
+    shop("campaign", "approval", "--recipients", "0")
+    change("UPDATE campaigns SET updated_by = 'another person'")
+    shop("campaign", "approve", campaign)
+    shop("campaign", "approval")
+    shop("campaign", "schedule", campaign, "--recipients", "1")
+    for verb in ("pause", "resume", "cancel", "proof", "archive"):
+        shop("campaign", verb, campaign)
+    copy = shop("campaign", "duplicate", campaign, "--json").data["id"]
+    shop("campaign", "send", copy, "--recipients", "1")
+    shop("campaign", "cancel", copy)
+
+
 def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, regulars, database_url, tmp_path):
     def do(*words):
         assert regulars(*words).code == 0, words
@@ -130,6 +160,7 @@ def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, re
     segment = shop("segment", "create", everybody, "--json").data["id"]
     shop("segment", "update", segment, everybody)
     shop("segment", "rebuild")
+    run_campaigns(shop, segment, file, change)
     shop("segment", "delete", segment)
     definition = {"name": "Thanks", "trigger": "purchase", "steps": [{"do": "exit", "id": "a"}]}
     thanks = file("journey.json", json.dumps(definition))

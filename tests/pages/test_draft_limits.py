@@ -28,7 +28,7 @@ def test_a_text_without_end_is_not_measured(blank):
     answer = blank.send("measure", place="1", is_new="1", text="ł" * 3_000, **opened)
     assert answer.status_code == 200
     assert "At most 2000 characters; this has 3000." in html.unescape(answer.text)
-    assert blank.send("measure", place="1", is_new="1", text="ł" * 100_000, **opened).status_code == 413
+    assert blank.send("measure", place="1", is_new="1", text="ł" * 200_000, **opened).status_code == 413
 
 
 def test_a_draft_larger_than_any_segment_is_refused_before_it_is_drawn(marketer):

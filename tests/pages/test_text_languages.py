@@ -3,6 +3,7 @@
 import html
 import re
 
+import psycopg
 from tests.pages.test_journey_builder import blank, marketer
 from tests.support import samples
 from tests.support.draining import work_through
@@ -61,6 +62,10 @@ def test_a_marketer_verifies_a_number_and_sends_a_test_from_the_editor(blank, te
     assert "Hello " in phone
     assert "Dear" in phone
     assert "as a test" in html.unescape(visitor.get("/messages").text)
+    with psycopg.connect(api_database_url) as connection:
+        query = "SELECT act FROM audit_log WHERE organization_id = %s"
+        acts = {act for (act,) in connection.execute(query, (tenant.organization_id,))}
+    assert {"text.test_code", "text.test_number"} <= acts
 
 
 def test_an_analyst_verifies_no_number(visitor_as):

@@ -29,6 +29,7 @@ SAMPLES = {
     "bigint[]": "ARRAY[1, 2, 3]::bigint[]",
     "smallint": "1",
     "smallint[]": "ARRAY[1]::smallint[]",
+    "double precision[]": "ARRAY[0.5]::float8[]",
     "boolean": "true",
     "boolean[]": "ARRAY[true]",
     "timestamp with time zone": "now()",

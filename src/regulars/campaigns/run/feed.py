@@ -18,7 +18,6 @@ from regulars.campaigns.run.outcomes import QUEUED_MAX, count_outcomes_of_texts,
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.consent.numbers import TextNumber, find_text_numbers
-from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.messaging.find import find_texted_numbers
@@ -90,7 +89,6 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     if rate is not None:
         rate = Rate(rate.per_second, rate.tokens - fed)
         await queries.set_tokens(tx, organization_id, campaign.id, rate.tokens, at=tx.now)
-    failpoint.hit("campaign.fed")
     if limit > 0 and not taken:
         await _wait_or_end(tx, organization_id, campaign, queued)
         return

@@ -12,7 +12,6 @@ from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
-from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.segments.analysis.client import Analysis
@@ -85,7 +84,6 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
             return NotFrozen(str(error))
         if counts is None:
             return NotFrozen("The analysis process gave no counts.")
-        failpoint.hit("campaign.frozen")
         content = bytes(found)
         pieces = [content[start : start + _PIECE_BYTES] for start in range(0, len(content), _PIECE_BYTES)]
         return FrozenAudience(counts, pieces)

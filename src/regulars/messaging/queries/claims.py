@@ -46,13 +46,13 @@ async def find_due_numbers(
             SELECT id, number_hash, due_at, priority, phone_number FROM texts
             WHERE organization_id = %(organization_id)s AND priority = level.priority AND due_at <= %(now)s
               AND (due_at, id) > (
-                  CASE WHEN level.priority = %(after_priority)s THEN %(after)s ELSE '-infinity' END,
+                  CASE WHEN level.priority = %(after_priority)s THEN %(after)s::timestamptz ELSE '-infinity' END,
                   %(after_id)s::uuid
               )
             ORDER BY due_at, id
             LIMIT %(limit)s
         ) AS found
-        WHERE level.priority BETWEEN %(after_priority)s AND %(lowest)s
+        WHERE level.priority BETWEEN %(after_priority)s::smallint AND %(lowest)s::smallint
         LIMIT %(limit)s
         """,
         {

@@ -26,7 +26,7 @@ async def insert_tokens_if_new(tx: Tx, organization_id: UUID, tokens: Mapping[st
     await tx.execute(
         """
         INSERT INTO sender_rates (organization_id, sender, tokens, refilled_at)
-        SELECT %(organization_id)s, it.sender, it.tokens, %(now)s
+        SELECT %(organization_id)s::uuid, it.sender, it.tokens, %(now)s::timestamptz
         FROM unnest(%(senders)s::text[], %(tokens)s::float8[]) AS it (sender, tokens)
         ORDER BY it.sender
         ON CONFLICT (organization_id, sender) DO NOTHING

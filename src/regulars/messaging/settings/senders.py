@@ -14,7 +14,7 @@ NAME_CHARACTERS_MAX: Final = 11
 SENDER_CHARACTERS_MAX: Final = 64
 _NUMBER: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 _SHORT_CODE: Final = re.compile(r"[0-9]{3,8}")
-_NAME: Final = re.compile(rf"(?=.*[A-Za-z])[A-Za-z0-9 &_+-]{{1,{NAME_CHARACTERS_MAX}}}")
+_NAME: Final = re.compile(rf"(?=.{{0,{NAME_CHARACTERS_MAX - 1}}}[A-Za-z])[A-Za-z0-9 &_+-]{{1,{NAME_CHARACTERS_MAX}}}")
 _FRENCH_MOBILE: Final = re.compile(r"\+33[67]")
 _BETWEEN_DIGITS: Final = re.compile(r"[\s().-]")
 

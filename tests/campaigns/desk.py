@@ -15,6 +15,7 @@ from tests.segments.test_members import answering
 
 from regulars.campaigns import manage
 from regulars.campaigns.definition import Definition, read_definition
+from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.model import CampaignRow, add_up
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import StartQueue
@@ -101,6 +102,15 @@ class Desk(FedShop):
 
     def load(self, campaign_id: UUID) -> manage.Campaign:
         return self.do(lambda tx: manage.load_campaign(tx, self.organization_id, campaign_id))
+
+    def estimate(self, *, with_spend: bool = False, **more: Any) -> Estimate:
+        given = definition(more.pop("segment", self.everybody), **more)
+
+        async def run() -> Estimate:
+            async with answering(self, self.path) as analysis:
+                return await estimate(self.database, analysis, self.organization_id, given, with_spend=with_spend)
+
+        return self.runner.run(run())
 
     # The customers.
 

@@ -110,7 +110,9 @@ def test_an_audience_has_everyone_once_with_their_consent_state(crowd, tmp_path,
     assert first.counts is not None
     assert (first.counts.total, first.counts.split) == (6, ConsentSplit(2, 1, 2, 1))
     assert first.counts.countries == (("FR", 1), ("GB", 1))
-    assert crowd.count(crowd.query([crowd.tiered]), tmp_path).split == first.counts.split
+    counted = crowd.count(crowd.query([crowd.tiered]), tmp_path, sample=9)
+    assert (counted.split, set(counted.sample)) == (first.counts.split, {crowd.ids["a"], crowd.ids["b"]})
+    assert len(crowd.count(crowd.query([crowd.tiered]), tmp_path, sample=1).sample) == 1
 
 
 def test_customers_of_an_excluded_segment_are_not_in_it(crowd, tmp_path):
@@ -227,6 +229,8 @@ def test_spend_per_head_is_that_of_weeks_of_those_who_may_be_texted(crowd, tmp_p
         crowd.query([crowd.gold], [crowd.segment(POUNDS, "Pounds")]), tmp_path, with_spend=True
     ).spend != (counts.spend)
     assert (euro.currency, euro.buyers, pound.currency, pound.buyers) == ("EUR", 2, "GBP", 1)
+    # a bought in three weeks, and b in one.
+    assert (euro.buyers_per_week, pound.buyers_per_week) == (4 / 52, 1 / 52)
     assert euro.mean_cents == pytest.approx(statistics.mean(weeks.values()))
     assert euro.variance_cents == pytest.approx(statistics.pvariance(weeks.values()))
     assert pound.mean_cents == pytest.approx(4000 / 104)

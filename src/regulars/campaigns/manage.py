@@ -9,6 +9,7 @@ import msgspec
 
 from regulars.campaigns import queries
 from regulars.campaigns.approval import require_approval
+from regulars.campaigns.audience import decode_ids
 from regulars.campaigns.check import CheckContext, as_sentence, attribute_keys, find_faults
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
@@ -291,17 +292,17 @@ async def _load_known(tx: Tx, organization_id: UUID, definition: Definition) -> 
     return CheckContext(
         conditions=await load_context(tx, organization_id, segments, attributes=attribute_keys(definition)),
         texting=texting,
-        campaigns={row.id for row in await queries.find_campaigns(tx, organization_id, _received(definition))},
+        campaigns={
+            row.id
+            for row in await queries.find_campaigns(
+                tx, organization_id, decode_ids(CAMPAIGN, definition.exclude_received)
+            )
+        },
         now=tx.now,
     )
 
 
-def _received(definition: Definition) -> list[UUID]:
-    return [found for it in definition.exclude_received if (found := CAMPAIGN.decode(it)) is not None]
-
-
 async def _register_uses(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> None:
     """Protects the segments from deletion until the campaign has ended."""
-    wanted = {*definition.include, *definition.exclude}
-    ids = [identifier for it in wanted if (identifier := SEGMENT.decode(it)) is not None]
+    ids = decode_ids(SEGMENT, list({*definition.include, *definition.exclude}))
     await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)

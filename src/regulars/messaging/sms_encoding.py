@@ -17,6 +17,7 @@ _SEPTETS_ALONE: Final = 160
 _SEPTETS_JOINED: Final = 153
 _UNITS_ALONE: Final = 70
 _UNITS_JOINED: Final = 67
+_WORD_CHARACTERS_MAX: Final = 30
 
 _BASIC: Final = frozenset(
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
@@ -42,11 +43,13 @@ class Encoding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnicodeCharacter:
-    """A character that forces UCS-2, its first position, and its replacement in seven bits (None: it has none)."""
+    """A character that forces UCS-2, its first position and the word there, and its replacement in seven bits (None: it
+    has none)."""
 
     character: str
     position: int
     name: str
+    word: str
     replacement: str | None
 
 
@@ -97,7 +100,14 @@ def _find_unicode(text: str) -> Iterator[UnicodeCharacter]:
             continue
         seen.add(character)
         name = unicodedata.name(character, f"U+{ord(character):04X}")
-        yield UnicodeCharacter(character, position, name.capitalize(), _replace(character))
+        yield UnicodeCharacter(character, position, name.capitalize(), _word_at(text, position), _replace(character))
+
+
+def _word_at(text: str, position: int) -> str:
+    """The characters around a position up to the next spaces, a few at most."""
+    one_line = text.replace("\n", " ")
+    before = one_line[max(0, position - _WORD_CHARACTERS_MAX) : position].rpartition(" ")[2]
+    return before + one_line[position : position + _WORD_CHARACTERS_MAX].partition(" ")[0]
 
 
 def _fits(character: str) -> bool:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.model import Outcome
+from regulars.campaigns.rendering import load_values
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.outcomes import QUEUED_MAX, count_outcomes_of_texts, save_outcomes
@@ -19,17 +20,13 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
-from regulars.kit.ids import ById
 from regulars.messaging.find import find_texted_numbers
 from regulars.messaging.gate import Forecast, forecast_texts
 from regulars.messaging.model import OriginKind
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.template import customer_variables, fields_of, render_text
-from regulars.profiles.find import read_profiles
-from regulars.profiles.model import Profile
-from regulars.sales.home_stores import HomeStore, find_home_stores
+from regulars.messaging.template import render_text
 
 FED_AT_ONCE_MAX: Final = 256
 SAME_NUMBER: Final = "same_number"
@@ -39,7 +36,6 @@ _WHILE_FULL: Final = timedelta(seconds=1)
 _TOKENS_EVERY: Final = timedelta(seconds=1)
 # How long to wait with a number that has no open hour in the days ahead.
 _CLOSED_FOR: Final = timedelta(days=1)
-_OF_STORES: Final = frozenset({"store.name", "store.city"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +154,16 @@ class _Batch:
 
     async def _queue(self, fed: Sequence[Recipient]) -> None:
         ids = [it.profile_id for it in fed]
-        profiles = await read_profiles(self.tx, self.organization_id, [ById(it) for it in ids])
-        variants = self.definition.variants
-        uses_store = any(fields_of(variant.text) & _OF_STORES for variant in variants)
-        stores = await find_home_stores(self.tx, self.organization_id, ids) if uses_store else {}
+        brand, variants = self.texting.brand, self.definition.variants
+        # A profile that is gone was erased, and its recipient with it.
+        people = await load_values(self.tx, self.organization_id, self.definition, ids, brand=brand)
         orders = [
             TextOrder(
                 origin_kind=OriginKind.CAMPAIGN,
                 origin_id=self.campaign.id,
                 step=str(it.profile_id),
                 words=render_text(
-                    variants[it.arm - 1].text,
-                    self._variables(profiles.get(ById(it.profile_id)), stores.get(it.profile_id)),
+                    variants[it.arm - 1].text, people[it.profile_id].values if it.profile_id in people else {}
                 ),
                 profile_id=it.profile_id,
                 expires_at=self.campaign.not_after,
@@ -181,8 +175,3 @@ class _Batch:
         known = [(self.campaign.id, it.profile_id) for it, order in zip(fed, placed, strict=True) if not order.is_new]
         if known:
             await count_outcomes_of_texts(self.tx, self.organization_id, known)
-
-    def _variables(self, profile: Profile | None, store: HomeStore | None) -> dict[str, str | None]:
-        """A profile that is gone was erased, and its recipient with it."""
-        of_store = {} if store is None else {"store.name": store.name, "store.city": store.city}
-        return of_store if profile is None else {**customer_variables(profile, brand=self.texting.brand), **of_store}

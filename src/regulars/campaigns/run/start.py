@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.model import LEFT_OUT, NO_ARM, State, exceeds
 from regulars.campaigns.run import queries
@@ -13,10 +14,9 @@ from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit.db import Tx
-from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, AudienceCounts, NotReady, SegmentQuery
-from regulars.segments.audience import AudienceRefused, resolve_audience
+from regulars.segments.audience import AudienceRefused
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
@@ -105,17 +105,8 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
 
 async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:
     """None: a segment has a fault, and the campaign is paused with a sentence about it."""
-    definition = read_definition(campaign.definition.encode())
-    include, exclude, received = (
-        [identifier for it in ids if (identifier := kind.decode(it)) is not None]
-        for kind, ids in (
-            (SEGMENT, definition.include),
-            (SEGMENT, definition.exclude),
-            (CAMPAIGN, definition.exclude_received),
-        )
-    )
     try:
-        return await resolve_audience(tx, organization_id, include=include, exclude=exclude, exclude_received=received)
+        return await resolve_definition(tx, organization_id, read_definition(campaign.definition.encode()))
     except AudienceRefused as error:
         await _pause(tx, organization_id, campaign, str(error))
         return None

@@ -123,9 +123,25 @@ class Analysis:
         return _members(response)
 
     async def count_audience(
-        self, organization_id: UUID, query: SegmentQuery, *, with_spend: bool = False, deadline_s: float = DEADLINE_S
+        self,
+        organization_id: UUID,
+        query: SegmentQuery,
+        *,
+        with_spend: bool = False,
+        sample: int = 0,
+        seed: int = 0,
+        deadline_s: float = DEADLINE_S,
     ) -> AudienceCounts:
-        response = await self._send(organization_id, query, "audience", with_spend=with_spend, deadline_s=deadline_s)
+        """Also gives a sample of so many random customers who may be texted; another seed gives others."""
+        response = await self._send(
+            organization_id,
+            query,
+            "audience",
+            with_spend=with_spend,
+            limit=sample,
+            seed=seed,
+            deadline_s=deadline_s,
+        )
         if response.audience is None:
             raise AnalysisUnavailable("The analysis process gave no audience.")
         return response.audience

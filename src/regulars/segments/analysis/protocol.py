@@ -81,12 +81,14 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 class SpendPerHead(msgspec.Struct, frozen=True):
     """The net spend of one customer in 7 days, over the 52 weeks before today: mean and variance over all weeks and
-    customers, those without a sale included. `buyers` bought in this currency in these weeks."""
+    customers, those without a sale included. `buyers` bought in this currency in these weeks, `buyers_per_week` in
+    one of them on average."""
 
     currency: Currency
     buyers: int
     mean_cents: float
     variance_cents: float
+    buyers_per_week: float = 0.0
 
 
 class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +100,8 @@ class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
     countries: tuple[tuple[str | None, int], ...]
     spend: tuple[SpendPerHead, ...]
     as_of: datetime
+    # Random customers who may be texted, as many as the request wants.
+    sample: tuple[UUID, ...] = ()
 
 
 class AudiencePiece(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """An audience as of one snapshot: its counts, and the ids of its customers by consent state."""
 
+import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ from regulars.segments.analysis.protocol import AnalysisRequest, AudienceCounts,
 from regulars.segments.columns.model import MAY_BE_TEXTED
 
 PIECE_PROFILES: Final = 1 << 15
+SAMPLE_MAX: Final = 10_000
 
 
 class FrozenAudience(NamedTuple):
@@ -40,6 +42,14 @@ class FrozenAudience(NamedTuple):
             )
 
 
+def choose(members: Array, request: AnalysisRequest) -> list[int]:
+    """The numbers of random customers of a mask."""
+    numbers = np.flatnonzero(members)
+    chance = random.Random(request.seed)  # noqa: S311  # which customers are shown is no secret
+    selection = chance.sample(range(numbers.size), min(request.limit, SAMPLE_MAX, numbers.size))
+    return [int(numbers[place]) for place in selection]
+
+
 def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> FrozenAudience:
     """Count the audience; copy its ids if the request wants them."""
     evaluation = Evaluation(cached, request.query, zone)
@@ -52,6 +62,7 @@ def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: d
         countries=tuple(evaluation.count_countries(may_be_texted)),
         spend=tuple(evaluation.spend_per_head(may_be_texted)) if request.with_spend else (),
         as_of=as_of,
+        sample=tuple(cached.profile_of(number) for number in choose(may_be_texted, request)) if request.limit else (),
     )
     if request.want == "audience":
         return FrozenAudience(counts, ())

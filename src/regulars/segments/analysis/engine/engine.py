@@ -1,7 +1,6 @@
 """Answer a request: take a snapshot, load the required columns, evaluate in a thread."""
 
 import asyncio
-import random
 import time
 from datetime import datetime
 from typing import Final
@@ -13,7 +12,7 @@ import numpy as np
 
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
-from regulars.segments.analysis.engine.audience import FrozenAudience, freeze
+from regulars.segments.analysis.engine.audience import FrozenAudience, choose, freeze
 from regulars.segments.analysis.engine.cache import CachedColumns, ColumnCache
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.evaluation import Evaluation
@@ -112,13 +111,12 @@ def _count(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: d
 def _list_members(cached: CachedColumns, request: AnalysisRequest, zone: Zone) -> tuple[list[int], int | None, int]:
     """A page of customer numbers, where the next page begins, and the total; or a random sample."""
     evaluation = Evaluation(cached, request.query, zone)
+    if request.want == "sample":
+        members = evaluation.members()
+        return choose(members, request), None, int(np.count_nonzero(members))
     is_of_one = request.want == "unreadable"
     numbers = np.flatnonzero(evaluation.unreadable(request.path) if is_of_one else evaluation.members())
     limit = min(request.limit, MEMBERS_MAX)
-    if request.want == "sample":
-        chance = random.Random(request.seed)  # noqa: S311  # which customers are shown is no secret
-        selection = chance.sample(range(numbers.size), min(limit, numbers.size))
-        return [int(numbers[place]) for place in selection], None, numbers.size
     if request.order is not None:
         first = 0 if request.after is None else request.after.number
         keys = evaluation.keys_of(request.order, request.currency)

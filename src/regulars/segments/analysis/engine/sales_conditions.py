@@ -136,36 +136,43 @@ class SalesConditions:
         for currency in self._cached.dictionaries.currencies.values:
             condition = tree.Spend(currency=currency)
             key = ("per head", currency, digest, *self._cache_key(condition, None))
-            buyers, total, squares = self._cache(key, partial(self._add_up_weeks, condition, customers)).tolist()
+            buyers, buyer_weeks, total, squares = self._cache(
+                key, partial(self._add_up_weeks, condition, customers)
+            ).tolist()
             if buyers:
                 mean = total / size / WEEKS
-                found.append(SpendPerHead(currency, int(buyers), mean, squares / size / WEEKS - mean * mean))
+                variance = squares / size / WEEKS - mean * mean
+                found.append(SpendPerHead(currency, int(buyers), mean, variance, buyer_weeks / WEEKS))
         return found
 
     def _add_up_weeks(self, condition: tree.Spend, customers: Array) -> Array:
-        """The number of buyers, the sum of the net spend of all customers and weeks, and the sum of its squares.
+        """The number of buyers, the sum of the buyers of each week, the sum of the net spend of all customers and
+        weeks, and the sum of its squares.
 
         A customer's squared sum equals the sum of each of its amounts times that sum. So no sale is grouped.
         """
         today = number_of(self._query.today)
         has_bought = np.zeros(self._cached.size, bool)
         sums = np.zeros(self._cached.size, np.float64)
-        total = squares = 0.0
+        buyer_weeks, total, squares = 0, 0.0, 0.0
         for first in range(today - 7 * WEEKS, today, 7):
             week = []
+            bought_now = np.zeros(self._cached.size, bool)
             for selection in self._select(condition, None, (first, first + 6)):
                 customer, amount = selection.of("customer"), selection.of("amount").astype(np.float64)
                 among = customers[customer]
                 customer, amount = customer[among], amount[among]
-                has_bought[customer[selection.of("kind")[among] & 1 == 0]] = True
+                bought_now[customer[selection.of("kind")[among] & 1 == 0]] = True
                 np.add.at(sums, customer, amount)
                 week.append((customer, amount))
+            has_bought |= bought_now
+            buyer_weeks += int(np.count_nonzero(bought_now))
             for customer, amount in week:
                 total += float(amount.sum())
                 squares += float(amount @ sums[customer])
             for customer, _ in week:
                 sums[customer] = 0.0
-        return np.array([np.count_nonzero(has_bought), total, squares])
+        return np.array([np.count_nonzero(has_bought), buyer_weeks, total, squares])
 
     def _sums_within(
         self, condition: tree.Spend | tree.Bought, lines: Lines | None, low: int | None, high: int | None

@@ -1,0 +1,26 @@
+"""The audience that a definition names, as a request to the analysis process."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from regulars.campaigns.definition import Definition
+from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN, SEGMENT, Kind
+from regulars.segments.analysis.protocol import SegmentQuery
+from regulars.segments.audience import resolve_audience
+
+
+async def resolve_definition(tx: Tx, organization_id: UUID, definition: Definition) -> SegmentQuery:
+    """Raises `AudienceRefused` where a segment is gone or has a fault."""
+    return await resolve_audience(
+        tx,
+        organization_id,
+        include=decode_ids(SEGMENT, definition.include),
+        exclude=decode_ids(SEGMENT, definition.exclude),
+        exclude_received=decode_ids(CAMPAIGN, definition.exclude_received),
+    )
+
+
+def decode_ids(kind: Kind, ids: Sequence[str]) -> list[UUID]:
+    """Ids that cannot be read are left out: the check of the definition names them."""
+    return [identifier for it in ids if (identifier := kind.decode(it)) is not None]

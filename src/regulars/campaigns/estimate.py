@@ -1,0 +1,218 @@
+"""Before a campaign is sent: whom it reaches, what it costs, how long it takes, and which effect its holdout can show.
+
+The audience is counted exactly. Its texts are rendered for a random sample of the customers who may be texted, and
+scaled by the countries of the whole audience.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from regulars.campaigns.audience import resolve_definition
+from regulars.campaigns.definition import PERCENT, Definition, Variant
+from regulars.campaigns.errors import CampaignNotFound
+from regulars.campaigns.rendering import load_values
+from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextKey, add_up, apportion, size_text
+from regulars.consent.numbers import find_text_numbers
+from regulars.kit.db import Database, Tx
+from regulars.messaging.gate import forecast_texts
+from regulars.messaging.number_location import locate_number
+from regulars.messaging.rates import find_rate
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.sms_encoding import replace_unicode
+from regulars.messaging.template import TextVariants, replace_words
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.protocol import AudienceCounts
+from regulars.segments.effect import SmallestEffect, smallest_effects
+
+SAMPLE_MAX: Final = 500
+HOLDOUTS_OFFERED: Final = (5, 10, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldoutChoice:
+    """A share of the audience that gets no text, and per currency the smallest effect that it can show."""
+
+    percent: int
+    held_out: int
+    effects: tuple[SmallestEffect, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    # All customers of the segments, by consent.
+    counts: AudienceCounts
+    # Of those who may be texted: who gets a text and who gets none.
+    recipients: int
+    held_out: int
+    size: AudienceSize
+    # How many customers were rendered; fewer than the recipients: the size is scaled.
+    sampled: int
+    # Recipients who have had as many texts as the frequency cap allows, if nothing changes; scaled like the size.
+    capped: int
+    # The parts if characters of the texts that need Unicode were replaced; None where there are none to replace.
+    parts_if_replaced: int | None
+    # From the rates of the campaign and of the senders; None where neither limits it.
+    duration: timedelta | None
+    # Without spend they have no effects.
+    holdouts: tuple[HoldoutChoice, ...]
+    # The smallest difference between the two smallest variants; empty with one variant, or without spend.
+    between_variants: tuple[SmallestEffect, ...]
+    is_exact: bool = False
+
+
+async def estimate(
+    db: Database, analysis: Analysis, organization_id: UUID, definition: Definition, *, with_spend: bool = False
+) -> Estimate:
+    """Raises `AudienceRefused` where a segment is gone or has a fault, and what `Analysis` raises.
+
+    `with_spend` adds the smallest effects; sales are read for them, so the first time takes longer.
+    """
+    async with db.reading() as tx:
+        query = await resolve_definition(tx, organization_id, definition)
+    counts = await analysis.count_audience(organization_id, query, with_spend=with_spend, sample=SAMPLE_MAX)
+    async with db.reading() as tx:
+        texting = await load_texting(tx, organization_id)
+        if texting is None:
+            raise CampaignNotFound("There is no organization with this id.")
+        people = await _load_sample(tx, organization_id, definition, counts.sample, texting)
+    return _assemble(definition, counts, people, texting)
+
+
+def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:
+    """Expected recipients and customers held out."""
+    held_out = round(may_be_texted * holdout_percent / PERCENT)
+    return may_be_texted - held_out, held_out
+
+
+class _Person(NamedTuple):
+    """A sampled customer. `own_country` is that of the profile's number, `country` of the number that consented."""
+
+    values: Mapping[str, str | None]
+    own_country: str | None
+    country: str | None
+    is_capped: bool
+
+
+async def _load_sample(
+    tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID], texting: Texting
+) -> list[_Person]:
+    """Customers who withdrew since the count are left out, and the others stand for them."""
+    if not sample:
+        return []
+    numbers = await find_text_numbers(tx, organization_id, sample)
+    values = await load_values(tx, organization_id, definition, sample, brand=texting.brand)
+    forecasts = await forecast_texts(tx, organization_id, numbers.values(), texting=texting)
+    people = []
+    for profile_id, number in numbers.items():
+        if profile_id in values:
+            own = values[profile_id].profile.phone_number
+            people.append(
+                _Person(
+                    values[profile_id].values,
+                    None if own is None else locate_number(own).country,
+                    locate_number(number.phone_number).country,
+                    forecasts[number.number_hash].capped_until is not None,
+                )
+            )
+    return people
+
+
+def _assemble(definition: Definition, counts: AudienceCounts, people: Sequence[_Person], texting: Texting) -> Estimate:
+    may_be_texted = counts.split.may_be_texted
+    recipients, held_out = split_holdout(may_be_texted, definition.holdout_percent)
+    weighted = _weigh(counts, people)
+    total_weight = sum(weight for _, _, weight in weighted)
+    variants = definition.variants
+    size = _size(variants, weighted, recipients, texting)
+    replaced = [msgspec.structs.replace(variant, text=_replace(variant.text)) for variant in variants]
+    is_replaceable = any(new.text != old.text for new, old in zip(replaced, variants, strict=True))
+    capped = sum(weight for person, _, weight in weighted if person.is_capped)
+    return Estimate(
+        counts=counts,
+        recipients=recipients,
+        held_out=held_out,
+        size=size,
+        sampled=len(people),
+        capped=round(recipients * capped / total_weight) if total_weight else 0,
+        parts_if_replaced=_size(replaced, weighted, recipients, texting).parts if is_replaceable else None,
+        duration=_duration(recipients, definition.texts_per_hour, size.countries, texting),
+        holdouts=tuple(_holdouts(definition, counts)),
+        between_variants=_between_variants(definition, counts, recipients),
+    )
+
+
+def _weigh(counts: AudienceCounts, people: Sequence[_Person]) -> list[tuple[_Person, str | None, float]]:
+    """Each person with the country of the text and with how many customers they stand for: those of the same country. A
+    country of which no one was sampled is represented by all."""
+    by_country: dict[str | None, list[_Person]] = defaultdict(list)
+    for person in people:
+        by_country[person.own_country].append(person)
+    weighted: list[tuple[_Person, str | None, float]] = []
+    for country, customers in counts.countries:
+        own = by_country.get(country)
+        some = own or people
+        weighted += [
+            (person, person.country if own or country is None else country, customers / len(some)) for person in some
+        ]
+    return weighted
+
+
+def _size(
+    variants: Sequence[Variant],
+    weighted: Sequence[tuple[_Person, str | None, float]],
+    recipients: int,
+    texting: Texting,
+) -> AudienceSize:
+    weights: dict[TextKey, float] = defaultdict(float)
+    for arm, variant in enumerate(variants, start=1):
+        for person, country, weight in weighted:
+            weights[size_text(arm, variant.text, person.values, country, texting)] += weight * variant.share
+    return add_up(apportion(weights, recipients), variants, texting.settings.prices)
+
+
+def _replace(content: str | TextVariants) -> str | TextVariants:
+    if isinstance(content, str):
+        return replace_words(content, replace_unicode)
+    texts = {value: replace_words(text, replace_unicode) for value, text in content.texts.items()}
+    return msgspec.structs.replace(content, default=replace_words(content.default, replace_unicode), texts=texts)
+
+
+def _duration(
+    recipients: int, texts_per_hour: int | None, countries: Sequence[CountrySize], texting: Texting
+) -> timedelta | None:
+    """The slowest of the campaign's rate and the rates of the senders, each of which has the parts of its countries."""
+    parts: dict[str, int] = defaultdict(int)
+    for country in countries:
+        parts[texting.settings.sender_of(country.country) or texting.provider] += country.parts
+    seconds = [
+        parts_of_sender / rate
+        for sender, parts_of_sender in parts.items()
+        if (rate := find_rate(texting, sender)) is not None
+    ]
+    if texts_per_hour is not None:
+        seconds.append(3_600 * recipients / texts_per_hour)
+    return timedelta(seconds=round(max(seconds))) if seconds else None
+
+
+def _holdouts(definition: Definition, counts: AudienceCounts) -> list[HoldoutChoice]:
+    may_be_texted = counts.split.may_be_texted
+    choices = []
+    for percent in sorted({*HOLDOUTS_OFFERED, definition.holdout_percent} - {0}):
+        recipients, held_out = split_holdout(may_be_texted, percent)
+        effects = smallest_effects(counts.spend, customers=may_be_texted, first=recipients, second=held_out)
+        choices.append(HoldoutChoice(percent, held_out, effects))
+    return choices
+
+
+def _between_variants(definition: Definition, counts: AudienceCounts, recipients: int) -> tuple[SmallestEffect, ...]:
+    shares = sorted(variant.share for variant in definition.variants)
+    if len(shares) < 2:  # noqa: PLR2004  # nothing to compare
+        return ()
+    first, second = (recipients * share // sum(shares) for share in shares[:2])
+    return smallest_effects(counts.spend, customers=counts.split.may_be_texted, first=first, second=second)

@@ -1,0 +1,35 @@
+"""What the texts of a campaign may contain of each recipient. Feeding, estimates and previews render with this."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.campaigns.definition import Definition
+from regulars.kit.db import Tx
+from regulars.kit.ids import ById
+from regulars.messaging.template import customer_variables, fields_of
+from regulars.profiles.find import read_profiles
+from regulars.profiles.model import Profile
+from regulars.sales.home_stores import find_home_stores
+
+_OF_STORES: Final = frozenset({"store.name", "store.city"})
+
+
+class RecipientValues(NamedTuple):
+    profile: Profile
+    values: dict[str, str | None]
+
+
+async def load_values(
+    tx: Tx, organization_id: UUID, definition: Definition, profile_ids: Sequence[UUID], *, brand: str
+) -> dict[UUID, RecipientValues]:
+    """By profile; one that was erased is absent."""
+    profiles = await read_profiles(tx, organization_id, [ById(it) for it in profile_ids])
+    uses_store = any(fields_of(variant.text) & _OF_STORES for variant in definition.variants)
+    stores = await find_home_stores(tx, organization_id, profile_ids) if uses_store else {}
+    found: dict[UUID, RecipientValues] = {}
+    for profile in profiles.values():
+        store = stores.get(profile.id)
+        of_store = {} if store is None else {"store.name": store.name, "store.city": store.city}
+        found[profile.id] = RecipientValues(profile, {**customer_variables(profile, brand=brand), **of_store})
+    return found

@@ -1,0 +1,146 @@
+"""How many parts the texts of a campaign have, counted by variant and country, and what they cost. No I/O."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+from regulars.campaigns.definition import Variant
+from regulars.messaging import cost
+from regulars.messaging.cost import CostEstimate
+from regulars.messaging.model import Reason
+from regulars.messaging.request import compose
+from regulars.messaging.settings.model import Price
+from regulars.messaging.settings.store import Texting
+from regulars.messaging.sms_encoding import Encoding, UnicodeCharacter, measure
+from regulars.messaging.template import MissingValue, TemplateError, TextVariants, list_texts, render_text
+
+# The reason of a text that cannot be read: it has a fault, and is never sent.
+FAULT = "fault"
+
+
+class TextKey(NamedTuple):
+    """What is counted together. A text that would be skipped has a reason and no parts."""
+
+    arm: int
+    country: str
+    parts: int
+    is_unicode: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountrySize:
+    """`country` is empty for a number of no country; `price` is None where none is set for a part."""
+
+    country: str
+    recipients: int
+    parts: int
+    price: Price | None
+
+    @property
+    def cost(self) -> Decimal | None:
+        return None if self.price is None else self.parts * self.price.amount
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSize:
+    """The texts of one variant. `spread` has the recipients by the parts of their text, without those it is skipped
+    for; `unicode` counts texts that need Unicode, and `forcing` has the characters of the text that do."""
+
+    recipients: int
+    parts: int
+    spread: Mapping[int, int]
+    unicode: int
+    forcing: Sequence[UnicodeCharacter]
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceSize:
+    """All texts of a campaign."""
+
+    recipients: int
+    countries: Sequence[CountrySize]
+    variants: Sequence[VariantSize]
+    # Recipients whose text would be skipped now, by reason.
+    skipped: Mapping[str, int]
+    cost: CostEstimate
+
+    @property
+    def parts(self) -> int:
+        return sum(country.parts for country in self.countries)
+
+
+def size_text(
+    arm: int, content: str | TextVariants, values: Mapping[str, str | None], country: str | None, texting: Texting
+) -> TextKey:
+    """The text as it would leave for a customer with these values and a number of this country."""
+
+    def skip(reason: str) -> TextKey:
+        return TextKey(arm, country or "", 0, is_unicode=False, reason=reason)
+
+    if country is None:
+        return skip(Reason.NO_COUNTRY.value)
+    notice = texting.notice_of(country)
+    if notice is None:
+        return skip(Reason.COUNTRY_NOT_SET.value)
+    if texting.is_sender_refused(country):
+        return skip(Reason.SENDER_REFUSED.value)
+    try:
+        words = render_text(content, values)
+    except TemplateError:
+        return skip(FAULT)
+    if isinstance(words, MissingValue):
+        return skip(f"{Reason.MISSING_VALUE.value}: {words.field}")
+    composed = compose(words, brand=texting.brand, notice=notice)
+    if composed.is_too_long:
+        return skip(Reason.TOO_LONG.value)
+    measured = composed.measured
+    return TextKey(arm, country, measured.parts, is_unicode=measured.encoding is Encoding.UCS_2, reason="")
+
+
+def apportion(weights: Mapping[TextKey, float], total: int) -> Counter[TextKey]:
+    """Whole numbers in proportion to the weights, which add up to the total: the largest remainders are rounded up."""
+    whole = sum(weights.values())
+    if not whole:
+        return Counter()
+    shares = {key: total * weight / whole for key, weight in weights.items()}
+    found = Counter({key: int(share) for key, share in shares.items()})
+    by_remainder = sorted(shares, key=lambda key: (int(shares[key]) - shares[key], key))
+    found.update(by_remainder[: total - found.total()])
+    return found
+
+
+def add_up(counts: Mapping[TextKey, int], variants: Sequence[Variant], prices: Mapping[str, Price]) -> AudienceSize:
+    recipients, parts, skipped = Counter[str](), Counter[str](), Counter[str]()
+    of_arm: dict[int, dict[TextKey, int]] = defaultdict(dict)
+    for key, times in counts.items():
+        recipients[key.country] += times
+        parts[key.country] += times * key.parts
+        of_arm[key.arm][key] = times
+        if key.reason:
+            skipped[key.reason] += times
+    countries = [CountrySize(it, recipients[it], parts[it], prices.get(it)) for it, _ in recipients.most_common()]
+    return AudienceSize(
+        recipients.total(),
+        countries,
+        [_size_variant(variant, of_arm[arm]) for arm, variant in enumerate(variants, start=1)],
+        dict(skipped.most_common()),
+        cost.estimate(parts, prices),
+    )
+
+
+def _size_variant(variant: Variant, counts: Mapping[TextKey, int]) -> VariantSize:
+    spread = Counter[int]()
+    for key, times in counts.items():
+        if not key.reason:
+            spread[key.parts] += times
+    forcing = {one.character: one for text in list_texts(variant.text).values() for one in measure(text).forcing}
+    return VariantSize(
+        recipients=sum(counts.values()),
+        parts=sum(parts * times for parts, times in spread.items()),
+        spread=dict(sorted(spread.items())),
+        unicode=sum(times for key, times in counts.items() if key.is_unicode),
+        forcing=list(forcing.values()),
+    )

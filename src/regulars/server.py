@@ -21,6 +21,7 @@ from regulars.accounts.sessions import SessionStore
 from regulars.campaigns.manage import describe_uses as describe_campaigns
 from regulars.campaigns.manage import list_choices as campaign_choices
 from regulars.campaigns.model import KIND as CAMPAIGN_KIND
+from regulars.campaigns.pages import routes as campaigns
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
 from regulars.consent import api as consent
@@ -185,6 +186,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
+        *campaigns.PAGES,
         *messages.pages(find_journeys=journeys_sending),
         *inbox.PAGES,
         *simulator.PAGES,

@@ -9,11 +9,13 @@ from tests.support import samples
 from tests.support.aside import run_aside
 from tests.support.client import Api
 from tests.support.draining import drain, work_through
-from tests.support.journeys import make_journey, write_on
+from tests.support.journeys import in_transaction, make_journey, write_on
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 
-from regulars.kit.db import Database
+from regulars.campaigns.definition import Definition, Variant
+from regulars.campaigns.manage import create_campaign
+from regulars.kit.db import Database, Tx
 from regulars.messaging.settings.model import Simulation
 from regulars.web.access import Role
 from regulars.worker import LISTENERS
@@ -90,6 +92,7 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     while not _is_counted(visitor, segment):
         assert time.monotonic() < deadline
         work_through(database_url, api.tenant.organization_id)
+    _write_campaigns(database_url, api.tenant.organization_id, segment)
     _plant_by_hand(database_url, api.tenant.organization_id, number)
     return FullHouse(api.tenant.organization_id, number, profile["id"], profile["external_id"])
 
@@ -105,6 +108,16 @@ BY_HAND = (
     """INSERT INTO journey_trace (organization_id, run_id, sequence, at, event, detail)
        SELECT organization_id, id, 99, now(), 'failed', json_build_object('attempts', 1, 'error', %(private)s::text)
        FROM journey_runs WHERE organization_id = %(o)s""",
+    """UPDATE campaigns SET state = 'paused', resumes_to = 'sending', frozen_at = now(), recipients = 1,
+       reason = %(planted)s, confirmed_by = %(planted)s, not_after = now() + interval '1 day'
+       WHERE organization_id = %(o)s AND name LIKE 'Paused%%'""",
+    """INSERT INTO campaign_recipients (organization_id, campaign_id, profile_id, open_at, created_at, position, arm, outcome)
+       SELECT %(o)s, c.id, s.profile_id, now(), now(), 1, 1, 'waiting' FROM campaigns AS c, subscriptions AS s
+       WHERE c.organization_id = %(o)s AND c.frozen_at IS NOT NULL AND s.organization_id = %(o)s
+         AND s.phone_number = %(number)s""",
+    """INSERT INTO campaign_totals (organization_id, campaign_id, arm, outcome, reason, country, recipients, parts)
+       SELECT %(o)s, id, 1, 'waiting', '', 'FR', 1, 0 FROM campaigns
+       WHERE organization_id = %(o)s AND frozen_at IS NOT NULL""",
     "UPDATE ticket_collision_totals SET note = %(private)s WHERE organization_id = %(o)s",
     """UPDATE catalog_tallies SET samples = jsonb_build_array(jsonb_build_array(%(private)s::text, 1)),
        common = jsonb_build_array(jsonb_build_array(%(private)s::text, 1)) WHERE organization_id = %(o)s""",
@@ -116,7 +129,8 @@ def _plant_by_hand(database_url: str, organization_id: UUID, number: str) -> Non
         async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
             for statement in BY_HAND:
                 await connection.execute(
-                    statement, {"o": organization_id, "number": number, "private": f"{number} {PRIVATE}"}
+                    statement,
+                    {"o": organization_id, "number": number, "private": f"{number} {PRIVATE}", "planted": PLANTED},
                 )
 
     run_aside(plant())
@@ -134,6 +148,18 @@ def _write_journeys(database_url: str, organization_id: UUID) -> None:
     # The newest is the one that a person who looks around opens first.
     made = make_journey(database_url, organization_id, branch, trigger="opt_in", name=PLANTED, created_by=PLANTED)
     write_on(database_url, organization_id, made, by=PLANTED)
+
+
+def _write_campaigns(database_url: str, organization_id: UUID, segment: str) -> None:
+    """A draft, and one that is planted as paused: whoever looks around opens both."""
+    text = PLANTED.replace("{{7*7}}", "")
+
+    async def act(tx: Tx) -> None:
+        for name in (f"Paused {PLANTED}"[:120], f"Draft {PLANTED}"[:120]):
+            definition = Definition(name=name, include=(segment,), variants=(Variant(text=text),))
+            await create_campaign(tx, organization_id, definition, created_by=PLANTED)
+
+    in_transaction(database_url, act)
 
 
 def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:

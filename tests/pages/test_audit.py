@@ -202,9 +202,9 @@ ACTS = {
     "/settings/team/invite": lambda _it: ("/settings/team/invite", {"email": "new@shop.example", "role": "analyst"}),
 }
 # Held by tests of their own rooms: forms that need a person, a collision, a count, a
-# demo, a journey, a segment, a provider or a code.
+# demo, a journey, a campaign, a segment, a provider or a code.
 ELSEWHERE = re.compile(
-    r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|segments).*"
+    r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|campaigns|segments).*"
     r"|/webhooks/.*/withdraw|/settings/texts/(number|countries/.*/sender).*"
 )
 

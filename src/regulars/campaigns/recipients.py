@@ -1,11 +1,28 @@
 """Lists of recipients: of a campaign by outcome, and of one person."""
 
+from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
+
+from psycopg.sql import SQL
 
 from regulars.campaigns.model import Outcome
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
+
+# A rare filter looks among so many rows before the page says where it stopped.
+ROWS_SCANNED_MAX: Final = 10_000
+_BY_OUTCOME: Final = Keyset({"outcome": str, "profile_id": UUID})
+
+
+class RecipientFilter(NamedTuple):
+    """None: any."""
+
+    outcome: str | None = None
+    reason: str | None = None
+    country: str | None = None
+    arm: int | None = None
 
 
 class RecipientRow(NamedTuple):
@@ -30,23 +47,49 @@ async def list_recipients(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: Outcome, after: UUID, limit: int
 ) -> list[RecipientRow]:
     """Of one outcome, in the order of their profiles."""
+    page = PageRequest(limit, (outcome.value, str(after)))
+    return await list_recipient_page(tx, organization_id, campaign_id, RecipientFilter(outcome=outcome.value), page)
+
+
+async def list_recipient_page(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, only: RecipientFilter, page: PageRequest
+) -> PageRows[RecipientRow]:
+    """By outcome, and then in the order of their profiles."""
+    return await _BY_OUTCOME.scan(
+        tx,
+        SQL(
+            """
+            SELECT profile_id, arm, outcome, reason, open_at, fed_at FROM (
+                SELECT profile_id, arm, outcome, reason, country, open_at, fed_at FROM campaign_recipients
+                WHERE organization_id = %(organization_id)s {indexed} {beyond}
+                ORDER BY {ordered}
+                LIMIT %(looked_at)s
+            ) AS campaign_recipients
+            WHERE true {narrowed}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
+        ),
+        page,
+        {"organization_id": organization_id, "campaign_id": campaign_id, **only._asdict()},
+        make=RecipientRow,
+        table="campaign_recipients",
+        indexed={"campaign_id": "campaign_id = %(campaign_id)s", "outcome": "outcome = %(outcome)s"},
+        filters={"reason": "reason = %(reason)s", "country": "country = %(country)s", "arm": "arm = %(arm)s"},
+        rows_max=ROWS_SCANNED_MAX,
+    )
+
+
+async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, int]:
+    """The variants of some recipients."""
     rows = await tx.fetch(
         """
-        SELECT profile_id, arm, outcome, reason, open_at, fed_at FROM campaign_recipients
-        WHERE organization_id = %(organization_id)s AND campaign_id = %(campaign_id)s AND outcome = %(outcome)s
-          AND profile_id > %(after)s
-        ORDER BY profile_id
-        LIMIT %(limit)s
+        SELECT profile_id, arm FROM campaign_recipients
+        WHERE organization_id = %s AND campaign_id = %s AND profile_id = ANY (%s::uuid[])
         """,
-        {
-            "organization_id": organization_id,
-            "campaign_id": campaign_id,
-            "outcome": outcome.value,
-            "after": after,
-            "limit": limit,
-        },
+        (organization_id, campaign_id, list(profile_ids)),
     )
-    return [RecipientRow(*row) for row in rows]
+    return {row[0]: row[1] for row in rows}
 
 
 async def list_recipients_of_person(

@@ -1,12 +1,13 @@
 """Read texts and replies: single rows, lists, and the conversation with a number."""
 
 from collections.abc import Collection, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Final
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
+from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest, PageRows, walk_in_order
 from regulars.messaging.model import (
     ConversationLine,
@@ -15,6 +16,7 @@ from regulars.messaging.model import (
     NumberLine,
     OriginKind,
     ReplyRow,
+    ReplyToOrigin,
     TextRow,
 )
 from regulars.messaging.queries import lists, replies, texts
@@ -69,6 +71,29 @@ async def find_texted_numbers(
 ) -> dict[bytes, str]:
     """The numbers for which this origin already requested a text, each with the step of that text."""
     return await lists.find_texted_numbers(tx, organization_id, origin_kind.value, origin_id, number_hashes)
+
+
+async def list_replies_to_origin(
+    tx: Tx,
+    organization_id: UUID,
+    origin_kind: OriginKind,
+    origin_id: UUID,
+    *,
+    since: datetime,
+    until: datetime,
+    limit: int,
+) -> list[ReplyToOrigin]:
+    """Replies of a time from numbers that this origin had texted before, the oldest first; at most `limit` replies of
+    the organization are looked at."""
+    return await lists.list_replies_to_origin(
+        tx,
+        organization_id,
+        origin_kind.value,
+        origin_id,
+        since=first_id_at(since),
+        until=first_id_at(until),
+        limit=limit,
+    )
 
 
 async def list_responses(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequence[TextRow]:

@@ -115,6 +115,16 @@ def moves_forward(before: State, after: State) -> bool:
     return _ORDER[after] > _ORDER[before]
 
 
+class ReplyToOrigin(NamedTuple):
+    """A reply, and the step of the origin's text to the same number."""
+
+    id: UUID
+    meaning: str
+    decided: str | None
+    received_at: datetime
+    step: str
+
+
 class ReplyRow(NamedTuple):
     id: UUID
     provider: str

@@ -43,6 +43,7 @@ _APP_STYLES: Final = (
     "code",
     "phone",
     "builder",
+    "outcome",
     "flow",
     "chart",
     "loading",

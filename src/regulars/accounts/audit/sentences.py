@@ -16,6 +16,7 @@ SENTENCES: Final = {
     "campaign.archive": "archived the campaign {}",
     "campaign.cancel": "cancelled the campaign {}",
     "campaign.create": "created the campaign {}",
+    "campaign.export": "exported the recipients of the campaign {}",
     "campaign.pause": "paused the campaign {}",
     "campaign.proof": "exported the proof of the campaign {}",
     "campaign.resume": "resumed the campaign {}",
@@ -106,6 +107,7 @@ SENTENCES: Final = {
     "webhook.withdraw": "deleted the draft of the webhook endpoint {}",
 }
 PATHS: Final = {
+    "cmp_": "/campaigns",
     "dlv_": "/webhooks/deliveries",
     "jrn_": "/journeys",
     "key_": "/keys",

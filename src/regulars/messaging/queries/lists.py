@@ -9,7 +9,7 @@ from psycopg.sql import SQL
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.messaging.model import MessageFilter, MessageLine, NumberLine, ReplyRow, TextRow
+from regulars.messaging.model import MessageFilter, MessageLine, NumberLine, ReplyRow, ReplyToOrigin, TextRow
 
 _TEXT_COLUMNS: Final = SQL(names_of(TextRow, "t"))
 _REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
@@ -205,6 +205,38 @@ async def find_texted_numbers(
         },
     )
     return {row[0]: row[1] for row in rows}
+
+
+async def list_replies_to_origin(
+    tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, *, since: UUID, until: UUID, limit: int
+) -> list[ReplyToOrigin]:
+    """Looks at a bounded number of replies, and for each at the few texts of its number."""
+    rows = await tx.fetch(
+        """
+        SELECT r.id, r.meaning, r.decided, r.received_at, t.step FROM (
+            SELECT id, number_hash, meaning, decided, received_at FROM replies
+            WHERE organization_id = %(organization_id)s AND id >= %(since)s AND id < %(until)s
+            ORDER BY id
+            LIMIT %(limit)s
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT step FROM texts
+            WHERE organization_id = %(organization_id)s AND number_hash = r.number_hash
+              AND origin_kind = %(origin_kind)s AND origin_id = %(origin_id)s AND claimed_at <= r.received_at
+            LIMIT 1
+        ) AS t
+        ORDER BY r.id
+        """,
+        {
+            "organization_id": organization_id,
+            "origin_kind": origin_kind,
+            "origin_id": origin_id,
+            "since": since,
+            "until": until,
+            "limit": limit,
+        },
+    )
+    return [ReplyToOrigin(*row) for row in rows]
 
 
 async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:

@@ -1,0 +1,62 @@
+"""Shared by the pages of campaigns: the campaign of the address, its URL, labels, and errors as pages show them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from uuid import UUID
+
+from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
+from regulars.campaigns.manage import Campaign, load_campaign
+from regulars.campaigns.model import CampaignRow
+from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN
+from regulars.messaging.cost import CostEstimate
+from regulars.web.errors import Conflict, PageNotFound
+from regulars.web.format import Format
+from regulars.web.visit import Visit
+
+PATH: Final = "/campaigns"
+ARCHIVED: Final = "archived"
+# Label, kind of badge, icon.
+STATES: Final = {
+    "draft": ("Draft", "none", "none"),
+    "scheduled": ("Scheduled", "info", "calendar"),
+    "preparing": ("Preparing", "info", "clock"),
+    "sending": ("Sending", "live", "live"),
+    "paused": ("Paused", "warn", "pause"),
+    "ended": ("Sent", "yes", "yes"),
+    "cancelled": ("Cancelled", "blocked", "blocked"),
+}
+
+
+@contextmanager
+def page_errors() -> Iterator[None]:
+    """Turns the errors of this room into those of pages."""
+    try:
+        yield
+    except CampaignNotFound as error:
+        raise PageNotFound(str(error)) from None
+    except (NotPossible, ApprovalNeeded, DefinitionRefused) as error:
+        raise Conflict(str(error)) from None
+
+
+def read_campaign_id(visit: Visit) -> UUID:
+    identifier = CAMPAIGN.decode(visit.references[0])
+    if identifier is None:
+        raise PageNotFound("There is no such campaign in this organization.")
+    return identifier
+
+
+async def find_campaign(tx: Tx, visit: Visit) -> Campaign:
+    """The campaign of the address, inside this organization."""
+    with page_errors():
+        return await load_campaign(tx, visit.organization_id, read_campaign_id(visit))
+
+
+def describe_cost(formats: Format, cost: CostEstimate) -> str:
+    """One amount for each currency, with cents; empty where no price is known."""
+    return ", ".join(formats.money(round(amount * 100), currency) for currency, amount in cost.amounts.items())
+
+
+def campaign_url(visit: Visit, row: CampaignRow, *more: str) -> str:
+    return visit.url(PATH, CAMPAIGN.encode(row.id), *more)

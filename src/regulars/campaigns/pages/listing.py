@@ -1,0 +1,117 @@
+"""The list of campaigns, and the form that begins one."""
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.campaigns.definition import Definition
+from regulars.campaigns.manage import create_campaign, list_campaigns
+from regulars.campaigns.model import RECEIVED, CampaignRow
+from regulars.campaigns.pages.common import ARCHIVED, PATH, STATES, campaign_url
+from regulars.campaigns.totals import count_outcomes
+from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN, SEGMENT
+from regulars.kit.keyset import PageRows, page_of
+from regulars.segments.saved.manage import list_segments
+from regulars.web.form import FormState
+from regulars.web.listing import Filter, ListView, id_position, make_page, read_view
+from regulars.web.render import redirect, render, render_form
+from regulars.web.visit import Visit
+
+CAMPAIGNS_MAX: Final = 1_000
+NAME_CHARACTERS_MAX: Final = 120
+FILTERS: Final = (
+    Filter("q", "Search campaigns", kind="search", placeholder="Name"),
+    Filter(
+        "state", "State", choices=(*((key, label) for key, (label, _, _) in STATES.items()), (ARCHIVED, "Archived"))
+    ),
+)
+
+
+class CampaignLine(NamedTuple):
+    row: CampaignRow
+    url: str
+    # Texts that were sent, delivered or may have been sent.
+    received: int
+    # When it starts or started; of a draft, when it was changed.
+    at: datetime
+    by: str | None
+
+
+async def show_campaigns(visit: Visit) -> Response:
+    view = read_view(visit, "campaigns", PATH, filters=FILTERS)
+    async with visit.database.reading() as tx:
+        every = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_MAX)
+        page = make_page(view, _of_view(view, every))
+        outcomes = await count_outcomes(tx, visit.organization_id, [row.id for row in page.rows])
+    lines = [
+        CampaignLine(
+            row,
+            campaign_url(visit, row),
+            sum(outcomes.get(row.id, {}).get(outcome, 0) for outcome in RECEIVED),
+            row.frozen_at or row.starts_at or row.updated_at,
+            row.confirmed_by or row.created_by,
+        )
+        for row in page.rows
+    ]
+    shown = [row for row in every if not row.is_archived]
+    return render(
+        visit,
+        "campaigns/list.html",
+        view=view,
+        page=page,
+        lines=lines,
+        total=len(shown),
+        archived=len(every) - len(shown),
+        sending=sum(row.state == "sending" for row in shown),
+        states=STATES,
+    )
+
+
+def _of_view(view: ListView, rows: list[CampaignRow]) -> PageRows[CampaignRow]:
+    """An organization has few campaigns, so all are loaded and the page is cut from them."""
+    wanted, state = view.value("q").casefold(), view.value("state")
+    return page_of(
+        rows,
+        view.request,
+        id_position,
+        fits=lambda row: (
+            wanted in row.name.casefold()
+            and row.is_archived == (state == ARCHIVED)
+            and state in {"", ARCHIVED, row.state}
+        ),
+    )
+
+
+async def new(visit: Visit) -> Response:
+    """A segment page leads here with its segment."""
+    form = FormState({"segment": visit.query.get("segment", "")})
+    async with visit.database.reading() as tx:
+        choices = await list_segment_choices(tx, visit)
+    name = dict(choices).get(form.value("segment"))
+    if name is not None:
+        form.values["name"] = name
+    return render(visit, "campaigns/new.html", form=form, segments=choices)
+
+
+async def create(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+    async with visit.database.transaction() as tx:
+        choices = await list_segment_choices(tx, visit)
+        segment = form.choice("segment", dict(choices))
+        if form.is_refused:
+            return render_form(visit, "campaigns/new.html", form, segments=choices)
+        definition = Definition(name=name, include=(segment,), variants=())
+        created = await create_campaign(tx, visit.organization_id, definition, created_by=visit.user.email)
+        subject = CAMPAIGN.encode(created.row.id)
+        await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after={"name": name})
+    done = "Draft created. Nothing is sent until you confirm it."
+    return redirect(visit, campaign_url(visit, created.row), done=done)
+
+
+async def list_segment_choices(tx: Tx, visit: Visit) -> list[tuple[str, str]]:
+    """Id and name."""
+    return [(SEGMENT.encode(row.id), row.name) for row in await list_segments(tx, visit.organization_id)]

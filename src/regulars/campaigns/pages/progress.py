@@ -1,0 +1,363 @@
+"""The page of a campaign: what became of its recipients. All figures come from one reading of its totals."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.campaigns.approval import load_rule
+from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
+from regulars.campaigns.manage import list_choices
+from regulars.campaigns.model import (
+    HELD_OUT_ARM,
+    LEFT_OUT,
+    NO_ARM,
+    RECEIVED,
+    STOPPABLE,
+    CampaignRow,
+    Outcome,
+    State,
+    TotalRow,
+    add_up,
+)
+from regulars.campaigns.pages.common import STATES, campaign_url, describe_cost, find_campaign
+from regulars.campaigns.pages.listing import list_segment_choices
+from regulars.campaigns.recipients import find_arms
+from regulars.campaigns.run.recipient_queries import next_open_at as find_next_open_at
+from regulars.campaigns.totals import list_totals
+from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of
+from regulars.kit.ids import CAMPAIGN, REPLY
+from regulars.messaging.cost import estimate as cost_of
+from regulars.messaging.find import list_replies_to_origin
+from regulars.messaging.labels import MEANINGS, REASONS
+from regulars.messaging.model import OriginKind, Reason, ReplyToOrigin
+from regulars.messaging.settings.model import Price
+from regulars.messaging.settings.store import load_texting
+from regulars.messaging.template import describe_template, list_texts
+from regulars.web.format import Format
+from regulars.web.render import render
+from regulars.web.visit import Visit
+
+# Replies that came later belong to what happened since.
+REPLIES_WITHIN: Final = timedelta(days=7)
+REPLIES_MAX: Final = 2_000
+WAITING_REPLIES_SHOWN: Final = 5
+VARIANT_LETTERS: Final = "ABCD"
+LIVE: Final = frozenset({State.SCHEDULED, State.PREPARING, State.SENDING})
+# Label, class of the part of the bar, class of its key.
+OUTCOMES: Final = {
+    Outcome.DELIVERED: ("Delivered", "c1", ""),
+    Outcome.SENT: ("Sent, no receipt yet", "c3", "is-3"),
+    Outcome.UNKNOWN: ("May have been sent", "line", "is-line"),
+    Outcome.FAILED: ("Failed", "c4", "is-4"),
+    Outcome.SKIPPED: ("Skipped", "c2", "is-2"),
+    Outcome.EXPIRED: ("Not sent in time", "blocked", "is-blocked"),
+    Outcome.QUEUED: ("On its way", "line", "is-line"),
+    Outcome.WAITING: ("Waiting", "past", "is-past"),
+    Outcome.ERASED: ("Erased", "blocked", "is-none"),
+    Outcome.HELD_OUT: ("Holdout, gets nothing", "c5", "is-5"),
+}
+REASON_LABELS: Final = {
+    **{reason.value: label.name for reason, label in REASONS.items()},
+    "same_number": "Another recipient has this number",
+}
+LEFT_OUT_LABELS: Final = {
+    "never_asked": "Never asked for consent",
+    "withdrawn": "Withdrawn",
+    "do_not_contact": "Do not contact",
+}
+_DONE: Final = frozenset(Outcome) - {Outcome.WAITING, Outcome.QUEUED, Outcome.HELD_OUT}
+_UNCHARGED: Final = frozenset({Reason.REFUSED.value, Reason.NOT_REACHED.value})
+
+
+class OutcomeLine(NamedTuple):
+    """A line and its part of the bar. Erased customers have no row to lead to."""
+
+    outcome: str
+    label: str
+    bar: str
+    key: str
+    number: int
+    reasons: list[tuple[str, str, int]]
+    x: float
+    width: float
+
+
+class CountryLine(NamedTuple):
+    country: str
+    outcomes: Mapping[str, int]
+    parts: int
+    cost: str
+
+
+class VariantLine(NamedTuple):
+    arm: int
+    letter: str
+    text: str
+    recipients: int
+    received: int
+    delivered: int
+    stops: int
+
+
+class Replies(NamedTuple):
+    """Replies of recipients after their text, by meaning; `is_cut`: there may be more."""
+
+    by_meaning: list[tuple[str, int]]
+    waiting: list[tuple[str, datetime, str]]
+    total: int
+    stops: Mapping[int, int]
+    is_cut: bool
+
+
+async def show_campaign(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        campaign = await find_campaign(tx, visit)
+        row = campaign.row
+        totals = await list_totals(tx, visit.organization_id, row.id)
+        texting = await load_texting(tx, visit.organization_id)
+        replies = await _find_replies(tx, visit, row)
+        next_open_at = None
+        if row.state == State.SENDING:
+            next_open_at = await find_next_open_at(tx, visit.organization_id, row.id)
+        rule = await load_rule(tx, visit.organization_id)
+        audience = await describe_audience(tx, visit, campaign.definition)
+    outcomes = add_up(totals)
+    prices = {} if texting is None else texting.settings.prices
+    return render(
+        visit,
+        "campaigns/show.html",
+        row=row,
+        campaign=campaign,
+        definition=campaign.definition,
+        states=STATES,
+        here=campaign_url(visit, row),
+        canonical=CAMPAIGN.encode(row.id),
+        was=etag_of(row.revision),
+        is_live=row.state in LIVE,
+        is_stoppable=row.state in STOPPABLE,
+        outcomes=outcomes,
+        audience_total=sum(outcomes.values()),
+        recipients=sum(outcomes.values()) - outcomes[Outcome.HELD_OUT],
+        done=sum(outcomes[outcome] for outcome in _DONE),
+        lines=outcome_lines(totals),
+        left_out=_left_out(totals),
+        lead=_lead(visit.format, row, campaign.definition, outcomes, next_open_at),
+        countries=_by_country(visit.format, totals, prices),
+        cost=describe_cost(visit.format, cost_of(_charged_parts(totals), prices)),
+        variants=_by_variant(campaign.definition, totals, replies.stops),
+        replies=replies,
+        is_held=texting is not None and texting.is_held,
+        rule=rule,
+        is_approved=row.approved_revision == row.revision,
+        schedule=describe_schedule(visit.format, campaign.definition),
+        audience=audience,
+        texts=[
+            (
+                letter,
+                variant.share,
+                [(value, describe_template(text)) for value, text in list_texts(variant.text).items()],
+            )
+            for letter, variant in zip(VARIANT_LETTERS, campaign.definition.variants, strict=False)
+        ],
+        faults=[(describe_place(fault.place), fault.message) for fault in campaign.faults],
+    )
+
+
+def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
+    """Every outcome that occurs, with its reasons; together they are the audience."""
+    counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for total in totals:
+        if total.arm != NO_ARM:
+            counted[total.outcome][total.reason] += total.recipients
+    whole = sum(sum(by_reason.values()) for by_reason in counted.values()) or 1
+    lines, x = [], 0.0
+    for outcome, (label, bar, key) in OUTCOMES.items():
+        by_reason = {reason: times for reason, times in counted[outcome].items() if times}
+        number = sum(by_reason.values())
+        if not number:
+            continue
+        width = round(100 * number / whole, 2)
+        reasons = [(reason, REASON_LABELS.get(reason, reason), times) for reason, times in by_reason.items() if reason]
+        reasons.sort(key=lambda it: -it[2])
+        lines.append(OutcomeLine(outcome.value, label, bar, key, number, reasons, round(x, 2), width))
+        x += width
+    return lines
+
+
+def describe_place(place: str) -> str:
+    """Where a fault is, in the words of the page: `variants[1].text` is the text of variant B."""
+    name, _, rest = place.partition("[")
+    if name == "variants" and rest:
+        return f"Text of variant {VARIANT_LETTERS[int(rest.partition(']')[0])]}"
+    return {
+        "include": "Segments",
+        "exclude": "Left out",
+        "exclude_received": "Left out",
+        "variants": "Texts",
+        "schedule": "Start",
+        "not_after": "Not after",
+    }.get(name, name)
+
+
+def describe_schedule(formats: Format, definition: Definition) -> str:
+    match definition.schedule:
+        case SendAt(at=at):
+            return formats.full_moment(at)
+        case SendAtLocalTime(day=day, time=clock):
+            return f"{formats.full_day(day)}, {clock} in each recipient's own time zone"
+        case _:
+            return "As soon as you confirm it"
+
+
+async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> list[tuple[str, list[str]]]:
+    """What the audience consists of, by the names of segments and campaigns."""
+    segments = dict(await list_segment_choices(tx, visit))
+    campaigns = dict(await list_choices(tx, visit.organization_id)) if definition.exclude_received else {}
+    found = [
+        ("Segments", [segments.get(it, it) for it in definition.include]),
+        ("Left out", [segments.get(it, it) for it in definition.exclude]),
+        ("Left out: received", [campaigns.get(it, it) for it in definition.exclude_received]),
+    ]
+    return [(label, names) for label, names in found if names]
+
+
+def _left_out(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
+    return [
+        (LEFT_OUT_LABELS.get(total.reason, total.reason), total.recipients)
+        for total in totals
+        if total.outcome == LEFT_OUT and total.recipients
+    ]
+
+
+def _lead(
+    formats: Format,
+    row: CampaignRow,
+    definition: Definition,
+    outcomes: Mapping[str, int],
+    next_open_at: datetime | None,
+) -> str:
+    """The state in one sentence."""
+    match State(row.state):
+        case State.SCHEDULED if row.starts_at is not None:
+            return f"Starts on {formats.full_moment(row.starts_at)}"
+        case State.PREPARING:
+            return "The recipients are being stored; the first text leaves when all are"
+        case State.SENDING:
+            if next_open_at is not None and next_open_at > formats.now:
+                return f"The next texts leave at {formats.moment(next_open_at)}"
+            ends_at = estimate_end(row, definition, outcomes, now=formats.now)
+            return "Sending" if ends_at is None else f"Ends at about {formats.moment(ends_at)}"
+        case State.PAUSED:
+            return "Paused; nothing is sent"
+        case State.CANCELLED:
+            return "Cancelled; nothing more is sent"
+        case State.ENDED:
+            return "Every recipient has an outcome"
+        case _:
+            return "Not sent yet"
+
+
+def estimate_end(
+    row: CampaignRow, definition: Definition, outcomes: Mapping[str, int], *, now: datetime
+) -> datetime | None:
+    """From the rate that is set, else from the speed since the start; never after the last moment of sending."""
+    left = outcomes[Outcome.WAITING] + outcomes[Outcome.QUEUED]
+    if row.frozen_at is None or row.not_after is None or not left:
+        return None
+    if definition.texts_per_hour is not None:
+        seconds = left * 3600 / definition.texts_per_hour
+    else:
+        done = sum(outcomes[outcome] for outcome in _DONE)
+        if not done:
+            return None
+        seconds = left * (now - row.frozen_at).total_seconds() / done
+    return min(now + timedelta(seconds=seconds), row.not_after)
+
+
+def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
+    """Parts by country of texts that a provider took."""
+    parts: dict[str, int] = defaultdict(int)
+    for total in totals:
+        if total.outcome in RECEIVED or (total.outcome == Outcome.FAILED and total.reason not in _UNCHARGED):
+            parts[total.country] += total.parts
+    return parts
+
+
+def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryLine]:
+    """Of recipients whose text was queued; the country of the others is not known yet."""
+    counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in Outcome), 0))
+    for total in totals:
+        if total.country and total.recipients:
+            counted[total.country][total.outcome] += total.recipients
+    parts = _charged_parts(totals)
+    lines = [
+        CountryLine(
+            country,
+            outcomes,
+            parts.get(country, 0),
+            describe_cost(formats, cost_of({country: parts.get(country, 0)}, prices)),
+        )
+        for country, outcomes in counted.items()
+    ]
+    return sorted(lines, key=lambda it: (-sum(it.outcomes.values()), it.country))
+
+
+def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mapping[int, int]) -> list[VariantLine]:
+    lines = []
+    for arm, variant in enumerate(definition.variants, start=HELD_OUT_ARM + 1):
+        own = [total for total in totals if total.arm == arm]
+        lines.append(
+            VariantLine(
+                arm,
+                VARIANT_LETTERS[arm - 1],
+                describe_template(list_texts(variant.text)[""]),
+                sum(total.recipients for total in own),
+                sum(total.recipients for total in own if total.outcome in RECEIVED),
+                sum(total.recipients for total in own if total.outcome == Outcome.DELIVERED),
+                stops.get(arm, 0),
+            )
+        )
+    return lines
+
+
+async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
+    if row.frozen_at is None:
+        return Replies([], [], 0, {}, is_cut=False)
+    found = await list_replies_to_origin(
+        tx,
+        visit.organization_id,
+        OriginKind.CAMPAIGN,
+        row.id,
+        since=row.frozen_at,
+        until=(row.ended_at or visit.now) + REPLIES_WITHIN,
+        limit=REPLIES_MAX,
+    )
+    stopped = [UUID(reply.step) for reply in found if reply.meaning == "stop"]
+    arms = await find_arms(tx, visit.organization_id, row.id, stopped) if stopped else {}
+    stops: dict[int, int] = defaultdict(int)
+    for profile_id in stopped:
+        stops[arms.get(profile_id, NO_ARM)] += 1
+    return _count_replies(found, stops)
+
+
+def _count_replies(found: Sequence[ReplyToOrigin], stops: Mapping[int, int]) -> Replies:
+    counted = dict.fromkeys(MEANINGS, 0)
+    for reply in found:
+        counted[reply.meaning] += 1
+    waiting = [
+        (REPLY.encode(reply.id), reply.received_at, MEANINGS[reply.meaning].name)
+        for reply in reversed(found)
+        if reply.decided is None
+    ]
+    return Replies(
+        [(MEANINGS[meaning].name, times) for meaning, times in counted.items() if times],
+        waiting[:WAITING_REPLIES_SHOWN],
+        len(found),
+        stops,
+        is_cut=len(found) >= REPLIES_MAX,
+    )

@@ -1,0 +1,196 @@
+"""The recipients of a campaign by outcome: a list, a file, and the proof of every text."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from regulars.accounts.audit.exports import export_csv
+from regulars.accounts.audit.log import actor_of, record
+from regulars.campaigns.manage import Campaign
+from regulars.campaigns.model import LEFT_OUT
+from regulars.campaigns.pages.common import PATH, STATES, campaign_url, find_campaign
+from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS, VARIANT_LETTERS
+from regulars.campaigns.proof import read_proof
+from regulars.campaigns.recipients import (
+    ROWS_SCANNED_MAX,
+    RecipientFilter,
+    RecipientRow,
+    list_recipient_page,
+)
+from regulars.campaigns.totals import list_totals
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
+from regulars.kit.keyset import Position
+from regulars.messaging.find import find_texts_of_steps
+from regulars.messaging.model import OriginKind, TextRow
+from regulars.profiles.model import Profile
+from regulars.profiles.search import find_by_ids
+from regulars.web import mask
+from regulars.web.listing import Filter, ListView, make_page, read_view, walk
+from regulars.web.render import headers, render
+from regulars.web.visit import Visit
+
+CSV_HEADER: Final = (
+    "id", "external_id", "first_name", "last_name", "variant", "outcome", "reason", "text_id", "open_at", "queued_at",
+)  # fmt: skip
+CSV_ROWS: Final = 500
+
+
+class RecipientLine(NamedTuple):
+    row: RecipientRow
+    customer: Profile | None
+    name: str
+    url: str
+    text: TextRow | None
+    text_url: str
+
+
+async def show_recipients(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        campaign = await find_campaign(tx, visit)
+        view = await _view(tx, visit, campaign)
+        found = await list_recipient_page(tx, visit.organization_id, campaign.row.id, _filter(view), view.request)
+        page = make_page(view, found, _position)
+        lines = await _lines(tx, visit, campaign, page.rows)
+    return render(
+        visit,
+        "campaigns/recipients.html",
+        row=campaign.row,
+        states=STATES,
+        here=campaign_url(visit, campaign.row),
+        view=view,
+        page=page,
+        lines=lines,
+        labels={outcome.value: label for outcome, (label, _, _) in OUTCOMES.items()},
+        reasons=REASON_LABELS,
+        letters=VARIANT_LETTERS,
+        looked_at=ROWS_SCANNED_MAX,
+    )
+
+
+async def export_recipients(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        campaign = await find_campaign(tx, visit)
+        view = await _view(tx, visit, campaign)
+    subject = CAMPAIGN.encode(campaign.row.id)
+    rows = _csv_rows(visit, campaign, view)
+    return export_csv(visit, "campaign.export", f"{subject}.csv", CSV_HEADER, rows, subject=subject)
+
+
+async def export_proof(visit: Visit) -> Response:
+    """One line of JSON for each text, the same as the command writes."""
+    async with visit.database.transaction() as tx:
+        campaign = await find_campaign(tx, visit)
+        subject = CAMPAIGN.encode(campaign.row.id)
+        await record(tx, visit.organization_id, actor_of(visit), "campaign.proof", subject)
+
+    async def lines() -> AsyncIterator[bytes]:
+        async for entry in read_proof(visit.database, visit.organization_id, campaign.row.id):
+            yield msgspec.json.encode(entry) + b"\n"
+
+    named = {"Content-Disposition": f'attachment; filename="{subject}.jsonl"'}
+    return StreamingResponse(lines(), media_type="application/jsonl", headers={**headers(visit), **named})
+
+
+async def _view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:
+    """Filters offer what occurs."""
+    totals = [
+        total
+        for total in await list_totals(tx, visit.organization_id, campaign.row.id)
+        if total.outcome != LEFT_OUT and total.recipients
+    ]
+    here, asked = {total.outcome for total in totals}, visit.query
+    outcomes = [(it.value, label) for it, (label, _, _) in OUTCOMES.items() if it in here or asked.get("outcome") == it]
+    reasons = sorted(
+        {total.reason for total in totals if total.reason} | ({asked.get("reason", "")} & REASON_LABELS.keys())
+    )
+    countries = sorted({total.country for total in totals if total.country})
+    names = visit.format.locale.territories
+    filters = (
+        Filter("outcome", "Outcome", tuple(outcomes)),
+        Filter("reason", "Reason", tuple((it, REASON_LABELS.get(it, it)) for it in reasons)),
+        Filter("country", "Country", tuple((it, names.get(it, it)) for it in countries)),
+        Filter(
+            "variant",
+            "Variant",
+            tuple(zip("1234", VARIANT_LETTERS, strict=True))[: max(len(campaign.definition.variants), 1)],
+        ),
+    )
+    path = f"{PATH}/{CAMPAIGN.encode(campaign.row.id)}/recipients"
+    return read_view(visit, "campaign recipients", path, filters=filters)
+
+
+def _filter(view: ListView) -> RecipientFilter:
+    return RecipientFilter(
+        outcome=view.value("outcome") or None,
+        reason=view.value("reason") or None,
+        country=view.value("country") or None,
+        arm=int(view.value("variant")) if view.value("variant") else None,
+    )
+
+
+def _position(row: RecipientRow) -> Position:
+    return (row.outcome, str(row.profile_id))
+
+
+async def _lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[RecipientLine]:
+    profiles = {it.id: it for it in await find_by_ids(tx, visit.organization_id, [row.profile_id for row in rows])}
+    steps = [(campaign.row.id, str(row.profile_id)) for row in rows]
+    texts = await find_texts_of_steps(tx, visit.organization_id, OriginKind.CAMPAIGN, steps)
+    lines = []
+    for row in rows:
+        profile = profiles.get(row.profile_id)
+        text = texts.get((campaign.row.id, str(row.profile_id)))
+        name = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
+        lines.append(
+            RecipientLine(
+                row,
+                profile,
+                name or "No name yet",
+                visit.url("/customers", PROFILE.encode(row.profile_id)),
+                text,
+                "" if text is None else visit.url("/messages", TEXT.encode(text.id)),
+            )
+        )
+    return lines
+
+
+async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIterator[list[str]]:
+    batch: list[RecipientRow] = []
+    found = walk(
+        visit.database.reading,
+        lambda tx, page: list_recipient_page(tx, visit.organization_id, campaign.row.id, _filter(view), page),
+        _position,
+        limit=CSV_ROWS,
+    )
+    async for row in found:
+        batch.append(row)
+        if len(batch) == CSV_ROWS:
+            for cells in await _cells(visit, campaign, batch):
+                yield cells
+            batch = []
+    for cells in await _cells(visit, campaign, batch):
+        yield cells
+
+
+async def _cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
+    async with visit.database.reading() as tx:
+        lines = await _lines(tx, visit, campaign, rows)
+    return [
+        [
+            PROFILE.encode(it.row.profile_id),
+            "" if it.customer is None else it.customer.external_id,
+            "" if it.customer is None else it.customer.first_name or "",
+            "" if it.customer is None else it.customer.last_name or "",
+            str(it.row.arm or ""),
+            it.row.outcome,
+            it.row.reason,
+            "" if it.text is None else TEXT.encode(it.text.id),
+            format_timestamp(it.row.open_at),
+            "" if it.row.fed_at is None else format_timestamp(it.row.fed_at),
+        ]
+        for it in lines
+    ]

@@ -1,0 +1,35 @@
+"""Every page and form of campaigns."""
+
+from functools import partial
+from typing import Final
+
+from regulars.campaigns.pages import approval, lifecycle, listing, progress, recipients
+from regulars.campaigns.pages.common import PATH
+from regulars.web.access import Action
+from regulars.web.route import Form, Page
+
+_CAMPAIGN: Final = f"{PATH}/{{campaign}}"
+_page = partial(Page, needs=Action.READ)
+_edit_page = partial(Page, needs=Action.EDIT_JOURNEYS)
+_form = partial(Form, needs=Action.EDIT_JOURNEYS)
+
+PAGES: Final[tuple[Page, ...]] = (
+    _page(path=PATH, handle=listing.show_campaigns),
+    _edit_page(path=f"{PATH}/new", handle=listing.new),
+    _form(path=PATH, handle=listing.create),
+    Page(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval.show_approval),
+    Form(path=f"{PATH}/approval", needs=Action.MANAGE_TEXTS, handle=approval.save_approval),
+    _page(path=_CAMPAIGN, handle=progress.show_campaign),
+    _form(path=f"{_CAMPAIGN}/pause", handle=lifecycle.pause),
+    _edit_page(path=f"{_CAMPAIGN}/resume", handle=lifecycle.confirm_resume),
+    _form(path=f"{_CAMPAIGN}/resume", handle=lifecycle.resume),
+    _edit_page(path=f"{_CAMPAIGN}/cancel", handle=lifecycle.confirm_cancel),
+    _form(path=f"{_CAMPAIGN}/cancel", handle=lifecycle.cancel),
+    _form(path=f"{_CAMPAIGN}/approve", handle=lifecycle.approve),
+    _form(path=f"{_CAMPAIGN}/duplicate", handle=lifecycle.duplicate),
+    _edit_page(path=f"{_CAMPAIGN}/archive", handle=lifecycle.confirm_archive),
+    _form(path=f"{_CAMPAIGN}/archive", handle=lifecycle.archive),
+    _page(path=f"{_CAMPAIGN}/recipients", handle=recipients.show_recipients),
+    _edit_page(path=f"{_CAMPAIGN}/recipients.csv", handle=recipients.export_recipients, needs_password=True),
+    _edit_page(path=f"{_CAMPAIGN}/proof.jsonl", handle=recipients.export_proof, needs_password=True),
+)

@@ -16,7 +16,7 @@ from tests.segments.test_members import answering
 from regulars.campaigns import manage
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.estimate import Estimate, estimate
-from regulars.campaigns.model import CampaignRow, add_up
+from regulars.campaigns.model import CampaignRow, Cost, add_up
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import StartQueue
 from regulars.campaigns.totals import list_totals
@@ -92,11 +92,11 @@ class Desk(FedShop):
     def act(self, act: Any, campaign_id: UUID, *, now: datetime | None = None, **more: Any) -> CampaignRow:
         return self.do(lambda tx: act(tx, self.organization_id, campaign_id, **{"by": "ann", **more}), now=now)
 
-    def send(self, *, recipients: int | None = None, **more: Any) -> UUID:
+    def send(self, *, recipients: int | None = None, cost: Cost | None = None, **more: Any) -> UUID:
         """A campaign whose audience is frozen, unless it was refused."""
         campaign_id = self.draft(**more)
         confirmed = len(self.people) if recipients is None else recipients
-        self.act(manage.schedule, campaign_id, confirmed_recipients=confirmed, is_now=True)
+        self.act(manage.schedule, campaign_id, confirmed_recipients=confirmed, confirmed_cost=cost, is_now=True)
         self.start()
         return campaign_id
 

@@ -1,6 +1,7 @@
 """A campaign from draft to cancelled, and what is refused with a sentence."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from tests.campaigns.desk import definition
@@ -122,6 +123,21 @@ def test_above_a_limit_another_person_approves_and_an_edit_voids_it(desk):
     assert desk.act(manage.schedule, draft, confirmed_recipients=11).state == "scheduled"
     few = desk.draft()
     assert desk.act(manage.schedule, few, confirmed_recipients=10).state == "scheduled"
+
+
+def test_above_a_cost_another_person_approves(desk):
+    rule = ApprovalRule(cost_max={"EUR": Decimal(100)})
+    desk.do(lambda tx: save_rule(tx, desk.organization_id, rule))
+    draft = desk.draft()
+    with pytest.raises(ApprovalNeeded, match=r"A cost above 100.00 EUR needs"):
+        desk.act(manage.schedule, draft, confirmed_recipients=1, confirmed_cost={"EUR": Decimal("100.01")})
+    with pytest.raises(ApprovalNeeded, match="An unknown cost needs"):
+        desk.act(manage.schedule, draft, confirmed_recipients=1)
+    desk.act(manage.approve, draft, by="bob")
+    assert desk.act(manage.schedule, draft, confirmed_recipients=1).state == "scheduled"
+    cheap = desk.draft()
+    cost = {"EUR": Decimal(100), "CHF": Decimal(900)}
+    assert desk.act(manage.schedule, cheap, confirmed_recipients=1, confirmed_cost=cost).state == "scheduled"
 
 
 def test_a_segment_in_use_by_a_campaign_cannot_be_deleted_until_it_has_ended(desk):

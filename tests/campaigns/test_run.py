@@ -61,27 +61,6 @@ def test_customers_who_may_not_be_texted_are_counted_by_reason(desk):
     assert desk.outcomes(campaign) == {"queued": 2}
 
 
-def test_an_audience_beyond_the_margin_is_a_question_and_sends_nothing(desk):
-    desk.crowd(3)
-    campaign = desk.send(recipients=2)
-    desk.work()
-    row = desk.load(campaign).row
-    assert (row.state, row.reason) == ("paused", "The audience has 3 recipients and 2 were confirmed. Confirm 3?")
-    assert desk.gateway.sent == []
-    desk.act(manage.resume, campaign, confirmed_recipients=3)
-    desk.start()
-    desk.work()
-    assert desk.outcomes(campaign) == {"sent": 3}
-
-
-def test_an_audience_without_recipients_does_not_end_as_if_it_had_been_sent(desk):
-    desk.crowd(1, tier="gold")
-    silver = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "silver"}, name="Silver")
-    campaign = desk.send(segment=silver)
-    row = desk.load(campaign).row
-    assert (row.state, row.reason) == ("paused", "No customer of these segments may be texted.")
-
-
 def test_a_segment_with_a_fault_stops_the_campaign_with_a_sentence(desk):
     desk.crowd(1, tier="gold")
     gold = desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")
@@ -136,7 +115,7 @@ def test_a_rate_never_saves_more_than_a_minute():
     begun = datetime(2026, 11, 17, tzinfo=UTC)
 
     def tokens(*, tokens: float, after_s: float, per_hour: int) -> float:
-        row = DueCampaign(None, "sending", "", None, begun, None, None, tokens, begun, 0, None)
+        row = DueCampaign(None, "sending", "", None, begun, None, None, None, tokens, begun, 0, None)
         return Rate.at(row, per_hour, begun + timedelta(seconds=after_s)).tokens
 
     assert tokens(tokens=0, after_s=30, per_hour=3_600) == 30

@@ -29,15 +29,23 @@ def test_a_campaign_is_created_scheduled_stopped_and_shown(regulars, tmp_path):
     identifier = draft.out.strip()
     assert "It cannot be sent yet: variants[0].text: There is no field nothing" in draft.err
     assert "It cannot be sent" in run(regulars, "schedule", identifier, "--recipients", "1").complains(code=1)
+    checked = run(regulars, "check", identifier, "--json").data
+    assert ([fault["place"] for fault in checked["faults"]], checked["estimate"]) == (["variants[0].text"], None)
     file.write_text(json.dumps(given))
     assert run(regulars, "update", identifier, str(file), "--json").data["faults"] == []
-    assert run(regulars, "check", identifier, "--json").data == {"id": identifier, "faults": []}
-    assert "It can be sent." in run(regulars, "check", identifier).err
+    checked = run(regulars, "check", identifier).err
+    assert "It can be sent." in checked
+    assert "cannot be counted now" in checked
     assert run(regulars, "approval", "--recipients", "0").code == 0
     assert "another person" in run(regulars, "schedule", identifier, "--recipients", "1").complains(code=1)
     assert "Another person" in run(regulars, "approve", identifier).complains(code=1)
     assert run(regulars, "approval").code == 0
-    assert "2099-11-20" in run(regulars, "schedule", identifier, "--recipients", "1").err
+    assert "write it as 12.50EUR" in run(
+        regulars, "schedule", identifier, "--recipients", "1", "--cost", "much"
+    ).complains(code=2)
+    amounts = ("--cost", "12.50EUR", "--cost", "3 chf")
+    assert "2099-11-20" in run(regulars, "schedule", identifier, "--recipients", "1", *amounts).err
+    assert run(regulars, "show", identifier).data["confirmed_cost"] == {"EUR": "12.50", "CHF": "3"}
     assert "scheduled already" in run(regulars, "send", identifier, "--recipients", "1").complains(code=1)
     [listed] = run(regulars, "list", "--json").data
     assert (listed["id"], listed["state"], listed["outcomes"]) == (identifier, "scheduled", {})

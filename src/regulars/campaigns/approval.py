@@ -1,5 +1,6 @@
-"""Approval: above a number of recipients another person must approve a campaign. A change of the campaign voids it."""
+"""Approval: above a number of recipients or a cost another person must approve a campaign. A change voids it."""
 
+from decimal import Decimal
 from typing import Annotated
 from uuid import UUID
 
@@ -8,7 +9,7 @@ from msgspec import Meta
 
 from regulars.campaigns import queries
 from regulars.campaigns.errors import ApprovalNeeded
-from regulars.campaigns.model import CampaignRow
+from regulars.campaigns.model import CampaignRow, Cost
 from regulars.kit.db import Tx
 
 
@@ -16,6 +17,8 @@ class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """None: no campaign needs an approval."""
 
     recipients_max: Annotated[int, Meta(ge=0)] | None = None
+    # By currency; a currency that is not listed has no limit.
+    cost_max: dict[str, Decimal] = {}
 
 
 async def load_rule(tx: Tx, organization_id: UUID) -> ApprovalRule:
@@ -27,10 +30,21 @@ async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
     await queries.upsert_settings(tx, organization_id, msgspec.json.encode(rule).decode())
 
 
-async def require_approval(tx: Tx, organization_id: UUID, row: CampaignRow, *, recipients: int, by: str | None) -> None:
+def why_approval_needed(rule: ApprovalRule, *, recipients: int, cost: Cost | None) -> str | None:
+    """One sentence, or None. Where a cost is limited and none was confirmed, the cost may be above the limit."""
+    if rule.recipients_max is not None and recipients > rule.recipients_max:
+        return f"More than {rule.recipients_max:,} recipients need the approval of another person."
+    for currency, limit in sorted(rule.cost_max.items()):
+        if cost is None or cost.get(currency, Decimal(0)) > limit:
+            subject = "An unknown cost" if cost is None else f"A cost above {limit:,.2f} {currency}"
+            return f"{subject} needs the approval of another person."
+    return None
+
+
+async def require_approval(
+    tx: Tx, organization_id: UUID, row: CampaignRow, *, recipients: int, cost: Cost | None, by: str | None
+) -> None:
     """Raises `ApprovalNeeded` unless a person other than `by` approved this revision."""
-    rule = await load_rule(tx, organization_id)
-    if rule.recipients_max is None or recipients <= rule.recipients_max:
-        return
-    if row.approved_revision != row.revision or row.approved_by == by:
-        raise ApprovalNeeded(f"More than {rule.recipients_max:,} recipients need the approval of another person.")
+    why = why_approval_needed(await load_rule(tx, organization_id), recipients=recipients, cost=cost)
+    if why is not None and (row.approved_revision != row.revision or row.approved_by == by):
+        raise ApprovalNeeded(why)

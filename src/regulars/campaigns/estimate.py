@@ -14,8 +14,9 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns.audience import resolve_definition
-from regulars.campaigns.definition import PERCENT, Definition, Variant
+from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.errors import CampaignNotFound
+from regulars.campaigns.model import split_holdout
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextKey, add_up, apportion, size_text
 from regulars.consent.numbers import find_text_numbers
@@ -77,17 +78,16 @@ async def estimate(
         query = await resolve_definition(tx, organization_id, definition)
     counts = await analysis.count_audience(organization_id, query, with_spend=with_spend, sample=SAMPLE_MAX)
     async with db.reading() as tx:
-        texting = await load_texting(tx, organization_id)
-        if texting is None:
-            raise CampaignNotFound("There is no organization with this id.")
-        people = await _load_sample(tx, organization_id, definition, counts.sample, texting)
+        return await estimate_counts(tx, organization_id, definition, counts)
+
+
+async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition, counts: AudienceCounts) -> Estimate:
+    """Of an audience that was counted with a sample."""
+    texting = await load_texting(tx, organization_id)
+    if texting is None:
+        raise CampaignNotFound("There is no organization with this id.")
+    people = await _load_sample(tx, organization_id, definition, counts.sample, texting)
     return _assemble(definition, counts, people, texting)
-
-
-def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:
-    """Expected recipients and customers held out."""
-    held_out = round(may_be_texted * holdout_percent / PERCENT)
-    return may_be_texted - held_out, held_out
 
 
 class _Person(NamedTuple):

@@ -13,7 +13,18 @@ from regulars.campaigns.audience import decode_ids
 from regulars.campaigns.check import CheckContext, as_sentence, attribute_keys, find_faults
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
-from regulars.campaigns.model import ACTIVE, KIND, STOPPABLE, CampaignRow, State, end_of, start_of
+from regulars.campaigns.model import (
+    ACTIVE,
+    KIND,
+    STOPPABLE,
+    CampaignRow,
+    Cost,
+    State,
+    end_of,
+    read_cost,
+    start_of,
+    write_cost,
+)
 from regulars.campaigns.run.finish import count_rest, take_back_texts
 from regulars.conditions.check import Fault
 from regulars.conditions.tree import InSegment
@@ -57,9 +68,11 @@ async def create_campaign(
         starts_at=None,
         not_after=None,
         confirmed_recipients=None,
+        confirmed_cost=None,
         confirmed_by=None,
         approved_revision=None,
         approved_by=None,
+        question=None,
         frozen_at=None,
         recipients=None,
         ended_at=None,
@@ -126,12 +139,13 @@ async def schedule(
     campaign_id: UUID,
     *,
     confirmed_recipients: int,
+    confirmed_cost: Cost | None = None,
     by: str | None,
     is_now: bool = False,
     etag: str | None = None,
 ) -> CampaignRow:
     """Confirm a draft: it starts at its time, or at once with `is_now`. The audience is frozen then, and the campaign
-    pauses if it exceeds `confirmed_recipients` by more than the margin."""
+    pauses if its recipients or its cost exceed what was confirmed by more than the margin."""
     row, text = await _lock(tx, organization_id, campaign_id)
     if row.state != State.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
@@ -144,7 +158,7 @@ async def schedule(
         raise DefinitionRefused(f"It cannot be sent: {as_sentence(faults)}")
     if is_now and known.texting.is_held:
         raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
-    await require_approval(tx, organization_id, row, recipients=confirmed_recipients, by=by)
+    await require_approval(tx, organization_id, row, recipients=confirmed_recipients, cost=confirmed_cost, by=by)
     if is_now:
         # The run reads the schedule from the definition.
         await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
@@ -159,6 +173,7 @@ async def schedule(
             starts_at=starts_at,
             not_after=end_of(definition, starts_at, known.conditions.zone),
             confirmed_recipients=confirmed_recipients,
+            confirmed_cost=write_cost(confirmed_cost),
             confirmed_by=by,
             updated_by=by,
         ),
@@ -201,20 +216,28 @@ async def pause_restored(tx: Tx, organization_id: UUID) -> int:
 
 
 async def resume(
-    tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None, confirmed_recipients: int | None = None
+    tx: Tx,
+    organization_id: UUID,
+    campaign_id: UUID,
+    *,
+    by: str | None,
+    confirmed_recipients: int | None = None,
+    confirmed_cost: Cost | None = None,
 ) -> CampaignRow:
-    """Continue where it was paused. `confirmed_recipients` answers the question why it was paused."""
+    """Continue where it was paused. What is confirmed answers the question why it was paused."""
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state != State.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
     if tx.now >= row.not_after:
         raise NotPossible("Its last moment of sending has passed; duplicate it to send it again.")
-    confirmed = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
-    if confirmed is not None and confirmed != row.confirmed_recipients:
-        await require_approval(tx, organization_id, row, recipients=confirmed, by=by)
+    recipients = row.confirmed_recipients if confirmed_recipients is None else confirmed_recipients
+    cost = read_cost(row.confirmed_cost) if confirmed_cost is None else confirmed_cost
+    if (recipients, cost) != (row.confirmed_recipients, read_cost(row.confirmed_cost)):
+        await require_approval(tx, organization_id, row, recipients=recipients or 0, cost=cost, by=by)
     await resume_origin(tx, organization_id, campaign_id)
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
-    return await _save(tx, organization_id, resumed._replace(confirmed_recipients=confirmed))
+    confirmed = resumed._replace(confirmed_recipients=recipients, confirmed_cost=write_cost(cost))
+    return await _save(tx, organization_id, confirmed)
 
 
 async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
@@ -271,13 +294,13 @@ async def _lock(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[Campa
 async def _save(tx: Tx, organization_id: UUID, row: CampaignRow) -> CampaignRow:
     await queries.update_state(tx, organization_id, row)
     tx.touched.update({("campaigns.start", organization_id), ("campaigns", organization_id)})
-    return row._replace(updated_at=tx.now)
+    return row._replace(question=None, updated_at=tx.now)
 
 
 def _as_draft(row: CampaignRow) -> CampaignRow:
     """What was confirmed is no longer what would be sent."""
     draft = row._replace(state=State.DRAFT.value, resumes_to=None, reason=None, starts_at=None, not_after=None)
-    return draft._replace(confirmed_recipients=None, confirmed_by=None)
+    return draft._replace(confirmed_recipients=None, confirmed_cost=None, confirmed_by=None)
 
 
 async def _campaign(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> Campaign:

@@ -3,12 +3,15 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta, timezone
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime, Variant
+import msgspec
+
+from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLocalTime, Variant
 
 # The kind under which segments register the campaigns that use them.
 KIND: Final = "campaign"
@@ -70,9 +73,13 @@ class CampaignRow(NamedTuple):
     starts_at: datetime | None
     not_after: datetime | None
     confirmed_recipients: int | None
+    # By currency, as JSON; `read_cost` reads it.
+    confirmed_cost: str | None
     confirmed_by: str | None
     approved_revision: int | None
     approved_by: str | None
+    # Why it was paused at its start, as JSON: more was found than was confirmed.
+    question: str | None
     frozen_at: datetime | None
     recipients: int | None
     ended_at: datetime | None
@@ -80,6 +87,30 @@ class CampaignRow(NamedTuple):
     created_by: str | None
     updated_at: datetime
     updated_by: str | None
+
+
+# By currency.
+Cost = Mapping[str, Decimal]
+
+
+def write_cost(cost: Cost | None) -> str | None:
+    return None if cost is None else msgspec.json.encode(cost).decode()
+
+
+def read_cost(stored: str | None) -> Cost | None:
+    """None: no cost was confirmed."""
+    return None if stored is None else msgspec.json.decode(stored, type=dict[str, Decimal])
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What a campaign found when it started. A person confirms these numbers, or changes the campaign."""
+
+    recipients: int
+    cost: dict[str, Decimal]
+
+
+def read_question(row: CampaignRow) -> Question | None:
+    return None if row.question is None else msgspec.json.decode(row.question, type=Question)
 
 
 def start_of(definition: Definition, *, now: datetime) -> datetime:
@@ -122,6 +153,12 @@ def place_of(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, vari
         if drawn < reached:
             return Place(arm, position)
     return Place(len(variants), position)
+
+
+def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:
+    """Expected recipients of a text, and customers who are held out."""
+    held_out = round(may_be_texted * holdout_percent / PERCENT)
+    return may_be_texted - held_out, held_out
 
 
 def exceeds(counted: float, confirmed: float, *, margin_percent: int) -> bool:

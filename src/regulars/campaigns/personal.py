@@ -60,6 +60,7 @@ PERSONAL_DATA: Final = PersonalData(
         "campaigns.definition": "ids of segments, texts with variables, and times",
         "campaigns.reason": "why a campaign is paused",
         "campaigns.confirmed_cost": "amounts by currency",
+        "campaigns.question": "counts, and amounts by currency",
         "campaigns.confirmed_by": _STAFF,
         "campaigns.approved_by": _STAFF,
         "campaigns.created_by": _STAFF,

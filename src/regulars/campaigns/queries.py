@@ -10,7 +10,11 @@ from regulars.campaigns.model import CampaignRow
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 
-_COLUMNS: Final = SQL(names_of(CampaignRow, "campaigns"))
+_COLUMNS: Final = SQL(
+    names_of(CampaignRow, "campaigns")
+    .replace("campaigns.confirmed_cost", "confirmed_cost::text")
+    .replace("campaigns.question", "question::text")
+)
 
 
 async def insert_campaign(tx: Tx, organization_id: UUID, row: CampaignRow, *, definition: str) -> None:
@@ -99,7 +103,8 @@ async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
         UPDATE campaigns
         SET state = %(state)s, is_archived = %(is_archived)s, resumes_to = %(resumes_to)s, reason = %(reason)s,
             starts_at = %(starts_at)s, not_after = %(not_after)s, confirmed_recipients = %(confirmed_recipients)s,
-            confirmed_by = %(confirmed_by)s, approved_revision = %(approved_revision)s, approved_by = %(approved_by)s,
+            confirmed_cost = %(confirmed_cost)s::json, confirmed_by = %(confirmed_by)s, question = NULL,
+            approved_revision = %(approved_revision)s, approved_by = %(approved_by)s,
             ended_at = %(ended_at)s, updated_at = %(now)s, updated_by = %(updated_by)s, attempts = 0, owner = NULL,
             freeze_at = CASE WHEN %(state)s IN ('scheduled', 'preparing') AND frozen_at IS NULL
                              THEN %(starts_at)s::timestamptz END,

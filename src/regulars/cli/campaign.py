@@ -1,8 +1,10 @@
 """`regulars campaign`: definitions from files, sending, stopping, recipients."""
 
 import getpass
+import re
 import sys
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -12,15 +14,28 @@ import typer
 from regulars.campaigns import manage
 from regulars.campaigns.approval import ApprovalRule, save_rule
 from regulars.campaigns.definition import read_definition, schema
-from regulars.campaigns.model import CampaignRow, Outcome
+from regulars.campaigns.estimate import Estimate, estimate
+from regulars.campaigns.model import CampaignRow, Cost, Outcome, read_cost, read_question
 from regulars.campaigns.proof import read_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
-from regulars.cli.output import print_json, print_outcome, print_rows
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
+from regulars.cli.output import CommandError, Exit, print_json, print_outcome, print_rows
+from regulars.cli.runner import (
+    AsJson,
+    CommandContext,
+    OfOrganization,
+    change,
+    find_organization,
+    read_id,
+    run,
+    run_on_pool,
+)
 from regulars.kit import ids
 from regulars.kit.db import Database
+from regulars.kit.settings import Settings
+from regulars.segments.analysis.client import running
+from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -31,6 +46,11 @@ RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "r
 Confirmed = Annotated[
     int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
 ]
+Amounts = Annotated[
+    list[str] | None,
+    typer.Option("--cost", help="The cost you expect, such as 12.50EUR, once for each currency; more pauses it."),
+]
+_AMOUNT: Final = re.compile(r"(?P<amount>[0-9]{1,9}(\.[0-9]{1,4})?) ?(?P<currency>[A-Za-z]{3})")
 
 
 async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
@@ -40,7 +60,12 @@ async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
 
 
 def _as_data(row: CampaignRow) -> dict[str, Any]:
-    return {**row._asdict(), "id": ids.CAMPAIGN.encode(row.id)}
+    return {
+        **row._asdict(),
+        "id": ids.CAMPAIGN.encode(row.id),
+        "confirmed_cost": read_cost(row.confirmed_cost),
+        "question": None if row.question is None else msgspec.to_builtins(read_question(row)),
+    }
 
 
 COMMANDS: Final = DefinitionCommands(
@@ -68,33 +93,120 @@ COMMANDS.add_to(
 
 @app.command()
 def check(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
-    """Print what prevents a campaign from being sent."""
+    """Print what prevents a campaign from being sent; else whom it reaches, its parts and its cost."""
     identifier = read_id(ids.CAMPAIGN, campaign_id)
-    found = run(organization, lambda it: manage.load_campaign(it.tx, it.organization_id, identifier))
+
+    async def work(pool: Database, settings: Settings) -> tuple[manage.Campaign, Estimate | str]:
+        async with pool.transaction() as tx:
+            organization_id = (await find_organization(tx.connection, organization)).id
+            campaign = await manage.load_campaign(tx, organization_id, identifier)
+        if campaign.faults:
+            return campaign, "It has faults."
+        try:
+            async with running(settings) as analysis:
+                return campaign, await estimate(pool, analysis, organization_id, campaign.definition)
+        except (NotReady, AnalysisUnavailable) as error:
+            return campaign, str(error)
+
+    campaign, found = run_on_pool(work)
     if as_json:
-        print_json({"id": campaign_id, "faults": faults_as_data(found.faults)})
+        counted = None if isinstance(found, str) else _estimate_as_data(found)
+        print_json({"id": campaign_id, "faults": faults_as_data(campaign.faults), "estimate": counted})
         return
-    print_faults(found.faults, COMMANDS.consequence)
-    if not found.faults:
-        print_outcome({}, "It can be sent.", as_json=False)
+    print_faults(campaign.faults, COMMANDS.consequence)
+    if campaign.faults:
+        return
+    print_outcome({}, "It can be sent.", as_json=False)
+    if isinstance(found, str):
+        print_outcome({}, f"Its audience cannot be counted now. {found}", as_json=False)
+    else:
+        _print_estimate(found)
+
+
+def _estimate_as_data(found: Estimate) -> dict[str, Any]:
+    """Amounts and parts are estimates, from a sample of the customers."""
+    return {
+        "customers": found.counts.total,
+        "may_be_texted": found.counts.split.may_be_texted,
+        "recipients": found.recipients,
+        "held_out": found.held_out,
+        "capped": found.capped,
+        "skipped": found.size.skipped,
+        "parts": found.size.parts,
+        "cost": found.size.cost.amounts,
+        "parts_without_price": found.size.cost.parts_without_price,
+        "countries": [
+            {"country": it.country or None, "recipients": it.recipients, "parts": it.parts, "cost": it.cost}
+            for it in found.size.countries
+        ],
+        "variants": [
+            {
+                "recipients": it.recipients,
+                "parts": it.parts,
+                "spread": {str(parts): times for parts, times in it.spread.items()},
+                "forces_unicode": [one.character for one in it.forcing],
+            }
+            for it in found.size.variants
+        ],
+        "duration_s": None if found.duration is None else found.duration.total_seconds(),
+        "sampled": found.sampled,
+        "is_exact": found.is_exact,
+    }
+
+
+def _print_estimate(found: Estimate) -> None:
+    data = _estimate_as_data(found)
+    print_rows(data["countries"], ("country", "recipients", "parts", "cost"), as_json=False)
+    cost = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in found.size.cost.amounts.items())
+    sentences = [f"{found.recipients:,} recipients, {found.held_out:,} held out, about {found.size.parts:,} parts."]
+    if cost:
+        sentences.append(f"It costs about {cost}.")
+    if not found.size.cost.is_complete:
+        sentences.append(f"No price is set for {', '.join(found.size.cost.parts_without_price)}.")
+    if found.capped:
+        sentences.append(f"About {found.capped:,} have reached the frequency cap.")
+    for number, variant in enumerate(found.size.variants, start=1):
+        sentences += [f"Variant {number}: {one.character} in {one.word} forces Unicode." for one in variant.forcing]
+    print_outcome({}, " ".join(sentences), as_json=False)
 
 
 @app.command()
-def send(organization: OfOrganization, campaign_id: TheId, recipients: Confirmed, as_json: AsJson = False) -> None:
+def send(
+    organization: OfOrganization,
+    campaign_id: TheId,
+    recipients: Confirmed,
+    cost: Amounts = None,
+    as_json: AsJson = False,
+) -> None:
     """Start a draft now, whatever its schedule says."""
     sentence = "It starts now; nothing is sent after {not_after}."
-    _schedule(organization, campaign_id, recipients, "campaign.send", sentence, is_now=True, as_json=as_json)
+    confirmed = (recipients, _read_cost(cost))
+    _schedule(organization, campaign_id, confirmed, "campaign.send", sentence, is_now=True, as_json=as_json)
 
 
 @app.command()
-def schedule(organization: OfOrganization, campaign_id: TheId, recipients: Confirmed, as_json: AsJson = False) -> None:
+def schedule(
+    organization: OfOrganization,
+    campaign_id: TheId,
+    recipients: Confirmed,
+    cost: Amounts = None,
+    as_json: AsJson = False,
+) -> None:
     """Confirm a draft, to start at the time in its definition."""
     sentence = "It starts at {starts_at}; nothing is sent after {not_after}."
-    _schedule(organization, campaign_id, recipients, "campaign.schedule", sentence, is_now=False, as_json=as_json)
+    confirmed = (recipients, _read_cost(cost))
+    _schedule(organization, campaign_id, confirmed, "campaign.schedule", sentence, is_now=False, as_json=as_json)
 
 
 def _schedule(
-    organization: str, campaign_id: str, recipients: int, act: str, sentence: str, *, is_now: bool, as_json: bool
+    organization: str,
+    campaign_id: str,
+    confirmed: tuple[int, Cost | None],
+    act: str,
+    sentence: str,
+    *,
+    is_now: bool,
+    as_json: bool,
 ) -> None:
     identifier = read_id(ids.CAMPAIGN, campaign_id)
 
@@ -103,12 +215,24 @@ def _schedule(
             it.tx,
             it.organization_id,
             identifier,
-            confirmed_recipients=recipients,
+            confirmed_recipients=confirmed[0],
+            confirmed_cost=confirmed[1],
             by=getpass.getuser(),
             is_now=is_now,
         )
 
     COMMANDS.change(organization, work, act, sentence, as_json=as_json)
+
+
+def _read_cost(amounts: list[str] | None) -> dict[str, Decimal] | None:
+    """`12.50EUR` and `3 CHF`; None where none is given."""
+    found: dict[str, Decimal] = {}
+    for text in amounts or ():
+        matched = _AMOUNT.fullmatch(text.strip())
+        if matched is None:
+            raise CommandError(f"'{text}' is not an amount; write it as 12.50EUR.", code=Exit.USAGE)
+        found[matched["currency"].upper()] = Decimal(matched["amount"])
+    return found or None
 
 
 @app.command()
@@ -120,14 +244,18 @@ def approve(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = 
 @app.command()
 def approval(
     organization: OfOrganization,
-    recipients: Annotated[int | None, typer.Option(min=0, help="The limit; without it no approval is needed.")] = None,
+    recipients: Annotated[int | None, typer.Option(min=0, help="The limit of recipients.")] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="The limit of a cost, such as 100EUR; one per currency.")
+    ] = None,
 ) -> None:
-    """Set above how many recipients another person must approve a campaign."""
+    """Set above how many recipients or which cost another person must approve a campaign; no limit needs none."""
+    rule = ApprovalRule(recipients, _read_cost(cost) or {})
 
     async def work(it: CommandContext) -> None:
-        await save_rule(it.tx, it.organization_id, ApprovalRule(recipients))
+        await save_rule(it.tx, it.organization_id, rule)
 
-    change(organization, work, "campaign.approval", "", after={"recipients_max": recipients})
+    change(organization, work, "campaign.approval", "", after=msgspec.to_builtins(rule))
     print_outcome({}, "Saved.", as_json=False)
 
 
@@ -142,12 +270,13 @@ def resume(
     organization: OfOrganization,
     campaign_id: TheId,
     recipients: Annotated[int | None, typer.Option(min=0, help="Confirm another number of recipients.")] = None,
+    cost: Amounts = None,
     as_json: AsJson = False,
 ) -> None:
     """Continue a paused campaign."""
 
     async def work(*arguments: Any, by: str) -> CampaignRow:
-        return await manage.resume(*arguments, by=by, confirmed_recipients=recipients)
+        return await manage.resume(*arguments, by=by, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost))
 
     _change(organization, campaign_id, work, "campaign.resume", "Resumed: {state}.", as_json=as_json)
 

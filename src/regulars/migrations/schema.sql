@@ -129,6 +129,7 @@ CREATE TABLE campaigns (
     created_by text,
     updated_at timestamp with time zone NOT NULL,
     updated_by text,
+    question json,
     CONSTRAINT campaigns_resumes_to_check CHECK ((resumes_to = ANY (ARRAY['scheduled'::text, 'preparing'::text, 'sending'::text]))),
     CONSTRAINT campaigns_state_check CHECK ((state = ANY (ARRAY['draft'::text, 'scheduled'::text, 'preparing'::text, 'sending'::text, 'paused'::text, 'ended'::text, 'cancelled'::text])))
 );

@@ -22,13 +22,18 @@ class DueCampaign(NamedTuple):
     not_after: datetime
     frozen_at: datetime | None
     confirmed_recipients: int | None
+    confirmed_cost: str | None
     tokens: float
     tokens_at: datetime | None
     attempts: int
     ended_at: datetime | None
 
 
-_DUE_COLUMNS: Final = SQL(names_of(DueCampaign, "campaigns").replace("campaigns.definition", "definition::text"))
+_DUE_COLUMNS: Final = SQL(
+    names_of(DueCampaign, "campaigns")
+    .replace("campaigns.definition", "definition::text")
+    .replace("campaigns.confirmed_cost", "confirmed_cost::text")
+)
 
 
 async def claim_starting(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
@@ -105,14 +110,14 @@ async def store_audience(
 
 
 async def stop_with_reason(
-    tx: Tx, organization_id: UUID, campaign: DueCampaign, *, resumes_to: str, reason: str
+    tx: Tx, organization_id: UUID, campaign: DueCampaign, *, resumes_to: str, reason: str, question: str | None = None
 ) -> None:
     """Pause it: a person has to decide."""
     await tx.execute(
         """
         UPDATE campaigns
-        SET state = 'paused', resumes_to = %(resumes_to)s, reason = %(reason)s, owner = NULL, freeze_at = NULL,
-            due_at = not_after, attempts = 0, updated_at = %(now)s, updated_by = NULL
+        SET state = 'paused', resumes_to = %(resumes_to)s, reason = %(reason)s, question = %(question)s::json,
+            owner = NULL, freeze_at = NULL, due_at = not_after, attempts = 0, updated_at = %(now)s, updated_by = NULL
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {
@@ -120,6 +125,7 @@ async def stop_with_reason(
             "id": campaign.id,
             "resumes_to": resumes_to,
             "reason": reason,
+            "question": question,
             "now": tx.now,
         },
     )

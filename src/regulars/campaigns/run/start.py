@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import read_definition
-from regulars.campaigns.model import LEFT_OUT, NO_ARM, State, exceeds
+from regulars.campaigns.estimate import estimate_counts
+from regulars.campaigns.model import LEFT_OUT, NO_ARM, Question, State, exceeds, read_cost
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
@@ -24,6 +28,8 @@ MAY_BE_TEXTED: Final = "may_be_texted"
 # How many recipients one transaction stores.
 PIECE_IDS: Final = 5_000
 _PIECE_BYTES: Final = 16 * PIECE_IDS
+# Customers whose texts are rendered to compare the cost. More than for an estimate on a page: no one waits for it.
+COST_SAMPLE: Final = 2_000
 _RETRY: Final = timedelta(seconds=5)
 
 
@@ -74,7 +80,7 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
         counts: AudienceCounts | None = None
         found = bytearray()
         try:
-            async for piece in self._analysis.freeze(organization_id, claim.query):
+            async for piece in self._analysis.freeze(organization_id, claim.query, sample=COST_SAMPLE):
                 counts = piece.counts or counts
                 if piece.state == MAY_BE_TEXTED:
                     found += piece.profile_ids
@@ -114,14 +120,15 @@ async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> Segm
 
 async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
     """The whole audience in one transaction, or a question where it is not what was confirmed."""
-    margin = read_definition(campaign.definition.encode()).margin_percent
-    found, confirmed = audience.counts.split.may_be_texted, campaign.confirmed_recipients or 0
-    if not found:
+    definition = read_definition(campaign.definition.encode())
+    if not audience.counts.split.may_be_texted:
         await _pause(tx, organization_id, campaign, "No customer of these segments may be texted.")
         return
-    if exceeds(found, confirmed, margin_percent=margin):
-        question = f"The audience has {found:,} recipients and {confirmed:,} were confirmed. Confirm {found:,}?"
-        await _pause(tx, organization_id, campaign, question)
+    found = await estimate_counts(tx, organization_id, definition, audience.counts)
+    question = Question(found.recipients, dict(found.size.cost.amounts))
+    why = why_to_ask(question, campaign, margin_percent=definition.margin_percent)
+    if why is not None:
+        await _pause(tx, organization_id, campaign, why, question)
         return
     await queries.store_audience(tx, organization_id, campaign.id, audience.pieces, frozen_at=audience.counts.as_of)
     differences = Differences()
@@ -136,6 +143,33 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
     tx.touched.add(("campaigns", organization_id))
 
 
-async def _pause(tx: Tx, organization_id: UUID, campaign: DueCampaign, reason: str) -> None:
+def why_to_ask(found: Question, campaign: DueCampaign, *, margin_percent: int) -> str | None:
+    """A question where more was found than was confirmed; None where the campaign may start. A cost is compared only
+    where one was confirmed."""
+    confirmed = campaign.confirmed_recipients or 0
+    if exceeds(found.recipients, confirmed, margin_percent=margin_percent):
+        counted = f"{found.recipients:,}"
+        return f"The audience has {counted} recipients and {confirmed:,} were confirmed. Confirm {counted}?"
+    confirmed_cost = read_cost(campaign.confirmed_cost)
+    for currency, amount in found.cost.items():
+        if confirmed_cost is None:
+            break
+        expected = confirmed_cost.get(currency, Decimal(0))
+        if exceeds(float(amount), float(expected), margin_percent=margin_percent):
+            cost = f"{amount:,.2f} {currency}"
+            return f"The texts cost about {cost} and {expected:,.2f} {currency} were confirmed. Confirm {cost}?"
+    return None
+
+
+async def _pause(
+    tx: Tx, organization_id: UUID, campaign: DueCampaign, reason: str, question: Question | None = None
+) -> None:
     """Before the audience is frozen; after a decision it is frozen anew."""
-    await queries.stop_with_reason(tx, organization_id, campaign, resumes_to=State.SCHEDULED.value, reason=reason)
+    await queries.stop_with_reason(
+        tx,
+        organization_id,
+        campaign,
+        resumes_to=State.SCHEDULED.value,
+        reason=reason,
+        question=None if question is None else msgspec.json.encode(question).decode(),
+    )

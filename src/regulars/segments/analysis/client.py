@@ -152,15 +152,22 @@ class Analysis:
         query: SegmentQuery,
         *,
         with_spend: bool = False,
+        sample: int = 0,
         deadline_s: float = FREEZE_DEADLINE_S,
     ) -> AsyncIterator[AudiencePiece]:
-        """All customers of an audience from one snapshot, in pieces, each within the deadline.
+        """All customers of an audience from one snapshot, in pieces, each within the deadline. The counts have a
+        sample of so many customers who may be texted.
 
         A caller that gets an error has no audience: it drops the pieces it has and begins again. A caller that takes
         longer than a minute for a piece is disconnected.
         """
         request = AnalysisRequest(
-            organization_id=organization_id, query=query, want="freeze", with_spend=with_spend, deadline_s=deadline_s
+            organization_id=organization_id,
+            query=query,
+            want="freeze",
+            with_spend=with_spend,
+            limit=sample,
+            deadline_s=deadline_s,
         )
         reader, writer = await _within(deadline_s, self._connect_when_started(deadline_s))
         with contextlib.closing(writer):

@@ -1,14 +1,18 @@
 """The proof of a campaign: for each text its words, times, provider's id and state, and the consent it relied on."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from regulars.campaigns.model import Outcome
 from regulars.campaigns.recipients import list_recipients
+from regulars.consent.history import find_entries_in_effect
+from regulars.consent.model import Entry
 from regulars.consent.numbers import find_subscription_ids
 from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, TEXT
 from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
@@ -19,9 +23,15 @@ _NO_TEXT: Final = frozenset({Outcome.HELD_OUT, Outcome.WAITING, Outcome.EXPIRED,
 _WITH_TEXT: Final = tuple(outcome for outcome in Outcome if outcome not in _NO_TEXT)
 
 
+async def write_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncIterator[bytes]:
+    """The file: one line of JSON for each text."""
+    async for entry in read_proof(database, organization_id, campaign_id):
+        yield msgspec.json.encode(entry) + b"\n"
+
+
 async def read_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncIterator[dict[str, Any]]:
     """One entry for each text, by outcome, page by page. A text whose outcome changes meanwhile may be left out or
-    occur twice. The certificate of the subscription proves the consent at the time of the text."""
+    occur twice."""
     for outcome in _WITH_TEXT:
         after = _START
         while True:
@@ -31,18 +41,32 @@ async def read_proof(database: Database, organization_id: UUID, campaign_id: UUI
                 )
                 steps = [(campaign_id, str(it.profile_id)) for it in page]
                 texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
-                hashes = {text.number_hash for text in texts.values() if text.number_hash is not None}
-                subscriptions = await find_subscription_ids(tx, organization_id, hashes)
+                consents = await _find_consents(tx, organization_id, texts.values())
             for it in page:
                 text = texts.get((campaign_id, str(it.profile_id)))
                 if text is not None:
-                    yield _entry(it.profile_id, it.arm, text, subscriptions.get(text.number_hash or b""))
+                    yield _entry(it.profile_id, it.arm, text, consents.get(text.id))
             if len(page) < PAGE_ROWS:
                 break
             after = page[-1].profile_id
 
 
-def _entry(profile_id: UUID, arm: int, text: TextRow, subscription_id: UUID | None) -> dict[str, Any]:
+async def _find_consents(
+    tx: Tx, organization_id: UUID, texts: Iterable[TextRow]
+) -> dict[UUID, tuple[UUID, Entry | None]]:
+    """For each text the subscription of its number, and the ledger's entry that the gate decided by. A text that never
+    passed the gate relied on none."""
+    numbered = [(text, text.number_hash) for text in texts if text.number_hash is not None]
+    subscriptions = await find_subscription_ids(tx, organization_id, {number_hash for _, number_hash in numbered})
+    known = [(text, subscriptions[it]) for text, it in numbered if it in subscriptions]
+    passed = [(text.id, identifier, text.claimed_at) for text, identifier in known if text.claimed_at is not None]
+    entries = await find_entries_in_effect(tx, organization_id, [(it, moment) for _, it, moment in passed])
+    relied_on = {text_id: entry for (text_id, _, _), entry in zip(passed, entries, strict=True)}
+    return {text.id: (identifier, relied_on.get(text.id)) for text, identifier in known}
+
+
+def _entry(profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, Entry | None] | None) -> dict[str, Any]:
+    subscription_id, entry = consent or (None, None)
     times = {"requested_at": text.created_at, "claimed_at": text.claimed_at, "ended_at": text.ended_at}
     return {
         "profile_id": PROFILE.encode(profile_id),
@@ -56,5 +80,19 @@ def _entry(profile_id: UUID, arm: int, text: TextRow, subscription_id: UUID | No
         "provider": text.provider,
         "provider_id": text.provider_id,
         "subscription_id": None if subscription_id is None else SUBSCRIPTION.encode(subscription_id),
+        "consent": None if entry is None else _consent(entry),
         **{name: None if moment is None else format_timestamp(moment) for name, moment in times.items()},
+    }
+
+
+def _consent(entry: Entry) -> dict[str, Any]:
+    """The entry's number in the ledger of its subscription, and its hash, by which the certificate is compared."""
+    payload = {} if entry.payload is None else msgspec.json.decode(entry.payload)
+    return {
+        "sequence": entry.sequence,
+        "kind": entry.kind,
+        "effective_at": format_timestamp(entry.effective_at),
+        "received_at": format_timestamp(entry.received_at),
+        "source": payload.get("consent_source"),
+        "hash": entry.hash.hex(),
     }

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-import msgspec
 import typer
 
 from regulars.campaigns import manage
@@ -16,7 +15,7 @@ from regulars.campaigns.approval import ApprovalRule, save_rule
 from regulars.campaigns.definition import read_definition, schema
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.model import CampaignRow, Cost, Outcome, read_cost, read_question
-from regulars.campaigns.proof import read_proof
+from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
@@ -324,7 +323,7 @@ def _change(
 
 @app.command()
 def proof(organization: OfOrganization, campaign_id: TheId) -> None:
-    """Write one line of JSON for each text: its words, times, provider's id, state and consent."""
+    """Write one line of JSON for each text: its words, times, provider's id, state, and the consent it relied on."""
     identifier = read_id(ids.CAMPAIGN, campaign_id)
 
     async def work(it: CommandContext) -> None:
@@ -332,8 +331,8 @@ def proof(organization: OfOrganization, campaign_id: TheId) -> None:
         await it.record("campaign.proof", campaign_id)
 
     async def write(pool: Database, organization_id: UUID) -> None:
-        async for entry in read_proof(pool, organization_id, identifier):
-            sys.stdout.write(msgspec.json.encode(entry).decode() + "\n")
+        async for line in write_proof(pool, organization_id, identifier):
+            sys.stdout.write(line.decode())
 
     run(organization, work, after_commit=write)
 

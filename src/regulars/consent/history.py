@@ -1,6 +1,6 @@
 """Read the ledger of a number: its entries, and whether a text was allowed at a moment."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -13,17 +13,20 @@ from regulars.kit.db import Tx
 
 NUMBERS_MAX: Final = 20
 ENTRIES_MAX: Final = 200
-_ENTRY = SQL(
+_ENTRY_COLUMNS: Final = SQL(
+    """l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.commitment, l.previous_hash,
+       l.hash, p.salt, p.payload::text"""
+)
+_ENTRY: Final = SQL(
     """
-    SELECT l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.commitment, l.previous_hash,
-           l.hash, p.salt, p.payload::text
+    SELECT {columns}
     FROM consent_ledger AS l
     LEFT JOIN consent_payloads AS p
         ON p.organization_id = %(organization_id)s AND p.subscription_id = %(subscription_id)s
         AND p.sequence = l.sequence
     WHERE l.organization_id = %(organization_id)s AND l.subscription_id = %(subscription_id)s
     """
-)
+).format(columns=_ENTRY_COLUMNS)
 
 
 async def list_entries(
@@ -73,8 +76,9 @@ class ConsentAtMoment:
 
 
 async def find_consent_at(tx: Tx, organization_id: UUID, subscription_id: UUID, at: datetime) -> ConsentAtMoment:
-    recorded = await _find_deciding_entry(tx, organization_id, subscription_id, at=at, received_until=at)
-    known = await _find_deciding_entry(tx, organization_id, subscription_id, at=at, received_until=tx.now)
+    recorded, known = await _find_deciding_entries(
+        tx, organization_id, [(subscription_id, at, at), (subscription_id, at, tx.now)]
+    )
     judged = _judge(known)
     following = await _find_next_change(tx, organization_id, subscription_id, after=at, is_opt_in=not judged.may_text)
     return ConsentAtMoment(at=at, recorded=_judge(recorded), known=judged, next=following)
@@ -84,27 +88,41 @@ def _judge(entry: Entry | None) -> Judgement:
     return Judgement(entry is not None and entry.kind == Kind.OPT_IN, entry)
 
 
-async def _find_deciding_entry(
-    tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime, received_until: datetime
-) -> Entry | None:
-    """The latest entry at a moment, among those received until another."""
+async def find_entries_in_effect(
+    tx: Tx, organization_id: UUID, moments: Sequence[tuple[UUID, datetime]]
+) -> list[Entry | None]:
+    """For each subscription and moment the entry that decided then, among those that had been received."""
+    return await _find_deciding_entries(tx, organization_id, [(one, at, at) for one, at in moments])
+
+
+async def _find_deciding_entries(
+    tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, datetime, datetime]]
+) -> list[Entry | None]:
+    """For each subscription the latest entry at a moment, among those received until another."""
+    subscriptions, moments, limits = ([one[column] for one in wanted] for column in range(3))
     rows = await tx.fetch(
-        _ENTRY
-        + SQL(
+        SQL(
             """
-            AND l.effective_at <= %(at)s AND l.received_at <= %(received_until)s
-            ORDER BY l.effective_at DESC, (l.kind <> 'OPT_IN') DESC, l.sequence DESC
-            LIMIT 1
+            SELECT it.position, found.*
+            FROM unnest(%(subscriptions)s::uuid[], %(moments)s::timestamptz[], %(limits)s::timestamptz[])
+                WITH ORDINALITY AS it (subscription_id, at, received_until, position)
+            CROSS JOIN LATERAL (
+                SELECT {columns}
+                FROM consent_ledger AS l
+                LEFT JOIN consent_payloads AS p
+                    ON p.organization_id = %(organization_id)s AND p.subscription_id = it.subscription_id
+                    AND p.sequence = l.sequence
+                WHERE l.organization_id = %(organization_id)s AND l.subscription_id = it.subscription_id
+                  AND l.effective_at <= it.at AND l.received_at <= it.received_until
+                ORDER BY l.effective_at DESC, (l.kind <> 'OPT_IN') DESC, l.sequence DESC
+                LIMIT 1
+            ) AS found
             """
-        ),
-        {
-            "organization_id": organization_id,
-            "subscription_id": subscription_id,
-            "at": at,
-            "received_until": received_until,
-        },
+        ).format(columns=_ENTRY_COLUMNS),
+        {"organization_id": organization_id, "subscriptions": subscriptions, "moments": moments, "limits": limits},
     )
-    return Entry(*rows[0]) if rows else None
+    found = {position: Entry(*entry) for position, *entry in rows}
+    return [found.get(position) for position in range(1, len(wanted) + 1)]
 
 
 async def _find_next_change(

@@ -18,8 +18,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from regulars.accounts import users
 from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
+from regulars.campaigns.attention import count_questions
+from regulars.campaigns.manage import PATH as CAMPAIGNS_PATH
 from regulars.campaigns.manage import describe_uses as describe_campaigns
-from regulars.campaigns.manage import list_choices as campaign_choices
+from regulars.campaigns.manage import name_campaigns
 from regulars.campaigns.model import KIND as CAMPAIGN_KIND
 from regulars.campaigns.pages import routes as campaigns
 from regulars.catalog import pages as catalog
@@ -57,7 +59,7 @@ from regulars.journeys.runs.lists import find_journeys_of_runs, list_runs_of_sal
 from regulars.journeys.stats import count_parked
 from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.kit.ids import JOURNEY, RUN, SEGMENT
+from regulars.kit.ids import CAMPAIGN, JOURNEY, RUN, SEGMENT
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
@@ -66,6 +68,7 @@ from regulars.kit.writable import Writability
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
+from regulars.messaging.model import OriginKind
 from regulars.messaging.pages import inbox, messages, rules, team_number, write_text
 from regulars.messaging.pages.message_view import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
@@ -104,8 +107,6 @@ REQUEST_MS: Final = int(REQUEST_S * 1000)
 API_PREFIX: Final = b"/v"
 API_V1: Final = b"/v1/"
 WAITING_COUNTED_MAX: Final = 100
-# The journeys and campaigns that a condition may name.
-CONDITION_CHOICES: Final = {"journeys": list_choices, "campaigns": campaign_choices}
 SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
 # Placeholder in the description for the address that the caller used.
 ADDRESS_PLACE: Final = "https://address.invalid"
@@ -187,7 +188,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *shops.PAGES,
         *journeys.PAGES,
         *campaigns.PAGES,
-        *messages.pages(find_journeys=journeys_sending),
+        *messages.pages(origins={OriginKind.JOURNEY: journeys_sending, OriginKind.CAMPAIGN: campaigns_sending}),
         *inbox.PAGES,
         *simulator.PAGES,
         *SettingsPages(sealing, public_url=settings.public_url).pages(),
@@ -196,7 +197,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *EndpointPages(sealing, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(sealing).pages(),
         *CheckerPages(sealing).pages(),
-        *segments.pages(Analysis(settings), users=SEGMENT_USERS, choices=CONDITION_CHOICES),
+        *segments.pages(Analysis(settings), users=SEGMENT_USERS, list_journeys=list_choices),
         *catalog.pages(uses=[segments_reading]),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),
@@ -213,15 +214,19 @@ async def journeys_started(tx: Tx, organization_id: UUID, sale: StoredSale) -> l
     ]
 
 
-async def journeys_sending(
-    tx: Tx, organization_id: UUID, runs: Collection[UUID]
-) -> dict[UUID, messages.SendingJourney]:
+async def journeys_sending(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, messages.TextOrigin]:
     """The journeys that texts came from, by their runs."""
     found = await find_journeys_of_runs(tx, organization_id, runs)
     return {
-        run_id: messages.SendingJourney(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)))
+        run_id: messages.TextOrigin(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)))
         for run_id, (journey_id, name) in found.items()
     }
+
+
+async def campaigns_sending(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, messages.TextOrigin]:
+    """The campaigns that texts came from."""
+    found = await name_campaigns(tx, organization_id, ids)
+    return {it: messages.TextOrigin(name, (CAMPAIGNS_PATH, CAMPAIGN.encode(it))) for it, name in found.items()}
 
 
 async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.Use]:
@@ -239,6 +244,7 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
     return {
         collisions.PATH: await count_open(tx, organization_id, most=WAITING_COUNTED_MAX),
         JOURNEYS_PATH: sum(parked.values()),
+        CAMPAIGNS_PATH: await count_questions(tx, organization_id, most=WAITING_COUNTED_MAX),
         MESSAGES: await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX),
         WEBHOOKS: await count_troubled(tx, organization_id),
     }

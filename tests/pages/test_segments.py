@@ -11,14 +11,10 @@ import psycopg
 import pytest
 from tests.pages.segment_shop import Crowd, ask_until, open_counted, open_shop
 from tests.support import samples
-from tests.support.journeys import text_at_all_hours
+from tests.support.journeys import make_campaign, text_at_all_hours
 from tests.support.visitor import Visitor
 
-from regulars.campaigns.definition import Definition as Campaign
-from regulars.campaigns.definition import Variant
-from regulars.campaigns.manage import create_campaign
 from regulars.catalog.model import AttributeType
-from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
@@ -58,14 +54,12 @@ def test_everything_works_by_sending_the_form(marketer, crowd):
     assert "tier is “Gold”" in why.text
 
 
-def test_a_campaign_is_chosen_by_its_name(marketer, crowd):
+def test_a_campaign_is_chosen_by_its_name(marketer, crowd, tenant, api_database_url):
     assert "Received the campaign" not in marketer.get("/segments/new").text
-    segment = SEGMENT.encode(new_uuid())
-    given = Campaign(name="Spring", include=(segment,), variants=(Variant(text="Hello"),))
-    made = crowd.shop.act(lambda tx: create_campaign(tx, crowd.shop.organization_id, given))
+    campaign = make_campaign(api_database_url, tenant.organization_id, name="Spring")
     added = marketer.post("/segments/draft", name="x", act="add r received_campaign", **{"r~kind": "all"})
     assert "Choose a campaign." in added.text
-    chosen = {"r~kind": "all", "r.0~kind": "received_campaign", "r.0~campaign": CAMPAIGN.encode(made.row.id)}
+    chosen = {"r~kind": "all", "r.0~kind": "received_campaign", "r.0~campaign": campaign}
     page = marketer.get(save(marketer, "Springers", **chosen, **{"r.0~is": "no"})).text
     assert ">Spring</option>" in page
     assert (

@@ -1,4 +1,4 @@
-"""Journeys for tests of pages, made by the use cases."""
+"""Journeys and campaigns for tests of pages, made by the use cases."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -9,13 +9,15 @@ from uuid import UUID
 import msgspec
 from tests.support.aside import run_aside
 
+from regulars.campaigns.definition import read_definition as read_campaign
+from regulars.campaigns.manage import create_campaign
 from regulars.journeys.definition import Wait, read_definition
 from regulars.journeys.drafts import lock_draft, write_draft
 from regulars.journeys.manage import activate, create_journey
 from regulars.journeys.step_tree import insert_step
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
-from regulars.kit.ids import JOURNEY
+from regulars.kit.ids import CAMPAIGN, JOURNEY, SEGMENT, new_uuid
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.settings.model import Rule, Window
@@ -72,6 +74,18 @@ def add_endpoint(database_url: str, organization_id: UUID, settings: Settings) -
         await create_endpoint(tx, organization_id, url=url, policy=AddressPolicy(), vault=vault.of(settings))
 
     in_transaction(database_url, act)
+
+
+def make_campaign(database_url: str, organization_id: UUID, *, segment: str | None = None, **more: Any) -> str:
+    """A draft; its canonical id."""
+    include = [segment or SEGMENT.encode(new_uuid())]
+    given = {"name": "A campaign", "include": include, "variants": [{"text": "Hello"}], **more}
+    definition = read_campaign(json.dumps(given).encode())
+
+    async def act(tx: Tx) -> str:
+        return CAMPAIGN.encode((await create_campaign(tx, organization_id, definition)).row.id)
+
+    return in_transaction(database_url, act)
 
 
 def make_journey(

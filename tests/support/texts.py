@@ -31,13 +31,17 @@ def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -
 
 def send_text(database_url: str, organization_id: UUID, number: str, words: str) -> UUID:
     """A text by a person, through the gate and the simulator."""
+    order = TextOrder(
+        origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", words=words, phone_number=number
+    )
+    return send_order(database_url, organization_id, order)
+
+
+def send_order(database_url: str, organization_id: UUID, order: TextOrder) -> UUID:
 
     async def act(tx: Tx) -> UUID:
         texting = await lock_texting(tx, organization_id)
         assert texting is not None
-        order = TextOrder(
-            origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", words=words, phone_number=number
-        )
         [ordered] = await request_texts(tx, organization_id, [order], texting=texting)
         return ordered.id
 

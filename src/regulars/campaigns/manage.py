@@ -26,6 +26,7 @@ from regulars.campaigns.model import (
     write_cost,
 )
 from regulars.campaigns.run.finish import count_rest, take_back_texts
+from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
@@ -39,6 +40,7 @@ from regulars.segments.saved.uses import Use, register_uses
 from regulars.work.outbox import register_interest
 
 NEEDED_BY: Final = "campaigns"
+PATH: Final = "/campaigns"
 RESTORED: Final = "A backup was restored. If you resume, some recipients may get the text twice."
 _COPY_CHARACTERS_MAX: Final = 110
 # The campaigns that a condition is offered.
@@ -129,8 +131,12 @@ async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[C
 
 async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
     """The campaigns that a condition may refer to: id and name, the newest first."""
-    rows = await queries.list_campaigns(tx, organization_id, limit=CHOICES_MAX)
-    return [(CAMPAIGN.encode(row.id), row.name) for row in rows]
+    found = await find_campaign_names(tx, organization_id, (), newest=CHOICES_MAX)
+    return [(CAMPAIGN.encode(campaign_id), name) for campaign_id, name in found]
+
+
+async def name_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    return dict(await find_campaign_names(tx, organization_id, ids)) if ids else {}
 
 
 async def schedule(
@@ -279,7 +285,7 @@ async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
     """Campaigns that use a segment, by their ids."""
     effect = "It takes the members of the version that is saved when it starts."
     return {
-        row.id: Use(row.name, "", KIND, row.state, effect)
+        row.id: Use(row.name, f"{PATH}/{CAMPAIGN.encode(row.id)}", KIND, row.state, effect)
         for row in await queries.find_campaigns(tx, organization_id, ids)
     }
 

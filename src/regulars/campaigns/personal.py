@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.campaigns.recipients import RecipientOfPerson, list_recipients_of_person
+from regulars.campaigns.recipients import LAST_ID, RecipientOfPerson, list_recipients_of_person
 from regulars.campaigns.retention import erase_from_audiences, erase_recipients
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
@@ -15,7 +15,6 @@ from regulars.messaging.retention import erase_from_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
 PAGE_ROWS: Final = 200
-_START: Final = UUID(int=0)
 _STAFF: Final = "about the retailer's staff, who are no customers"
 
 
@@ -31,16 +30,16 @@ def export_recipients(database: Database, person: DataSubject) -> AsyncIterator[
 
 
 async def _recipients(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
-    after = _START
+    before = LAST_ID
     while True:
         async with database.reading() as tx:
             page = await list_recipients_of_person(
-                tx, person.organization_id, person.profile_id, after=after, limit=PAGE_ROWS
+                tx, person.organization_id, person.profile_id, before=before, limit=PAGE_ROWS
             )
         yield [msgspec.json.encode(_as_data(row)) for row in page]
         if len(page) < PAGE_ROWS:
             break
-        after = page[-1].campaign_id
+        before = page[-1].campaign_id
 
 
 def _as_data(row: RecipientOfPerson) -> dict[str, Any]:

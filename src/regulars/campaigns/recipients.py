@@ -24,6 +24,8 @@ class RecipientFilter(NamedTuple):
     country: str | None = None
     arm: int | None = None
 
+LAST_ID: Final = UUID(int=(1 << 128) - 1)
+
 
 class RecipientRow(NamedTuple):
     profile_id: UUID
@@ -93,9 +95,9 @@ async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_id
 
 
 async def list_recipients_of_person(
-    tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
+    tx: Tx, organization_id: UUID, profile_id: UUID, *, before: UUID = LAST_ID, limit: int
 ) -> list[RecipientOfPerson]:
-    """The campaigns of which a person is a recipient, the oldest first."""
+    """The campaigns of which a person is a recipient, the newest first."""
     rows = await tx.fetch(
         """
         SELECT campaign_recipients.campaign_id, campaigns.name, campaign_recipients.arm, campaign_recipients.outcome,
@@ -104,10 +106,10 @@ async def list_recipients_of_person(
         JOIN campaigns ON campaigns.organization_id = %(organization_id)s
             AND campaigns.id = campaign_recipients.campaign_id
         WHERE campaign_recipients.organization_id = %(organization_id)s
-          AND campaign_recipients.profile_id = %(profile_id)s AND campaign_recipients.campaign_id > %(after)s
-        ORDER BY campaign_recipients.campaign_id
+          AND campaign_recipients.profile_id = %(profile_id)s AND campaign_recipients.campaign_id < %(before)s
+        ORDER BY campaign_recipients.campaign_id DESC
         LIMIT %(limit)s
         """,
-        {"organization_id": organization_id, "profile_id": profile_id, "after": after, "limit": limit},
+        {"organization_id": organization_id, "profile_id": profile_id, "before": before, "limit": limit},
     )
     return [RecipientOfPerson(*row) for row in rows]

@@ -298,6 +298,10 @@ def segments_of(condition: Condition) -> set[str]:
     return {part.id for _, part in walk(condition) if isinstance(part, InSegment)}
 
 
+def campaigns_of(condition: Condition) -> set[str]:
+    return {part.id for _, part in walk(condition) if isinstance(part, ReceivedCampaign)}
+
+
 def innermost_first(match: Condition, segments: Mapping[str, Condition | None]) -> list[str]:
     """Those that a match asks for, also by way of one another, each after those that it asks for itself.
 

@@ -14,7 +14,7 @@ from regulars.journeys import queries
 from regulars.journeys.check import find_excess
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DraftTooLarge, JourneyNotFound, NotPossible
-from regulars.journeys.labels import find_segment_names
+from regulars.journeys.labels import find_reference_names
 from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.program import references_of
@@ -41,8 +41,8 @@ class Draft:
     revision: int
     changed_at: datetime | None = None
     changed_by: str | None = None
-    # The names of the segments that the definition refers to, by their ids.
-    segments: Mapping[str, str] = field(default_factory=dict)
+    # The names of the segments and campaigns that the definition refers to, by their ids.
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_new(self) -> bool:
@@ -110,7 +110,7 @@ async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow
         revision=found.revision,
         changed_at=found.changed_at,
         changed_by=found.changed_by,
-        segments=await find_segment_names(tx, organization_id, references_of(definition).segments),
+        names=await find_reference_names(tx, organization_id, references_of(definition)),
     )
 
 

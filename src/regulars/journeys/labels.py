@@ -1,9 +1,10 @@
 """Steps, triggers and conditions in words, for pages, differences between versions and commands."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.labels import Labels
 from regulars.conditions.tree import Condition
 from regulars.journeys.definition import (
@@ -18,8 +19,9 @@ from regulars.journeys.definition import (
     WaitForPurchase,
     WaitUntil,
 )
+from regulars.journeys.program import References
 from regulars.kit.db import Tx
-from regulars.kit.ids import SEGMENT
+from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.messaging.template import describe_template
 from regulars.segments.saved.manage import find_names
 
@@ -131,15 +133,19 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-async def find_segment_names(tx: Tx, organization_id: UUID, ids: Collection[str]) -> dict[str, str]:
-    """Deleted segments are left out."""
-    decoded = [identifier for identifier in map(SEGMENT.decode, ids) if identifier is not None]
-    names = await find_names(tx, organization_id, decoded)
-    return {SEGMENT.encode(identifier): name for identifier, name in names.items()}
+async def find_reference_names(tx: Tx, organization_id: UUID, references: References) -> dict[str, str]:
+    """The names of the segments and campaigns, by their ids. Deleted segments are left out."""
+    segments = [identifier for identifier in map(SEGMENT.decode, references.segments) if identifier is not None]
+    campaigns = [identifier for identifier in map(CAMPAIGN.decode, references.campaigns) if identifier is not None]
+    names = {SEGMENT.encode(it): name for it, name in (await find_names(tx, organization_id, segments)).items()}
+    if campaigns:
+        found = await find_campaign_names(tx, organization_id, campaigns)
+        names |= {CAMPAIGN.encode(it): name for it, name in found}
+    return names
 
 
-def name_segments(text: str, names: Mapping[str, str]) -> str:
-    """Replace ids of segments by their names."""
-    for segment_id, name in names.items():
-        text = text.replace(segment_id, f"“{name}”")
+def name_references(text: str, names: Mapping[str, str]) -> str:
+    """Replace ids of segments and campaigns by their names."""
+    for identifier, name in names.items():
+        text = text.replace(identifier, f"“{name}”")
     return text

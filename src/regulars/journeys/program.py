@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from regulars.conditions.tree import Condition, segments_of
+from regulars.conditions.tree import Condition, campaigns_of, segments_of
 from regulars.journeys.definition import Branch, Definition, SendText, SetAttribute, Split, Step, WaitForPurchase
 from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
 
@@ -74,6 +74,7 @@ class References(NamedTuple):
     # The filter and every branch, each with its place: `filter`, or the id of the step.
     conditions: tuple[tuple[str, Condition], ...]
     segments: frozenset[str]
+    campaigns: frozenset[str]
     # The attributes that texts use.
     attributes: frozenset[str]
 
@@ -84,6 +85,7 @@ def references_of(definition: Definition) -> References:
     return References(
         conditions=conditions,
         segments=frozenset(it for _, condition in conditions for it in segments_of(condition)),
+        campaigns=frozenset(it for _, condition in conditions for it in campaigns_of(condition)),
         attributes=frozenset(key for _, step in walk(definition.steps) for key in _attributes(step)),
     )
 

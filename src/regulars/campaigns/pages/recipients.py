@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from regulars.accounts.audit.exports import export_csv
@@ -12,7 +11,7 @@ from regulars.campaigns.manage import Campaign
 from regulars.campaigns.model import LEFT_OUT
 from regulars.campaigns.pages.common import PATH, STATES, campaign_url, find_campaign
 from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS, VARIANT_LETTERS
-from regulars.campaigns.proof import read_proof
+from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import (
     ROWS_SCANNED_MAX,
     RecipientFilter,
@@ -87,12 +86,9 @@ async def export_proof(visit: Visit) -> Response:
         subject = CAMPAIGN.encode(campaign.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.proof", subject)
 
-    async def lines() -> AsyncIterator[bytes]:
-        async for entry in read_proof(visit.database, visit.organization_id, campaign.row.id):
-            yield msgspec.json.encode(entry) + b"\n"
-
+    lines = write_proof(visit.database, visit.organization_id, campaign.row.id)
     named = {"Content-Disposition": f'attachment; filename="{subject}.jsonl"'}
-    return StreamingResponse(lines(), media_type="application/jsonl", headers={**headers(visit), **named})
+    return StreamingResponse(lines, media_type="application/jsonl", headers={**headers(visit), **named})
 
 
 async def _view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:

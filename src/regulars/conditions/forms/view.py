@@ -8,14 +8,16 @@ from uuid import UUID
 
 from regulars.catalog.entries import find_types, list_entries
 from regulars.catalog.model import AttributeType, Catalog
+from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import OFFERED
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import CHOSEN, Incomplete, condition_of, fit_fields
 from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS, Names
-from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path
+from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path, campaigns_of
 from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN
 from regulars.kit.keyset import PageRequest
 from regulars.stores.find import list_stores
 
@@ -232,9 +234,12 @@ async def find_choices(
     *,
     segments: Choices = (),
     journeys: Choices = (),
-    campaigns: Choices = (),
+    match: Condition,
 ) -> FormChoices:
-    """`territories` are the names of countries for the reader; segments, journeys and campaigns are ids with names."""
+    """`territories` are the names of countries for the reader; segments and journeys are ids with names. The campaigns
+    that `match` refers to are offered, and the newest ones."""
+    received = [campaign_id for it in campaigns_of(match) if (campaign_id := CAMPAIGN.decode(it)) is not None]
+    campaigns = await find_campaign_names(tx, organization_id, received, newest=OFFERED_MAX)
     attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(OFFERED_MAX))
     properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(OFFERED_MAX))
     stores = await list_stores(tx, organization_id, after=None, limit=OFFERED_MAX)
@@ -246,6 +251,6 @@ async def find_choices(
         stores=[(store.external_id, store.name or store.external_id) for store in stores],
         segments=list(segments),
         journeys=list(journeys),
-        campaigns=list(campaigns),
+        campaigns=[(CAMPAIGN.encode(campaign_id), name) for campaign_id, name in campaigns],
         countries=sorted(countries, key=lambda it: it[1]),
     )

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from regulars.campaigns.manage import name_campaigns
+from regulars.campaigns.recipients import list_recipients_of_person
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog, interpret
 from regulars.consent.chain import hash_number
@@ -19,7 +21,7 @@ from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, f
 from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_moment, read_number
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
-from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById, read_reference
+from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById, read_reference
 from regulars.messaging.find import list_replies, list_texts
 from regulars.messaging.labels import label_reason, reason_detail
 from regulars.messaging.model import ReplyRow
@@ -40,6 +42,7 @@ from regulars.web.visit import Visit
 
 TEXTS_SHOWN_MAX: Final = 200
 RUNS_SHOWN_MAX: Final = 200
+RECIPIENTS_SHOWN_MAX: Final = 200
 NUMBERS_LOOKED_AT_MAX: Final = 5
 # What became of a text, in a word and as a badge.
 TEXT_STATES: Final = {
@@ -81,6 +84,7 @@ class CustomerView:
     has_more_tickets: bool
     segments: list[SegmentOf]
     journeys: dict[UUID, str]
+    campaigns: dict[UUID, str]
 
 
 async def find_customer(tx: Tx, visit: Visit) -> Profile:
@@ -115,6 +119,7 @@ async def show_customer(visit: Visit) -> Response:
         text_reason=partial(_describe_reason, visit),
         journey_id=JOURNEY.encode,
         run_id=RUN.encode,
+        campaign_id=CAMPAIGN.encode,
     )
 
 
@@ -150,11 +155,14 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
         journeys=await name_journeys(
             tx, visit.organization_id, {fact.run.journey_id for fact in timeline.facts if fact.run is not None}
         ),
+        campaigns=await name_campaigns(
+            tx, visit.organization_id, {fact.campaign_id for fact in timeline.facts if fact.campaign_id is not None}
+        ),
     )
 
 
 async def _texts_and_runs(tx: Tx, visit: Visit, profile: Profile, subscriptions: list[Subscription]) -> list[Fact]:
-    """What we wrote, what they answered, and the journeys they were in: the newest of each."""
+    """What we wrote, what they answered, and the journeys and campaigns they were in: the newest of each."""
     texts = await list_texts(
         tx, visit.organization_id, secret=visit.organization.secret, profile_id=profile.id, limit=TEXTS_SHOWN_MAX
     )
@@ -164,7 +172,8 @@ async def _texts_and_runs(tx: Tx, visit: Visit, profile: Profile, subscriptions:
         if one.state.phone_number:
             number_hash = hash_number(visit.organization.secret, one.state.phone_number)
             replies += await list_replies(tx, visit.organization_id, number_hash=number_hash, limit=TEXTS_SHOWN_MAX)
-    return facts_of(texts, replies, runs)
+    recipients = await list_recipients_of_person(tx, visit.organization_id, profile.id, limit=RECIPIENTS_SHOWN_MAX)
+    return facts_of(texts, replies, runs, recipients)
 
 
 def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscription | None:

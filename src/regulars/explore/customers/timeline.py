@@ -1,16 +1,18 @@
-"""A customer's facts in one line: tickets, returns, consents, texts, replies and journeys, the newest first, page by
-page."""
+"""A customer's facts in one line: tickets, returns, consents, texts, replies, journeys and campaigns, the newest first,
+page by page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
+from regulars.campaigns.recipients import RecipientOfPerson
 from regulars.consent.model import Entry, Kind
 from regulars.explore.ledger_labels import title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
-from regulars.messaging.model import ReplyRow, TextRow
+from regulars.messaging.model import OriginKind, ReplyRow, TextRow
 from regulars.sales.tickets import CustomerTicket
 from regulars.web.format import Format
 
@@ -22,6 +24,14 @@ KINDS: Final = {
     "consent": "Consent",
     "texts": "Texts",
     "journeys": "Journeys",
+}
+# Why a recipient of a campaign has no text, by reason or outcome.
+NO_TEXT: Final = {
+    "held_out": "Held out: they get no text, so that its effect can be measured.",
+    "waiting": "They wait for their text.",
+    "expired": "The campaign ended before their turn.",
+    "cancelled": "The campaign was cancelled before their turn.",
+    "same_number": "Another customer with the same number got the text.",
 }
 
 
@@ -36,10 +46,12 @@ class Fact:
     text: TextRow | None = None
     reply: ReplyRow | None = None
     run: RunRow | None = None
+    # Of a campaign that has not texted them.
+    recipient: RecipientOfPerson | None = None
 
     @property
     def kind(self) -> str:
-        if self.text is not None or self.reply is not None:
+        if self.text is not None or self.reply is not None or self.recipient is not None:
             return "texts"
         if self.run is not None:
             return "journeys"
@@ -48,8 +60,16 @@ class Fact:
         return "tickets" if self.ticket.type == "PURCHASE" else "returns"
 
     @property
+    def campaign_id(self) -> UUID | None:
+        if self.text is not None and self.text.origin_kind == OriginKind.CAMPAIGN:
+            return self.text.origin_id
+        return None if self.recipient is None else self.recipient.campaign_id
+
+    @property
     def title(self) -> str:
-        """What a consent did; a ticket speaks for itself."""
+        """What a consent did, or why a campaign sent no text; a ticket speaks for itself."""
+        if self.recipient is not None:
+            return NO_TEXT[self.recipient.reason or self.recipient.outcome]
         return "" if self.entry is None else title_of(self.entry)
 
     @property
@@ -91,11 +111,23 @@ def merge(
     return Timeline(facts=page, total=len(fitting), older=older)
 
 
-def facts_of(texts: Sequence[TextRow], replies: Sequence[ReplyRow], runs: Sequence[RunRow]) -> list[Fact]:
-    """Texts by when they left or were decided about, runs by when they began."""
+def facts_of(
+    texts: Sequence[TextRow],
+    replies: Sequence[ReplyRow],
+    runs: Sequence[RunRow],
+    recipients: Sequence[RecipientOfPerson],
+) -> list[Fact]:
+    """Texts by when they left or were decided about, runs by when they began, campaigns without a text by when their
+    audience was stored."""
     facts = [Fact(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
     facts += [Fact(at=one.received_at, key=str(one.id), reply=one) for one in replies]
     facts += [Fact(at=one.entered_at, key=str(one.id), run=one) for one in runs]
+    texted = {fact.campaign_id for fact in facts}
+    facts += [
+        Fact(at=one.created_at, key=str(one.campaign_id), recipient=one)
+        for one in recipients
+        if one.campaign_id not in texted and (one.reason or one.outcome) in NO_TEXT
+    ]
     return facts
 
 

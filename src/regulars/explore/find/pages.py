@@ -1,16 +1,18 @@
-"""Search over customers, numbers, tickets, stores, segments and journeys: an exact id goes to its page, a name to a
-list."""
+"""Search over customers, numbers, tickets, stores, segments, journeys and campaigns: an exact id goes to its page, a
+name to a list."""
 
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from regulars.campaigns.manage import list_campaigns, name_campaigns
+from regulars.campaigns.model import CampaignRow
 from regulars.consent.find import search_subscription
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.runs.lists import name_journeys
 from regulars.kit.db import Tx
-from regulars.kit.ids import JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
+from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
 from regulars.kit.keyset import PageRequest
 from regulars.profiles.model import Profile
 from regulars.profiles.search import search_by_name, search_exactly
@@ -31,6 +33,8 @@ STORES_SHOWN: Final = 10
 SEGMENTS_SHOWN: Final = 10
 JOURNEYS_LOOKED_AT_MAX: Final = 1_000
 JOURNEYS_SHOWN: Final = 10
+CAMPAIGNS_LOOKED_AT_MAX: Final = 1_000
+CAMPAIGNS_SHOWN: Final = 10
 
 
 class Found(NamedTuple):
@@ -39,6 +43,7 @@ class Found(NamedTuple):
     stores: list[Store]
     segments: list[SegmentRow]
     journeys: list[JourneyRow]
+    campaigns: list[CampaignRow]
 
 
 async def search(visit: Visit) -> Response:
@@ -62,6 +67,7 @@ def _show(visit: Visit, text: str, found: Found | None) -> Response:
         customer_id=PROFILE.encode,
         segment_id=SEGMENT.encode,
         journey_id=JOURNEY.encode,
+        campaign_id=CAMPAIGN.encode,
     )
 
 
@@ -88,6 +94,9 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     journey = JOURNEY.decode(text)
     if journey is not None and await name_journeys(tx, visit.organization_id, [journey]):
         return visit.url("/journeys", text)
+    campaign = CAMPAIGN.decode(text)
+    if campaign is not None and await name_campaigns(tx, visit.organization_id, [campaign]):
+        return visit.url("/campaigns", text)
     segment = SEGMENT.decode(text) if visit.may(Action.READ_SEGMENTS) else None
     if segment is not None and await find_names(tx, visit.organization_id, [segment]):
         return visit.url("/segments", text)
@@ -112,12 +121,14 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
     described = [row for row in segments if wanted in row.name.casefold()]
     journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
     named = [row for row in journeys if wanted in row.name.casefold()]
+    campaigns = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_LOOKED_AT_MAX)
     return Found(
         customers[:CUSTOMERS_SHOWN],
         len(customers) > CUSTOMERS_SHOWN,
         [one.store for one in stores],
         described[:SEGMENTS_SHOWN],
         named[:JOURNEYS_SHOWN],
+        [row for row in campaigns if wanted in row.name.casefold()][:CAMPAIGNS_SHOWN],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.campaigns.attention import CampaignInNeed, find_in_need
 from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.stats import count_at_fault, count_parked, load_total_stats
@@ -65,6 +66,7 @@ class Overview:
     webhooks: list[EndpointStatus]
     texts: dict[str, int]
     troubled: list[TroubledJourney]
+    campaigns: list[CampaignInNeed]
     filled_until: datetime | None
     # While tickets wait to be counted: those received up to then are in the figures.
     counted_until: datetime | None
@@ -101,6 +103,7 @@ async def read_overview(
         answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),
         troubled=await find_troubled(tx, organization_id),
+        campaigns=await find_in_need(tx, organization_id, is_held=texting is not None and texting.is_held),
         open_collisions=await count_open(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         undecided_replies=await count_undecided(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         held=texting if texting is not None and texting.is_held else None,

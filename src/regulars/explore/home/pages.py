@@ -4,11 +4,12 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from regulars.campaigns.attention import CampaignInNeed
 from regulars.consent.figures import FiguresSnapshot, read_figures
 from regulars.explore.charts import Chart, bar_chart, hours, sparkline
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
 from regulars.journeys.program import FILTER
-from regulars.kit.ids import JOURNEY, WEBHOOK
+from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
 from regulars.web.format import Format
@@ -143,6 +144,7 @@ def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> lis
         found.append(_held(visit, overview.held))
     found += [_silent(visit, line) for line in overview.silent]
     found += [_troubled(visit, line) for line in overview.troubled]
+    found += [_campaign(visit, line) for line in overview.campaigns]
     if overview.undecided_replies:
         found.append(_replies(visit, overview.undecided_replies))
     if overview.open_collisions:
@@ -244,6 +246,21 @@ def _unjudgeable(visit: Visit, line: TroubledJourney, url: str) -> Attention:
     found += list(line.unjudgeable.values())[:1]
     title = f"{line.row.name}: a condition cannot be judged"
     return Attention("automate", "no", title, " ".join(found), "", url)
+
+
+def _campaign(visit: Visit, line: CampaignInNeed) -> Attention:
+    url = visit.url("/campaigns", CAMPAIGN.encode(line.row.id))
+    left = visit.format.count(line.left, "recipient waits", "recipients wait")
+    if line.stalled_since is None:
+        text = line.row.reason or (f"{left} for the text." if line.left else "It has not started.")
+        when = visit.format.ago(line.row.updated_at).removesuffix(" ago")
+        return Attention("message", "no" if line.row.reason else "warn", f"{line.row.name} is paused", text, when, url)
+    when = visit.format.ago(line.stalled_since).removesuffix(" ago")
+    if line.row.frozen_at is None:
+        text = line.row.reason or "The worker has not taken its audience yet."
+        return Attention("message", "no", f"{line.row.name} should have started", text, when, url)
+    title = f"{line.row.name} has sent nothing for ten minutes"
+    return Attention("message", "no", title, f"{left} for the text.", when, url)
 
 
 def _ingestion(visit: Visit, line: StoreLine) -> IngestionRow:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from regulars.conditions.check import Fault
 from regulars.journeys.definition import Definition, Step
-from regulars.journeys.labels import StepSummary, describe_paths, describe_step, kind_of, name_segments
+from regulars.journeys.labels import StepSummary, describe_paths, describe_step, kind_of, name_references
 from regulars.journeys.program import FILTER, Fork
 from regulars.journeys.stats import JourneyStats, StepStats
 from regulars.kit.etag import etag_of
@@ -67,12 +67,12 @@ def build_cards(
     definition: Definition,
     faults: list[Fault],
     *,
-    segments: Mapping[str, str],
+    names: Mapping[str, str],
     stats: JourneyStats | None = None,
     formats: Format | None = None,
 ) -> list[Card]:
-    """The builder shows no statistics. `segments` are the names of the segments that conditions refer to."""
-    return _CardBuilder(faults, segments, stats, formats).cards(definition.steps, "", "")
+    """The builder shows no statistics. `names` are those of the segments and campaigns that conditions refer to."""
+    return _CardBuilder(faults, names, stats, formats).cards(definition.steps, "", "")
 
 
 def step_labels(cards: list[Card]) -> dict[str, str]:
@@ -92,7 +92,7 @@ def faults_at(faults: list[Fault], *places: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _CardBuilder:
     faults: list[Fault]
-    segments: Mapping[str, str]
+    names: Mapping[str, str]
     stats: JourneyStats | None
     formats: Format | None
 
@@ -111,7 +111,7 @@ class _CardBuilder:
             id=identifier,
             label=label,
             kind=kind_of(step),
-            summary=summary._replace(name=name_segments(summary.name, self.segments)),
+            summary=summary._replace(name=name_references(summary.name, self.names)),
             is_last=is_last,
             figure=figure,
             figure_label=word,

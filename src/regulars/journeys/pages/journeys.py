@@ -12,8 +12,8 @@ from regulars.journeys.labels import (
     describe_condition,
     describe_exits,
     describe_reentry,
-    find_segment_names,
-    name_segments,
+    find_reference_names,
+    name_references,
 )
 from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow, SpanRow, VersionRow
@@ -83,9 +83,9 @@ async def show_journey(visit: Visit) -> Response:
         shown = requested if requested is not None and requested <= row.version else row.live_version or row.version
         if shown != row.version:
             journey = await find_journey(tx, visit, version=shown)
-        segments = await find_segment_names(tx, visit.organization_id, references_of(journey.definition).segments)
+        names = await find_reference_names(tx, visit.organization_id, references_of(journey.definition))
     of_version = stats.get(shown, JourneyStats())
-    cards = build_cards(journey.definition, journey.faults, segments=segments, stats=of_version, formats=visit.format)
+    cards = build_cards(journey.definition, journey.faults, names=names, stats=of_version, formats=visit.format)
     entry_filter = journey.definition.filter
     return render(
         visit,
@@ -111,7 +111,7 @@ async def show_journey(visit: Visit) -> Response:
         trigger=TRIGGERS[journey.definition.trigger],
         entry=describe_reentry(journey.definition),
         exits=describe_exits(journey.definition),
-        condition=None if entry_filter is None else name_segments(describe_condition(entry_filter), segments),
+        condition=None if entry_filter is None else name_references(describe_condition(entry_filter), names),
         filter_faults=faults_at(journey.faults, "filter"),
         general_faults=faults_at(journey.faults, "steps", "reentry"),
     )

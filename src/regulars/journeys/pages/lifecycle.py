@@ -14,8 +14,8 @@ from regulars.journeys.labels import (
     describe_condition,
     describe_reentry,
     describe_step,
-    find_segment_names,
-    name_segments,
+    find_reference_names,
+    name_references,
 )
 from regulars.journeys.manage import LONG_PAUSE, Journey, Waiting, activate, archive, create_journey, pause
 from regulars.journeys.pages.common import STATES, find_journey, journey_url, page_errors
@@ -154,12 +154,12 @@ async def _confirm(visit: Visit, template: str) -> Response:
 async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
     """What activation means: which customers enter, how many by the backtest, the steps, the provider, the hours."""
     organization_id, definition = visit.organization_id, journey.definition
-    segments = await find_segment_names(tx, organization_id, references_of(definition).segments)
+    names = await find_reference_names(tx, organization_id, references_of(definition))
     texting = await load_texting(tx, organization_id)
     backtest = await find_backtest(tx, organization_id, journey.row.id)
     has_report = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
     country = visit.organization.default_country
-    cards = build_cards(definition, journey.faults, segments=segments)
+    cards = build_cards(definition, journey.faults, names=names)
     return render(
         visit,
         "journeys/activate.html",
@@ -172,7 +172,7 @@ async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *
         is_long=_is_long(visit, journey),
         waiting=WAITING,
         audience=AUDIENCES[definition.trigger],
-        condition=None if definition.filter is None else name_segments(describe_condition(definition.filter), segments),
+        condition=None if definition.filter is None else name_references(describe_condition(definition.filter), names),
         entry=describe_reentry(definition),
         cards=cards,
         labels=step_labels(cards),

@@ -7,13 +7,13 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.entry_explanation import EntryExplanation, explain
-from regulars.journeys.labels import describe_step, find_segment_names
+from regulars.journeys.labels import describe_step, find_reference_names
 from regulars.journeys.manage import Journey
 from regulars.journeys.model import RunRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, page_errors
 from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.pages.trace import WAITS, TraceContext, describe_reason, describe_trace, segments_in_trace
-from regulars.journeys.program import program_of
+from regulars.journeys.program import program_of, references_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.journeys.runs.lists import find_run, list_runs
@@ -47,7 +47,7 @@ class RunLine(NamedTuple):
 
 def filters(visit: Visit, journey: Journey) -> list[Filter]:
     words = "Name, number or ID" if visit.sees_personal else "prof_…"
-    cards = build_cards(journey.definition, [], segments={})
+    cards = build_cards(journey.definition, [], names={})
     steps = [(one, label) for one, label in step_labels(cards).items() if one in program_of(journey.definition).nodes]
     requested = visit.query.get("step", "")
     if requested and requested not in dict(steps):
@@ -139,7 +139,9 @@ async def show_run(visit: Visit) -> Response:
         definitions = await load_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
         rows = await list_trace(tx, visit.organization_id, run.id)
         texts = await list_texts_of_origin(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
-        context = TraceContext(texts, await find_segment_names(tx, visit.organization_id, segments_in_trace(rows)))
+        references = references_of(definitions[run.journey_id, run.version])
+        references = references._replace(segments=references.segments | segments_in_trace(rows))
+        context = TraceContext(texts, await find_reference_names(tx, visit.organization_id, references))
         people = await find_people(tx, visit.organization_id, {run.profile_id})
         sales = await find_sales(tx, visit.organization_id, [] if run.sale_id is None else [run.sale_id])
         ticket = await find_sale(tx, visit.organization_id, run.fact_id) if run.sale_id is not None else None

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from regulars.journeys.definition import Definition
-from regulars.journeys.labels import describe_duration, describe_paths, describe_step, name_segments
+from regulars.journeys.labels import describe_duration, describe_paths, describe_step, name_references
 from regulars.journeys.model import RunRow, TraceRow
 from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.program import program_of
@@ -44,16 +44,16 @@ class TraceLine(NamedTuple):
 
 
 class TraceContext(NamedTuple):
-    """The texts of the run, and the names of the segments that its trace refers to, by their ids."""
+    """The texts of the run, and the names of the segments and campaigns of its definition and trace, by their ids."""
 
     texts: Sequence[TextRow]
-    segments: Mapping[str, str]
+    names: Mapping[str, str]
 
 
-def segments_in_trace(rows: Sequence[TraceRow]) -> set[str]:
+def segments_in_trace(rows: Sequence[TraceRow]) -> frozenset[str]:
     """The ids of the segments that decisions of the run depended on."""
     details = [row.detail for row in rows if isinstance(row.detail, dict)]
-    return {segment_id for detail in details for segment_id in _segments_of(detail)}
+    return frozenset(segment_id for detail in details for segment_id in _segments_of(detail))
 
 
 def describe_trace(
@@ -69,7 +69,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
     detail = row.detail if isinstance(row.detail, dict) else {}
     match row.event:
         case "entered":
-            inputs = _describe_inputs(detail, context.segments)
+            inputs = _describe_inputs(detail, context.names)
             return TraceLine(
                 "ticket", "yes", "Entered", f"With version {detail.get('version', '')}. {inputs}".strip(), row.at
             )
@@ -93,15 +93,13 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "then" | "else" as way:
             ways = describe_paths(node.step) if node is not None else ("Yes", "No")
             is_then = way == "then"
-            title = f"{name_segments(name, context.segments)} {ways[0] if is_then else ways[1]}"
+            title = f"{name_references(name, context.names)} {ways[0] if is_then else ways[1]}"
             return TraceLine(
-                "branch", "yes" if is_then else "no", title, _describe_inputs(detail, context.segments), row.at
+                "branch", "yes" if is_then else "no", title, _describe_inputs(detail, context.names), row.at
             )
         case "cannot judge":
             fault = str(detail.get("fault", ""))
-            return TraceLine(
-                "alert", "no", f"Cannot be checked: {name_segments(name, context.segments)}", fault, row.at
-            )
+            return TraceLine("alert", "no", f"Cannot be checked: {name_references(name, context.names)}", fault, row.at)
         case "set" | "not set":
             refused = "" if row.event == "set" else "Not set: the customer has too many attributes."
             return TraceLine("tag", "no" if refused else "", f"Sets {name}", refused, row.at)

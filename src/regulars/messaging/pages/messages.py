@@ -1,6 +1,6 @@
 """Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -20,7 +20,7 @@ from regulars.kit.keyset import PageRequest, PageRows
 from regulars.messaging.errors import MessagingError
 from regulars.messaging.find import count_undecided, find_suppressed, find_text, list_messages, read_conversation
 from regulars.messaging.labels import REASONS, STATES
-from regulars.messaging.model import MessageFilter, MessageLine, OriginKind, TextRow
+from regulars.messaging.model import MessageFilter, MessageLine, TextRow
 from regulars.messaging.pages.message_view import INBOX, MESSAGES, NUMBERS, MessageView, read_hash
 from regulars.messaging.request import resend
 from regulars.messaging.settings.store import load_texting
@@ -53,17 +53,33 @@ def filters(visit: Visit) -> tuple[Filter, ...]:
     )
 
 
-class SendingJourney(NamedTuple):
-    """The journey that a text came from, and the path of the run below the organization."""
+class TextOrigin(NamedTuple):
+    """The journey or campaign that a text came from, and the path of its page below the organization."""
 
     name: str
     path: tuple[str, ...]
 
 
-FindJourneys = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, SendingJourney]]]
+# Finds the origins of one kind by their ids; they are in rooms above this one.
+FindOrigins = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, TextOrigin]]]
+OriginFinders = Mapping[str, FindOrigins]
 
 
-async def show_messages(find_journeys: FindJourneys, visit: Visit) -> Response:
+async def _find_origins(
+    tx: Tx, visit: Visit, finders: OriginFinders, texts: Iterable[MessageLine | TextRow]
+) -> dict[UUID, TextOrigin]:
+    wanted: dict[str, set[UUID]] = {}
+    for text in texts:
+        if text.origin_id is not None:
+            wanted.setdefault(text.origin_kind, set()).add(text.origin_id)
+    found: dict[UUID, TextOrigin] = {}
+    for kind, find in finders.items():
+        if kind in wanted:
+            found |= await find(tx, visit.organization_id, wanted[kind])
+    return found
+
+
+async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
     text = view.value("q")
     if text and (target := _exactly(visit, text)) is not None and not visit.is_htmx:
@@ -73,8 +89,7 @@ async def show_messages(find_journeys: FindJourneys, visit: Visit) -> Response:
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
         page = make_page(view, found)
-        runs = {line.origin_id for line in page.rows if line.origin_kind == OriginKind.JOURNEY and line.origin_id}
-        journeys = await find_journeys(tx, visit.organization_id, runs)
+        origins = await _find_origins(tx, visit, finders, page.rows)
     return render(
         visit,
         "messaging/messages.html",
@@ -84,7 +99,7 @@ async def show_messages(find_journeys: FindJourneys, visit: Visit) -> Response:
         texting=texting,
         undecided=undecided,
         found_url=_exactly(visit, text) if text else None,
-        journeys=journeys,
+        origins=origins,
     )
 
 
@@ -151,11 +166,10 @@ async def _referred(tx: Tx, visit: Visit) -> TextRow:
     return text
 
 
-async def show_text(find_journeys: FindJourneys, visit: Visit) -> Response:
+async def show_text(finders: OriginFinders, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         text = await _referred(tx, visit)
-        runs = [text.origin_id] if text.origin_kind == OriginKind.JOURNEY else []
-        journeys = await find_journeys(tx, visit.organization_id, runs)
+        origins = await _find_origins(tx, visit, finders, [text])
         customer = None
         if text.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
@@ -166,7 +180,7 @@ async def show_text(find_journeys: FindJourneys, visit: Visit) -> Response:
         identifier=TEXT.encode(text.id),
         customer=customer,
         shown=MessageView(visit),
-        journey=journeys.get(text.origin_id),
+        origin=origins.get(text.origin_id),
         may_resend=visit.may(Action.WRITE_TEXTS) and text.state in {"unknown", "failed"},
     )
 
@@ -196,13 +210,14 @@ async def send_again(visit: Visit) -> Response:
     return redirect(visit, visit.url(MESSAGES, TEXT.encode(text.id)), done="Queued again; the gate decides as for any.")
 
 
-async def show_number(visit: Visit) -> Response:
+async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     number_hash = read_hash(visit.references[0])
     async with visit.database.reading() as tx:
         lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
         subscription = await find_by_hash(tx, visit.organization_id, number_hash)
         if not lines and subscription is None:
             raise PageNotFound("Nothing was said between you and this number.")
+        origins = await _find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
         is_suppressed = bool(await find_suppressed(tx, visit.organization_id, [number_hash]))
         texting = await load_texting(tx, visit.organization_id)
         customer = None
@@ -214,6 +229,7 @@ async def show_number(visit: Visit) -> Response:
         visit,
         "messaging/number.html",
         lines=lines,
+        origins=origins,
         is_cut=len(lines) == LINES_SHOWN,
         number=numbers[-1] if numbers else None if state is None else state.phone_number,
         number_hash=number_hash,
@@ -230,13 +246,13 @@ async def show_number(visit: Visit) -> Response:
     )
 
 
-def pages(*, find_journeys: FindJourneys) -> tuple[Page, ...]:
-    """`find_journeys` finds the journeys that texts came from, by their runs; they are a room above this one."""
+def pages(*, origins: OriginFinders) -> tuple[Page, ...]:
+    """`origins` are the kinds of origins that have pages, each with the function that finds them."""
     return (
-        Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, find_journeys)),
+        Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
         Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, needs_password=True),
-        Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, find_journeys)),
+        Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, origins)),
         Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
         Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),
-        Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
+        Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=partial(show_number, origins)),
     )

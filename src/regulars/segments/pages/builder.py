@@ -94,17 +94,15 @@ class _Known:
     progress: Progress | None
 
 
-# The journeys or campaigns that a condition about texts may name.
+# The journeys that a condition about texts may name.
 ListChoices = Callable[[Tx, UUID], Awaitable[Choices]]
 
 
 class Builder:
-    def __init__(
-        self, analysis: Analysis, describe: Mapping[str, DescribeUses], choices: Mapping[str, ListChoices]
-    ) -> None:
+    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses], list_journeys: ListChoices) -> None:
         self._analysis = analysis
         self._describe = describe
-        self._choices = choices
+        self._list_journeys = list_journeys
 
     async def begin(self, visit: Visit) -> Response:
         """A new one, from nothing, from one of those to start from, or from the filters of a list."""
@@ -289,7 +287,8 @@ class Builder:
             visit.organization_id,
             visit.format.locale.territories,
             segments=[(SEGMENT.encode(it.id), it.name) for it in others if it.id != own],
-            **{name: await find(tx, visit.organization_id) for name, find in self._choices.items()},
+            journeys=await self._list_journeys(tx, visit.organization_id),
+            match=built.match,
         )
         words = Labels(visit.format, offered.names)
         is_changed = _is_changed(work, built.match, is_complete=not built.incomplete)

@@ -20,12 +20,12 @@ def pages(
     analysis: Analysis,
     *,
     users: Mapping[str, DescribeUses] | None = None,
-    choices: Mapping[str, ListChoices] | None = None,
+    list_journeys: ListChoices,
 ) -> tuple[Page, ...]:
-    """`users` are the kinds of things above that ask for segments, each with what its ids are called; `choices` are the
-    journeys and campaigns that a condition may name."""
+    """`users` are the kinds of things above that ask for segments, each with what its ids are called;
+    `list_journeys` lists the journeys that a condition may name."""
     describe = {"segment": describe_segments, **(users or {})}
-    builder, listing = Builder(analysis, describe, choices or {}), Listing(analysis, describe)
+    builder, listing = Builder(analysis, describe, list_journeys), Listing(analysis, describe)
     members = MemberPages(analysis, describe)
 
     async def show(visit: Visit) -> Response:

@@ -21,7 +21,7 @@ from regulars.journeys.labels import (
     describe_exits,
     describe_reentry,
     describe_step,
-    name_segments,
+    name_references,
 )
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
@@ -83,6 +83,7 @@ async def rules_panel(
         journeys=[
             (JOURNEY.encode(it.id), it.name) for it in await list_journeys(tx, visit.organization_id, limit=OFFERED_MAX)
         ],
+        match=built.match,
     )
     # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
     kinds = offered.kinds if draft.definition.trigger == "opt_in" else {**offered.kinds, **TICKET_KINDS}
@@ -199,7 +200,7 @@ async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *,
 
 def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 200) -> Response:
     definition = draft.definition
-    cards = build_cards(definition, draft.faults, segments=draft.segments)
+    cards = build_cards(definition, draft.faults, names=draft.names)
     return render(
         visit,
         "journeys/edit.html",
@@ -221,7 +222,7 @@ def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 20
         exits=describe_exits(definition),
         condition=None
         if definition.filter is None
-        else name_segments(describe_condition(definition.filter), draft.segments),
+        else name_references(describe_condition(definition.filter), draft.names),
         filter_faults=faults_at(draft.faults, "filter"),
         general_faults=faults_at(draft.faults, "steps", "reentry"),
         weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),

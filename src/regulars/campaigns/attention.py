@@ -1,0 +1,94 @@
+"""Campaigns that need a person: paused ones, and those that should send and have sent nothing for ten minutes."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.campaigns.model import CampaignRow, State
+from regulars.campaigns.queries import list_campaigns
+from regulars.campaigns.totals import count_outcomes
+from regulars.kit.db import Tx
+
+STALLED_AFTER: Final = timedelta(minutes=10)
+CAMPAIGNS_LOOKED_AT_MAX: Final = 1_000
+
+
+class CampaignInNeed(NamedTuple):
+    row: CampaignRow
+    # Recipients whose text has not left.
+    left: int
+    # When it last did something; None for one that is paused.
+    stalled_since: datetime | None
+
+
+class SendingProgress(NamedTuple):
+    due_at: datetime | None
+    # Of texts that are queued and due: how many there are, and when the last one was queued.
+    queued: int
+    last_fed_at: datetime | None
+
+
+async def find_in_need(tx: Tx, organization_id: UUID, *, is_held: bool) -> list[CampaignInNeed]:
+    """During a hold of all texts no campaign is expected to send."""
+    rows = await list_campaigns(tx, organization_id, limit=CAMPAIGNS_LOOKED_AT_MAX)
+    sending = [row.id for row in rows if row.state == State.SENDING and not is_held]
+    progress = await _find_progress(tx, organization_id, sending) if sending else {}
+    since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}
+    wanted = [row for row in rows if row.state == State.PAUSED or since[row.id] is not None]
+    outcomes = await count_outcomes(tx, organization_id, [row.id for row in wanted]) if wanted else {}
+    return [CampaignInNeed(row, _left(outcomes.get(row.id, {})), since[row.id]) for row in wanted]
+
+
+def _left(outcomes: Mapping[str, int]) -> int:
+    return outcomes.get("waiting", 0) + outcomes.get("queued", 0)
+
+
+def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: datetime) -> datetime | None:
+    moment: datetime | None = None
+    match row.state:
+        case State.SCHEDULED:
+            moment = row.starts_at
+        case State.PREPARING:
+            moment = row.frozen_at or row.starts_at
+        case State.SENDING if progress is not None:
+            # The worker does not continue it, or nothing takes its texts from the queue.
+            moment = progress.last_fed_at if progress.queued else progress.due_at
+    return moment if moment is not None and moment <= now - STALLED_AFTER else None
+
+
+async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict[UUID, SendingProgress]:
+    """A text that waits for the next open hour is due later, and is not counted."""
+    rows = await tx.fetch(
+        """
+        SELECT campaigns.id, campaigns.due_at, queued.recipients, queued.last_fed_at
+        FROM campaigns
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS recipients, max(campaign_recipients.fed_at) AS last_fed_at
+            FROM campaign_recipients
+            JOIN texts ON texts.organization_id = %(organization_id)s AND texts.origin_kind = 'campaign'
+                AND texts.origin_id = campaigns.id AND texts.step = campaign_recipients.profile_id::text
+            WHERE campaign_recipients.organization_id = %(organization_id)s
+              AND campaign_recipients.campaign_id = campaigns.id AND campaign_recipients.outcome = 'queued'
+              AND texts.due_at <= %(soon)s
+        ) AS queued
+        WHERE campaigns.organization_id = %(organization_id)s AND campaigns.id = ANY (%(ids)s::uuid[])
+        """,
+        {"organization_id": organization_id, "ids": ids, "soon": tx.now + STALLED_AFTER},
+    )
+    return {row[0]: SendingProgress(*row[1:]) for row in rows}
+
+
+async def count_questions(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    """Campaigns that the service paused, and that a person decides about."""
+    rows = await tx.fetch(
+        """
+        SELECT count(*) FROM (
+            SELECT FROM campaigns
+            WHERE organization_id = %s AND due_at IS NOT NULL AND state = 'paused' AND reason IS NOT NULL
+            LIMIT %s
+        ) AS found
+        """,
+        (organization_id, most),
+    )
+    return int(rows[0][0])

@@ -1,0 +1,67 @@
+"""The home page names campaigns that need a person, and no others."""
+
+from datetime import timedelta
+
+from tests.campaigns.desk import Desk
+
+from regulars.campaigns import manage
+from regulars.campaigns.attention import CampaignInNeed, count_questions, find_in_need
+
+LATER = "UPDATE campaign_recipients SET fed_at = now() - interval '11 minutes' WHERE organization_id = %s"
+IDLE = "UPDATE campaigns SET due_at = now() - interval '11 minutes' WHERE organization_id = %s"
+
+
+def in_need(desk: Desk, *, is_held: bool = False) -> list[CampaignInNeed]:
+    return desk.do(lambda tx: find_in_need(tx, desk.organization_id, is_held=is_held))
+
+
+def questions(desk: Desk) -> int:
+    return desk.do(lambda tx: count_questions(tx, desk.organization_id, most=100))
+
+
+def test_a_campaign_whose_queued_texts_nobody_takes_has_sent_nothing_for_ten_minutes(desk):
+    desk.crowd(3)
+    campaign = desk.send()
+    desk.feed()
+    assert in_need(desk) == []
+    desk.alter(LATER)
+    [found] = in_need(desk)
+    assert (found.row.id, found.left, found.stalled_since is not None) == (campaign, 3, True)
+    # A hold of all texts is named by itself.
+    assert in_need(desk, is_held=True) == []
+    # Texts that wait for an open hour are late for nobody.
+    desk.alter("UPDATE texts SET due_at = now() + interval '9 hours' WHERE organization_id = %s")
+    assert in_need(desk) == []
+
+
+def test_a_campaign_that_the_worker_does_not_continue_or_start_is_named(desk):
+    desk.crowd(2)
+    desk.send()
+    desk.alter(IDLE)
+    assert in_need(desk) == []
+    desk.alter("UPDATE campaigns SET state = 'sending' WHERE organization_id = %s")
+    assert len(in_need(desk)) == 1
+    desk.work()
+    assert in_need(desk) == []
+    late = desk.draft()
+    desk.act(manage.schedule, late, confirmed_recipients=2, is_now=True)
+    assert in_need(desk) == []
+    desk.alter("UPDATE campaigns SET starts_at = now() - interval '11 minutes' WHERE organization_id = %s")
+    assert [found.row.id for found in in_need(desk)] == [late]
+
+
+def test_a_paused_campaign_waits_for_a_person_and_a_question_is_counted(desk):
+    desk.crowd(4)
+    asked = desk.send(recipients=1)
+    [found] = in_need(desk)
+    assert (found.row.id, found.stalled_since, "were confirmed" in found.row.reason) == (asked, None, True)
+    assert questions(desk) == 1
+    desk.act(manage.cancel, asked)
+    paused = desk.send(recipients=4)
+    desk.feed()
+    desk.act(manage.pause, paused)
+    [found] = in_need(desk)
+    assert (found.row.id, found.left) == (paused, 4)
+    # The person who paused it knows.
+    assert questions(desk) == 0
+    assert found.row.updated_at > found.row.created_at - timedelta(seconds=1)

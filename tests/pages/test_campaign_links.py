@@ -1,0 +1,53 @@
+"""Pages of other rooms name the campaigns that texts, customers and conditions belong to, and lead to them."""
+
+import html
+
+from tests.pages.test_journey_builder import Builder, blank, keep, marketer
+from tests.support import samples
+from tests.support.journeys import make_campaign
+from tests.support.texts import open_at_any_hour, send_order
+
+from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
+from regulars.messaging.model import OriginKind
+from regulars.messaging.request import TextOrder
+
+__all__ = ["Builder", "blank", "marketer"]
+
+
+def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenant, api_database_url):
+    number, organization_id = samples.phone(), tenant.organization_id
+    open_at_any_hour(api_database_url, organization_id)
+    profile = api.post("/v1/profiles", samples.profile(first_name="Odile")).json()["id"]
+    consent = {"phone_number": number, "consent_source": "WEBSITE", "consented_at": samples.ago(days=1)}
+    api.post("/v1/subscriptions/opt-in", {**consent, "profile_id": profile})
+    campaign = make_campaign(api_database_url, organization_id, name="Spring preview")
+    profile_id, campaign_id = PROFILE.decode(profile), CAMPAIGN.decode(campaign)
+    order = TextOrder(
+        origin_kind=OriginKind.CAMPAIGN, origin_id=campaign_id, step="1", words="Hello", profile_id=profile_id
+    )
+    text = send_order(api_database_url, organization_id, order)
+    link = f'/campaigns/{campaign}">'
+    messages = marketer.get("/messages").text
+    conversation = messages.partition("/messages/numbers/")[2].partition('"')[0]
+    for page in (
+        messages,
+        marketer.get(f"/messages/{TEXT.encode(text)}").text,
+        marketer.get(f"/messages/numbers/{conversation}").text,
+        marketer.get(f"/customers/{profile}").text,
+        marketer.get("/search", q="spring prev").text,
+    ):
+        assert "Spring preview" in page.partition(link)[2][:200]
+    assert marketer.get("/search", q=campaign).headers["location"].endswith(f"/campaigns/{campaign}")
+
+
+def test_a_campaign_is_picked_in_a_branch_by_its_name(blank, tenant, api_database_url):
+    assert "Received the campaign" not in blank.page(filter="1")
+    campaign = make_campaign(api_database_url, tenant.organization_id, name="Spring preview")
+    blank.add("1", "branch")
+    assert "Received the campaign" in blank.page(step="1")
+    assert keep(blank, "1", {"kind": "received_campaign", "campaign": campaign, "is": "no"}).status_code == 303
+    assert f'<option value="{campaign}" selected>Spring preview</option>' in blank.page(step="1")
+    assert blank.names() == ["Did not receive the campaign “Spring preview”?"]
+    assert blank.save().status_code == 303
+    journey = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}").text)
+    assert "Did not receive the campaign “Spring preview”" in journey

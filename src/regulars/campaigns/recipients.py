@@ -24,6 +24,7 @@ class RecipientFilter(NamedTuple):
     country: str | None = None
     arm: int | None = None
 
+
 LAST_ID: Final = UUID(int=(1 << 128) - 1)
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+import msgspec
 import typer
 
 from regulars.campaigns import manage

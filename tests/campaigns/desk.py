@@ -17,6 +17,7 @@ from regulars.campaigns import manage
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.model import CampaignRow, Cost, add_up
+from regulars.campaigns.preview import Preview, Which, preview
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import StartQueue
 from regulars.campaigns.totals import list_totals
@@ -109,6 +110,17 @@ class Desk(FedShop):
         async def run() -> Estimate:
             async with answering(self, self.path) as analysis:
                 return await estimate(self.database, analysis, self.organization_id, given, with_spend=with_spend)
+
+        return self.runner.run(run())
+
+    def preview(self, which: Which, *, variant: int = 1, hidden: str | None = None, **more: Any) -> list[Preview]:
+        given = definition(more.pop("segment", self.everybody), **more)
+
+        async def run() -> list[Preview]:
+            async with answering(self, self.path) as analysis:
+                return await preview(
+                    self.database, analysis, self.organization_id, given, which, variant=variant, hidden=hidden
+                )
 
         return self.runner.run(run())
 

@@ -139,21 +139,30 @@ def test_recipients_in_closed_hours_wait_outside_the_queue(desk):
 
 def test_a_local_time_is_of_each_number(desk):
     desk.crowd(1)
-    desk.people["NY"] = desk.customer("NY", phone="+12125550123")
-    desk.opt_in("NY", "+12125550123")
+    # A satellite telephone has no zone: that of its home store's country counts, or the organization's.
+    desk.alter(
+        "UPDATE stores SET address = '{\"country_code\": \"JP\"}' WHERE organization_id = %s AND external_id = 'PAR'"
+    )
+    numbers = {"NY": "+12125550123", "Tokyo": "+881612345678", "somewhere": "+881612345679"}
+    for name, phone in numbers.items():
+        desk.people[name] = desk.customer(name, phone=phone)
+        desk.opt_in(name, phone)
+    desk.sale("Tokyo", store="PAR")
     desk.drain()
     day = (datetime.now(UTC) + timedelta(days=1)).date()
     campaign = desk.draft(schedule={"start": "local", "day": day.isoformat(), "time": "10:00"})
-    desk.act(manage.schedule, campaign, confirmed_recipients=2)
+    desk.act(manage.schedule, campaign, confirmed_recipients=4)
     desk.alter("UPDATE campaigns SET freeze_at = now() - interval '1 s' WHERE organization_id = %s")
     desk.start()
     desk.feed()
-    times = desk.sql(
-        "SELECT open_at FROM campaign_recipients WHERE organization_id = %s AND campaign_id = %s ORDER BY open_at",
-        campaign,
+    rows = desk.sql(
+        "SELECT profile_id, open_at FROM campaign_recipients WHERE organization_id = %s AND campaign_id = %s", campaign
     )
-    paris, new_york = (row[0] for row in times)
-    assert new_york - paris in {timedelta(hours=hours) for hours in (5, 6)}
+    times = dict(rows)
+    paris = times[desk.people["C0"]]
+    assert times[desk.people["NY"]] - paris in {timedelta(hours=hours) for hours in (5, 6)}
+    assert paris - times[desk.people["Tokyo"]] in {timedelta(hours=hours) for hours in (7, 8)}
+    assert times[desk.people["somewhere"]] == paris
 
 
 def test_a_campaign_that_is_sent_now_does_not_wait_for_its_schedule(desk):

@@ -48,6 +48,7 @@ RECORDED = {
     "journey archive": "journey.archive",
     "campaign create": "campaign.create",
     "campaign duplicate": "campaign.create",
+    "campaign follow-up": "campaign.create",
     "campaign update": "campaign.update",
     "campaign approval": "campaign.approval",
     "campaign approve": "campaign.approve",
@@ -132,6 +133,8 @@ def run_campaigns(shop, segment, file, change):
     copy = shop("campaign", "duplicate", campaign, "--json").data["id"]
     shop("campaign", "send", copy, "--recipients", "1")
     shop("campaign", "cancel", copy)
+    change("UPDATE campaigns SET frozen_at = now() WHERE state = 'cancelled'")
+    shop("campaign", "follow-up", copy)
 
 
 def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, regulars, database_url, tmp_path):

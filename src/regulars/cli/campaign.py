@@ -15,6 +15,7 @@ from regulars.campaigns import manage
 from regulars.campaigns.approval import ApprovalRule, save_rule
 from regulars.campaigns.definition import read_definition, schema
 from regulars.campaigns.estimate import Estimate, estimate
+from regulars.campaigns.follow_up import follow_up
 from regulars.campaigns.model import CampaignRow, Cost, Outcome, read_cost, read_question
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
@@ -301,6 +302,19 @@ def duplicate(organization: OfOrganization, campaign_id: TheId, as_json: AsJson 
         return (await manage.duplicate(*arguments, by=by)).row
 
     _change(organization, campaign_id, work, "campaign.create", "The draft is {id}.", as_json=as_json)
+
+
+@app.command("follow-up")
+def follow_up_(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+    """Make a segment of those who received a campaign and did not buy since, and a draft for them."""
+    identifier = read_id(ids.CAMPAIGN, campaign_id)
+
+    async def work(it: CommandContext) -> CampaignRow:
+        segment, draft = await follow_up(it.tx, it.organization_id, identifier, by=getpass.getuser())
+        await it.record("segment.create", ids.SEGMENT.encode(segment.row.id), after={"version": segment.row.version})
+        return draft.row
+
+    COMMANDS.change(organization, work, "campaign.create", "The draft is {id}.", as_json=as_json)
 
 
 def _change(

@@ -15,7 +15,9 @@ from regulars.campaigns.run.recipient_queries import NewRecipient
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit.db import Tx
-from regulars.messaging.number_location import locate_number
+from regulars.messaging.number_location import locate_number, zones_by_country
+from regulars.sales.home_stores import find_home_stores
+from regulars.segments.saved.resolve import load_context
 
 
 async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
@@ -50,15 +52,19 @@ async def _open_times(
     tx: Tx, organization_id: UUID, campaign: DueCampaign, definition: Definition, profile_ids: Sequence[UUID]
 ) -> dict[UUID, datetime]:
     """When each recipient may be fed. A local time is of the first zone of the number; the opening hours of all its
-    zones are checked when it is fed. A recipient without a number is fed at once, and the gate says why it is skipped.
+    zones are checked when it is fed. A number of no country has the zone of the country of the customer's home store,
+    else the organization's. A recipient without a number is fed at once, and the gate says why it is skipped.
     """
     if not isinstance(definition.schedule, SendAtLocalTime):
         return dict.fromkeys(profile_ids, campaign.starts_at or tx.now)
     day, clock = definition.schedule.day, time.fromisoformat(definition.schedule.time)
     numbers = await find_text_numbers(tx, organization_id, profile_ids)
-    found: dict[UUID, datetime] = {}
-    for profile_id, number in numbers.items():
-        zones = locate_number(number.phone_number).zones
-        if zones:
-            found[profile_id] = datetime.combine(day, clock, ZoneInfo(zones[0])).astimezone(UTC)
-    return found
+    zones = {it: locate_number(number.phone_number).zones for it, number in numbers.items()}
+    without_zone = [it for it, found in zones.items() if not found]
+    if without_zone:
+        general = (await load_context(tx, organization_id, [])).zone.key
+        stores = await find_home_stores(tx, organization_id, without_zone)
+        for it in without_zone:
+            country = stores[it].country if it in stores else None
+            zones[it] = zones_by_country().get(country or "") or (general,)
+    return {it: datetime.combine(day, clock, ZoneInfo(found[0])).astimezone(UTC) for it, found in zones.items()}

@@ -1,0 +1,140 @@
+"""The text of a campaign as real members of its audience would get it."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from regulars.campaigns.audience import resolve_definition
+from regulars.campaigns.definition import Definition
+from regulars.campaigns.errors import CampaignNotFound
+from regulars.campaigns.rendering import RecipientValues, load_values
+from regulars.conditions import tree
+from regulars.consent.numbers import TextNumber, find_text_numbers
+from regulars.kit.db import Database, Tx
+from regulars.messaging.number_location import locate_number
+from regulars.messaging.request import compose_for, reason_to_skip
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.sms_encoding import TextSize
+from regulars.messaging.template import MissingValue, TextVariants, choose_text, render_text
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.protocol import SegmentQuery
+
+# Customers among whom the longest text, or one without a first name, is looked for.
+CANDIDATES_MAX: Final = 500
+COUNTRIES_MAX: Final = 8
+
+
+class Which(StrEnum):
+    LONGEST = "longest"
+    WITHOUT_FIRST_NAME = "without_first_name"
+    # One for each of the most frequent countries.
+    COUNTRIES = "countries"
+    RANDOM = "random"
+
+
+class Preview(NamedTuple):
+    """The text of one customer; `reason` says why it would be skipped, and `measured` is None where it has no words."""
+
+    profile_id: UUID
+    first_name: str | None
+    last_name: str | None
+    country: str | None
+    body: str
+    measured: TextSize | None
+    reason: str | None
+
+
+async def preview(
+    db: Database,
+    analysis: Analysis,
+    organization_id: UUID,
+    definition: Definition,
+    which: Which,
+    *,
+    variant: int = 1,
+    seed: int = 0,
+    hidden: str | None = None,
+) -> list[Preview]:
+    """Empty where no such customer is found. Another seed gives others. `hidden` stands in for every value of a
+    customer, for a user who may not see personal data; parts are those of the real text.
+
+    Raises `AudienceRefused`, `TemplateError` and what `Analysis` raises.
+    """
+    async with db.reading() as tx:
+        query = await resolve_definition(tx, organization_id, definition)
+    chosen = await _choose(analysis, organization_id, query, which, seed=seed)
+    async with db.reading() as tx:
+        texting = await load_texting(tx, organization_id)
+        if texting is None:
+            raise CampaignNotFound("There is no organization with this id.")
+        found = await _render(tx, definition, variant, chosen, texting=texting, hidden=hidden)
+    if which is Which.LONGEST:
+        found.sort(key=lambda it: (it.measured.parts, it.measured.length) if it.measured else (0, 0), reverse=True)
+    if which is Which.WITHOUT_FIRST_NAME:
+        found = [it for it in found if it.first_name is None]
+    return found if which is Which.COUNTRIES else found[:1]
+
+
+async def _choose(
+    analysis: Analysis, organization_id: UUID, query: SegmentQuery, which: Which, *, seed: int
+) -> list[UUID]:
+    async def sample(limit: int, *conditions: tree.Condition) -> Sequence[UUID]:
+        narrowed = msgspec.structs.replace(query, match=tree.All(of=(query.match, *conditions)))
+        counts = await analysis.count_audience(organization_id, narrowed, sample=limit, seed=seed)
+        return counts.sample
+
+    match which:
+        case Which.RANDOM:
+            return [*await sample(1)]
+        case Which.LONGEST:
+            return [*await sample(CANDIDATES_MAX)]
+        case Which.WITHOUT_FIRST_NAME:
+            # Those without any name are found however few they are; a last name alone is rare.
+            nameless = await sample(1, tree.Named(is_=False))
+            return [*nameless] or [*await sample(CANDIDATES_MAX)]
+        case Which.COUNTRIES:
+            counts = await analysis.count_audience(organization_id, query)
+            countries = [country for country, _ in counts.countries if country is not None][:COUNTRIES_MAX]
+            return [it for country in countries for it in await sample(1, tree.Country(any_of=(country,)))]
+
+
+async def _render(
+    tx: Tx, definition: Definition, variant: int, chosen: Sequence[UUID], *, texting: Texting, hidden: str | None
+) -> list[Preview]:
+    organization_id, content = texting.organization_id, definition.variants[variant - 1].text
+    numbers = await find_text_numbers(tx, organization_id, chosen)
+    people = await load_values(tx, organization_id, definition, chosen, brand=texting.brand)
+    return [
+        _preview(content, people[it], numbers.get(it), texting, hidden) for it in dict.fromkeys(chosen) if it in people
+    ]
+
+
+def _preview(
+    content: str | TextVariants,
+    person: RecipientValues,
+    number: TextNumber | None,
+    texting: Texting,
+    hidden: str | None,
+) -> Preview:
+    words = render_text(content, person.values)
+    composed = compose_for(words, number, texting)
+    is_missing = isinstance(words, MissingValue)
+    profile = person.profile
+    shown = words if hidden is None else render_text(choose_text(content, person.values), _hide(person.values, hidden))
+    return Preview(
+        profile_id=profile.id,
+        first_name=profile.first_name and (hidden or profile.first_name),
+        last_name=profile.last_name and (hidden or profile.last_name),
+        country=None if number is None else locate_number(number.phone_number).country,
+        body="" if is_missing else compose_for(shown, number, texting).body,
+        measured=None if is_missing else composed.measured,
+        reason=reason_to_skip(words, number, composed),
+    )
+
+
+def _hide(values: Mapping[str, str | None], hidden: str) -> dict[str, str | None]:
+    """Values of the profile are personal; the brand and the store are not."""
+    return {field: hidden if value and field.startswith("profile.") else value for field, value in values.items()}

@@ -7,11 +7,10 @@ from tests.campaigns.test_proof import read_proof
 from tests.messaging.desk import ALWAYS
 
 from regulars.campaigns import manage
-from regulars.campaigns.run.feed import FED_AT_ONCE_MAX, Rate
-from regulars.campaigns.run.queries import DueCampaign
+from regulars.campaigns.run.feed import FED_AT_ONCE_MAX
 from regulars.kit.ids import CAMPAIGN
 from regulars.messaging.holds import hold, release
-from regulars.messaging.providers.base import Accepted, NotReached, Refused
+from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.settings.model import Cap, Rule, SmsSettings
 
 NEVER = Rule(days=(None,) * 7)
@@ -73,6 +72,39 @@ def test_a_segment_with_a_fault_stops_the_campaign_with_a_sentence(desk):
     assert "The segment Gold has a fault" in row.reason
 
 
+def test_a_campaign_waits_until_the_changes_before_its_start_are_counted(desk):
+    desk.crowd(2)
+    campaign = desk.draft(
+        exclude=[desk.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "x"})]
+    )
+    desk.customer("C1", tier="x")
+    desk.act(manage.schedule, campaign, confirmed_recipients=2, is_now=True)
+    desk.start()
+    row = desk.load(campaign).row
+    assert (row.state, row.reason) == ("scheduled", "The last changes of customers are still being counted.")
+    desk.drain()
+    desk.alter("UPDATE campaigns SET freeze_at = now() - interval '1 s' WHERE organization_id = %s")
+    desk.start()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 1}
+
+
+def test_the_facts_of_its_texts_are_recorded_until_they_change_no_more(desk):
+    interests = "SELECT needed_by FROM interests WHERE organization_id = %s AND needed_by LIKE 'campaign%%'"
+    desk.crowd(1)
+    campaign = desk.send()
+    desk.work()
+    desk.act(manage.archive, campaign)
+    desk.feed()
+    assert len(desk.sql(interests)) == 1
+    desk.alter(
+        "UPDATE campaigns SET ended_at = now() - interval '8 days', due_at = now() - interval '1 s' WHERE organization_id = %s"
+    )
+    desk.feed()
+    assert desk.sql(interests) == []
+    assert desk.sql("SELECT due_at FROM campaigns WHERE organization_id = %s") == [(None,)]
+
+
 def test_a_holdout_gets_nothing_and_variants_share_the_rest(desk):
     desk.crowd(60)
     campaign = desk.send(
@@ -109,19 +141,6 @@ def test_little_is_queued_at_a_time_and_in_random_order(desk):
     )
     assert {row[0] for row in fed} != set(people[:10])
     assert FED_AT_ONCE_MAX == 256
-
-
-def test_a_rate_never_saves_more_than_a_minute():
-    begun = datetime(2026, 11, 17, tzinfo=UTC)
-
-    def tokens(*, tokens: float, after_s: float, per_hour: int) -> float:
-        row = DueCampaign(None, "sending", "", None, begun, None, None, None, tokens, begun, 0, None)
-        return Rate.at(row, per_hour, begun + timedelta(seconds=after_s)).tokens
-
-    assert tokens(tokens=0, after_s=30, per_hour=3_600) == 30
-    assert tokens(tokens=50, after_s=30, per_hour=3_600) == 60
-    assert tokens(tokens=0, after_s=10**6, per_hour=3_600) == 60
-    assert tokens(tokens=0, after_s=10**6, per_hour=1) == 1
 
 
 def test_recipients_in_closed_hours_wait_outside_the_queue(desk):
@@ -269,63 +288,6 @@ def test_an_erased_customer_is_counted_and_their_row_is_gone(desk):
     assert desk.outcomes(campaign, gone=1) == {"sent": 1, "erased": 2}
 
 
-def test_pausing_takes_queued_texts_back_and_resuming_sends_them_once(desk):
-    desk.crowd(4)
-    campaign = desk.send()
-    desk.feed()
-    assert desk.outcomes(campaign) == {"queued": 4}
-    desk.act(manage.pause, campaign)
-    assert desk.outcomes(campaign) == {"waiting": 4}
-    assert desk.texts(campaign) == []
-    desk.work()
-    assert desk.gateway.sent == []
-    desk.act(manage.resume, campaign)
-    desk.work()
-    assert desk.outcomes(campaign) == {"sent": 4}
-    assert len(desk.gateway.sent) == 4
-
-
-def test_a_text_that_its_sender_returns_while_the_campaign_is_paused_is_fed_again(desk):
-    desk.crowd(1)
-
-    async def pause_and_fail(text):
-        desk.gateway.answer = None
-        async with desk.database.transaction() as tx:
-            await manage.pause(tx, desk.organization_id, campaign, by="ann")
-        return NotReached("The provider did not answer.")
-
-    desk.gateway.answer = pause_and_fail
-    campaign = desk.send()
-    desk.work()
-    assert desk.load(campaign).row.state == "paused"
-    assert desk.outcomes(campaign) == {"waiting": 1}
-    desk.act(manage.resume, campaign)
-    desk.work()
-    assert desk.outcomes(campaign) == {"sent": 1}
-
-
-def test_cancelling_skips_the_queued_and_the_waiting(desk):
-    desk.crowd(4)
-    campaign = desk.send(texts_per_hour=120)
-    desk.feed()
-    desk.alter(
-        "UPDATE campaigns SET due_at = now() - interval '1 s', tokens_at = now() - interval '30 s' WHERE organization_id = %s"
-    )
-    desk.feed()
-    desk.act(manage.cancel, campaign)
-    desk.drain()
-    desk.work()
-    assert desk.load(campaign).row.state == "cancelled"
-    assert desk.outcomes(campaign) == {"skipped": 4}
-    assert desk.gateway.sent == []
-    reasons = desk.sql(
-        "SELECT reason, sum(recipients) FROM campaign_totals WHERE organization_id = %s AND campaign_id = %s"
-        " AND recipients > 0 GROUP BY reason",
-        campaign,
-    )
-    assert reasons == [("cancelled", 4)]
-
-
 def test_a_text_in_several_languages_is_chosen_by_an_attribute(desk):
     desk.crowd(1, language="fr")
     desk.crowd(1, language="de")
@@ -349,21 +311,3 @@ def test_a_recipient_who_had_a_text_waits_for_the_caps_where_the_campaign_says_s
         second,
     )
     assert (soonest, fed) == (True, 0)
-
-
-def test_after_a_restore_every_active_campaign_waits_for_a_person(desk):
-    desk.crowd(2)
-    sending = desk.send()
-    desk.feed()
-    scheduled = desk.draft(schedule={"start": "at", "at": "2099-01-01T10:00:00Z"})
-    desk.act(manage.schedule, scheduled, confirmed_recipients=2)
-    draft = desk.draft()
-    assert desk.do(lambda tx: manage.pause_restored(tx, desk.organization_id)) == 2
-    states = [desk.load(it).row.state for it in (sending, scheduled, draft)]
-    assert states == ["paused", "paused", "draft"]
-    assert "twice" in desk.load(sending).row.reason
-    desk.work()
-    assert desk.gateway.sent == []
-    desk.act(manage.resume, sending)
-    desk.work()
-    assert desk.outcomes(sending) == {"sent": 2}

@@ -13,6 +13,7 @@ from tests.crash import armed, disks, edges
 from tests.crash.clients import Manner
 from tests.crash.crowds import SLOW_CLIENTS, be_slow
 from tests.crash.journal import Journal
+from tests.crash.marketers import Marketer, break_command
 from tests.crash.outside import Mood
 from tests.crash.places import BY_NAME, PLACES, WORKER, Place
 from tests.crash.processes import Process
@@ -37,6 +38,7 @@ class Scene:
     shops: Sequence[Shop]
     journal: Journal
     chance: random.Random
+    marketers: Sequence[Marketer] = ()
     # What must come true before the trial is over, and what it is called when it does not.
     awaited: list[tuple[str, Callable[[], bool]]] = field(default_factory=list)
     may_have_tracebacks: bool = False
@@ -59,6 +61,8 @@ def trap_fault(place: Place, how: str) -> Fault:
     def act(scene: Scene) -> bool:
         if place.name == "migration":
             return edges.break_migration(scene, how)
+        if place.name == "campaign.stopped":
+            return break_command(scene, how)
         where = scene.chance.choice(place.where)
         process = scene.world.worker if where == WORKER else scene.chance.choice(scene.world.servers)
         # A process that stands still answers late, and what it held lapses.
@@ -95,6 +99,13 @@ def _kill(scene: Scene, *, server: bool, worker: bool) -> bool:
     if worker:
         scene.world.worker.kill()
         scene.world.count("kill of the worker")
+    return True
+
+
+def _kill_analysis(scene: Scene) -> bool:
+    time.sleep(scene.chance.uniform(0.0, 1.5))
+    scene.world.analysis.kill()
+    scene.world.count("kill of the analysis process")
     return True
 
 
@@ -212,6 +223,7 @@ RANDOM_KILLS: Final = (
     Fault("server", lambda scene: _kill(scene, server=True, worker=False)),
     Fault("worker", lambda scene: _kill(scene, server=False, worker=True)),
     Fault("both", lambda scene: _kill(scene, server=True, worker=True)),
+    Fault("analysis", _kill_analysis),
 )
 POSTGRESQL: Final = (
     Fault("postmaster", _kill_postmaster, takes_database=True),

@@ -7,7 +7,7 @@ from regulars.kit.failpoint import Act
 
 SERVER: Final = "server"
 WORKER: Final = "worker"
-COMMAND: Final = "migrate"
+COMMAND: Final = "command"
 EVERY_ACT: Final[tuple[Act, ...]] = ("kill", "sleep", "raise", "cut")
 
 
@@ -30,6 +30,12 @@ PLACES: Final = (
     Place("answer.half", (SERVER,), ("kill", "sleep", "cut")),
     Place("fact.taken", (WORKER,), EVERY_ACT),
     Place("journey.entered", (WORKER,), EVERY_ACT),
+    Place("campaign.frozen", (WORKER,), EVERY_ACT),
+    Place("campaign.prepared", (WORKER,), EVERY_ACT),
+    Place("campaign.fed", (WORKER,), EVERY_ACT),
+    Place("campaign.ended", (WORKER,), EVERY_ACT),
+    # A pause or a cancellation, just before its commit.
+    Place("campaign.stopped", (COMMAND,), EVERY_ACT),
     Place("text.claimed", (WORKER,), ("kill", "sleep", "raise")),
     Place("text.sent", (WORKER,), ("kill", "sleep", "raise")),
     Place("delivery.claimed", (WORKER,), ("kill", "sleep", "raise")),

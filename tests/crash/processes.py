@@ -60,10 +60,20 @@ class Process:
             descriptors=self._descriptors,
         )
 
+    def run(self, *, seconds: float, traps: Traps = ()) -> int | None:
+        """Start it and wait for its end: its exit code, or None if it was killed."""
+        self.start(traps=traps)
+        assert self._child is not None
+        return self._child.wait(seconds)
+
     @property
     def pid(self) -> int:
         assert self._child is not None, f"{self.name} was never started"
         return self._child.pid
+
+    @property
+    def was_started(self) -> bool:
+        return self._child is not None
 
     def is_alive(self) -> bool:
         return self._child is not None and self._child.is_alive()

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import psycopg
 from tests.crash import checker, effects
+from tests.crash.campaigns import check_audience, check_campaign
 from tests.crash.clients import SALES, STORE, Address, Caller, Till, at_work, settle
 from tests.crash.faults import Fault, Scene
 from tests.crash.journal import Call, Journal
 from tests.crash.leavers import Leavers, check_gone, check_logged, of_leavers
+from tests.crash.marketers import Marketer, end_marketers
 from tests.crash.outside import organization_name
 from tests.crash.processes import ServerProcess
 from tests.crash.shops import Shop, open_shops
@@ -38,7 +40,10 @@ SELECT (SELECT count(*) FROM outbox WHERE organization_id = ANY(%(all)s)),
     (SELECT count(*) FROM outbox_retries WHERE organization_id = ANY(%(all)s)),
     (SELECT count(*) FROM texts WHERE organization_id = ANY(%(all)s) AND state IN ('queued', 'sending')),
     (SELECT count(*) FROM journey_runs WHERE organization_id = ANY(%(all)s) AND state <> 'ended'),
-    (SELECT count(*) FROM webhook_deliveries WHERE organization_id = ANY(%(all)s) AND state = 'pending')
+    (SELECT count(*) FROM webhook_deliveries WHERE organization_id = ANY(%(all)s) AND state = 'pending'),
+    (SELECT count(*) FROM campaigns WHERE organization_id = ANY(%(all)s)
+        AND (state NOT IN ('ended', 'cancelled') OR due_at <= now())),
+    (SELECT count(*) FROM segment_columns WHERE organization_id = ANY(%(all)s) AND erased_since IS NOT NULL)
 """
 
 
@@ -113,7 +118,9 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
     chance = random.Random(f"{result.seed}/{fault.name}")
     world.outside.forget()
     shops = _open_shops(world, chance)
-    scene = Scene(world, shops, journal, chance)
+    world.start_analysis()
+    marketers = [Marketer(world, shop, seed=result.seed) for shop in shops]
+    scene = Scene(world, shops, journal, chance, marketers)
     # Some go to the port that all processes share, and some to each process's own, so that none is without work.
     ways = [world.address, *(Address(server.address) for server in world.servers)]
     tills = [
@@ -134,7 +141,7 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
     ledgers: dict[str, effects.Ledger] = {}
     journal.note(phase="selling")
     with at_work(tills):
-        for crowd in (walker, *leavers):
+        for crowd in (walker, *leavers, *marketers):
             crowd.start()
         time.sleep(BEFORE_S)
         ledgers = _ledgers(world, shops)
@@ -152,6 +159,7 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal, patience
         crowd.stop.set()
     for crowd in (walker, *leavers):
         crowd.join(60)
+    end_marketers(marketers)
     result.walks, result.erased = walker.walks, sum(len(it.gone) for it in leavers)
     result.violations += walker.faults
     for shop in shops:
@@ -244,7 +252,7 @@ def _come_to_rest(scene: Scene, *, within_s: float) -> float:
     try:
         took_s = wait_until(is_quiet, seconds=within_s, what="the worker does not come to rest", every_s=0.25)
     except AssertionError as error:
-        names = ("facts", "retries", "texts", "runs", "deliveries")
+        names = ("facts", "retries", "texts", "runs", "deliveries", "campaigns", "purges")
         raise AssertionError(f"{error}: {dict(zip(names, seen[0], strict=True))} wait") from None
     for what, holds in scene.awaited:
         wait_until(holds, seconds=within_s, what=f"not true that {what}", every_s=0.25)
@@ -253,7 +261,8 @@ def _come_to_rest(scene: Scene, *, within_s: float) -> float:
 
 def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], leavers: Sequence[Leavers]) -> None:
     world, shops = scene.world, list(scene.shops)
-    for shop, leaving in zip(shops, leavers, strict=True):
+    for shop, leaving, marketer in zip(shops, leavers, scene.marketers, strict=True):
+        campaign = marketer.campaign
         mine = scene.journal.of(shop.tag)
         held = checker.read(world.url, shop.organization_id)
         followed = effects.read_followed(world.url, shop.organization_id)
@@ -271,6 +280,8 @@ def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], lea
             lambda s=shop, f=followed: effects.check_ledger(world.url, s, ledgers[s.tag], f),  # type: ignore[misc]  # bound now
             lambda s=shop, f=followed, r=received, m=mine: effects.check_webhooks(s, f, r, m),  # type: ignore[misc]  # bound now
             lambda s=shop, g=leaving.gone, a=all_arrivals: check_gone(world.url, s, g, a),  # type: ignore[misc]  # bound now
+            lambda s=shop, c=campaign, a=all_arrivals: check_campaign(world.url, s, c, a),  # type: ignore[misc]  # bound now
+            lambda s=shop, c=campaign, m=mine: check_audience(world.url, s, c, m),  # type: ignore[misc]  # bound now
             lambda s=shop: check_logged(world.url, s, world.folder),  # type: ignore[misc]  # bound now
             lambda s=shop, o=others, m=mine, r=received: effects.check_tenants(s, o, m, r),  # type: ignore[misc]  # bound now
         ]

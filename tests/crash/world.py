@@ -41,6 +41,7 @@ WAITS: Final = {
     "webhook_deliveries": "owner IS NULL",
     "outbox_retries": "true",
     "outbox": "true",
+    "campaigns": "state IN ('preparing', 'sending')",
 }
 
 
@@ -79,6 +80,8 @@ class World:
     outside: Outside
     servers: list[ServerProcess]
     worker: Process
+    # Started by the first that needs it.
+    analysis: Process
     address: Address
     public_url: str
     environment: dict[str, str]
@@ -112,6 +115,14 @@ class World:
         self.lapse()
         self.worker.start(traps=traps, **variables)
 
+    @property
+    def has_analysis(self) -> bool:
+        return self.analysis.was_started
+
+    def start_analysis(self) -> None:
+        if not self.analysis.is_alive():
+            self.analysis.start()
+
     def lapse(self) -> None:
         with contextlib.suppress(psycopg.OperationalError):
             claims.lapse(self.url)
@@ -128,11 +139,19 @@ class World:
         self.worker.disarm()
         if not self.worker.is_alive():
             self.start_worker()
+        if self.has_analysis:
+            self.start_analysis()
 
     def pass_time(self, organization_ids: Sequence[UUID]) -> None:
         """Waits of the schedules are over: what would be tried again later is due now."""
         self.execute(
             "UPDATE outbox SET not_before = NULL WHERE organization_id = ANY(%s) AND not_before > now()",
+            list(organization_ids),
+        )
+        # Half a day after an erasure the columns of segments are written anew without the erased.
+        self.execute(
+            "UPDATE segment_columns SET erased_since = now() - interval '1 day', tidy_at = now()"
+            " WHERE organization_id = ANY(%s) AND erased_since > now() - interval '12 hours'",
             list(organization_ids),
         )
         for table, which in WAITS.items():
@@ -144,7 +163,7 @@ class World:
     def logs(self) -> dict[str, str]:
         """What each process wrote since the last time this was asked."""
         found = {}
-        for process in (*self.servers, self.worker):
+        for process in (*self.servers, self.worker, self.analysis):
             with contextlib.suppress(FileNotFoundError):
                 found[process.name] = process.log.read_text(errors="replace")
                 os.truncate(process.log, 0)
@@ -269,6 +288,7 @@ def world_on(
             for number, mine in enumerate(on.own)
         ],
         Process("worker", folder, ["worker"], environment),
+        Process("analysis", folder, ["analysis"], environment),
         Address(address),
         public_url,
         environment,
@@ -306,7 +326,7 @@ def _environment(url: str, road: Road, beyond: Outside, public_url: str, bug: st
 
 
 def _end(made: World) -> None:
-    for process in (*made.servers, made.worker):
+    for process in (*made.servers, made.worker, made.analysis):
         with contextlib.suppress(Exception):
             process.kill()
             process.let_go()

@@ -15,3 +15,4 @@ def lapse(database_url: str) -> None:
                     sql.Identifier(table)
                 )
             )
+        connection.execute("UPDATE campaigns SET freeze_at = now() WHERE owner IS NOT NULL AND freeze_at > now()")

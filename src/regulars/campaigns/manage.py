@@ -21,6 +21,7 @@ from regulars.campaigns.model import (
     Cost,
     State,
     end_of,
+    needed_by,
     read_cost,
     start_of,
     write_cost,
@@ -37,9 +38,8 @@ from regulars.messaging.origins import resume_origin
 from regulars.messaging.settings.store import load_texting, lock_texting
 from regulars.segments.saved.resolve import load_context
 from regulars.segments.saved.uses import Use, register_uses
-from regulars.work.outbox import register_interest
+from regulars.work.outbox import register_interest, withdraw_interest
 
-NEEDED_BY: Final = "campaigns"
 PATH: Final = "/campaigns"
 RESTORED: Final = "A backup was restored. If you resume, some recipients may get the text twice."
 _COPY_CHARACTERS_MAX: Final = 110
@@ -110,6 +110,7 @@ async def update_campaign(
     row = row._replace(name=definition.name, revision=row.revision + 1, updated_by=created_by)
     await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     if row.state == State.PAUSED:
+        await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
         row = await _save(tx, organization_id, _as_draft(row))
     await _register_uses(tx, organization_id, row, definition)
     return await _campaign(tx, organization_id, row._replace(updated_at=tx.now), definition)
@@ -169,7 +170,7 @@ async def schedule(
         # The run reads the schedule from the definition.
         await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     starts_at = start_of(definition, now=tx.now)
-    await register_interest(tx, organization_id, MessagesChanged, needed_by=NEEDED_BY)
+    await register_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
     return await _save(
         tx,
         organization_id,

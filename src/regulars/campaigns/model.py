@@ -165,6 +165,11 @@ def exceeds(counted: float, confirmed: float, *, margin_percent: int) -> bool:
     return counted > confirmed * (1 + margin_percent / 100)
 
 
+def needed_by(campaign_id: UUID) -> str:
+    """Under which name a campaign registers its interest in the facts of its texts."""
+    return f"campaign {campaign_id}"
+
+
 class TotalRow(NamedTuple):
     """How many recipients of an arm have an outcome, and the parts of their texts."""
 

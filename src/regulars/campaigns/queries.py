@@ -108,7 +108,8 @@ async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
             ended_at = %(ended_at)s, updated_at = %(now)s, updated_by = %(updated_by)s, attempts = 0, owner = NULL,
             freeze_at = CASE WHEN %(state)s IN ('scheduled', 'preparing') AND frozen_at IS NULL
                              THEN %(starts_at)s::timestamptz END,
-            due_at = CASE WHEN %(state)s IN ('preparing', 'sending', 'cancelled') AND frozen_at IS NOT NULL
+            due_at = CASE WHEN %(state)s IN ('cancelled', 'ended')
+                            OR (%(state)s IN ('preparing', 'sending') AND frozen_at IS NOT NULL)
                           THEN %(now)s::timestamptz
                           WHEN %(state)s = 'paused' THEN %(not_after)s::timestamptz END
         WHERE organization_id = %(organization_id)s AND id = %(id)s

@@ -39,6 +39,12 @@ async def stop_origin(
     return [text.step for text in queued]
 
 
+async def refuse_claims(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
+    """Pause an origin for a caller that may not lock the text settings any more. Its queued texts return to it when
+    they are next claimed; a claim that runs at this moment may still take some."""
+    await origins.upsert_stop(tx, organization_id, origin_id, reason=None)
+
+
 async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
     await origins.delete_stop(tx, organization_id, origin_id)
 

@@ -130,6 +130,7 @@ CREATE TABLE campaigns (
     updated_at timestamp with time zone NOT NULL,
     updated_by text,
     question json,
+    tokens_queued integer DEFAULT 0 NOT NULL,
     CONSTRAINT campaigns_resumes_to_check CHECK ((resumes_to = ANY (ARRAY['scheduled'::text, 'preparing'::text, 'sending'::text]))),
     CONSTRAINT campaigns_state_check CHECK ((state = ANY (ARRAY['draft'::text, 'scheduled'::text, 'preparing'::text, 'sending'::text, 'paused'::text, 'ended'::text, 'cancelled'::text])))
 );

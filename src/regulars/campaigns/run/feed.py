@@ -19,6 +19,7 @@ from regulars.campaigns.run.outcomes import QUEUED_MAX, count_outcomes_of_texts,
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.consent.numbers import TextNumber, find_text_numbers
+from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.messaging.find import find_texted_numbers
 from regulars.messaging.gate import Forecast, forecast_texts
@@ -40,7 +41,9 @@ _CLOSED_FOR: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A bucket of tokens, one for each text; it holds at most one minute of the rate, and at least one."""
+    """A bucket of tokens, one for each text; it and the queue hold at most one minute of the rate together, and at
+    least one text. So in any hour at most 61 minutes' worth leaves, whenever the queue was blocked or a worker was
+    away."""
 
     per_second: float
     tokens: float
@@ -51,7 +54,9 @@ class Rate:
         if campaign.tokens_at is None:
             return cls(per_second, 1.0)
         elapsed_s = max(0.0, (now - campaign.tokens_at).total_seconds())
-        return cls(per_second, min(cls._most(per_second), campaign.tokens + per_second * elapsed_s))
+        # When the texts that were queued then left is not known: perhaps only now.
+        room = max(0.0, cls._most(per_second) - campaign.tokens_queued)
+        return cls(per_second, min(room, campaign.tokens + per_second * elapsed_s))
 
     @staticmethod
     def _most(per_second: float) -> float:
@@ -84,15 +89,15 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     fed = await _Batch(tx, organization_id, campaign, definition, texting).feed(taken) if taken else 0
     if rate is not None:
         rate = Rate(rate.per_second, rate.tokens - fed)
-        await queries.set_tokens(tx, organization_id, campaign.id, rate.tokens, at=tx.now)
+        await queries.set_tokens(tx, organization_id, campaign.id, rate.tokens, queued=queued + fed, at=tx.now)
     if limit > 0 and not taken:
         await _wait_or_end(tx, organization_id, campaign, queued)
         return
     due_at = tx.now
-    if rate is not None and rate.tokens < 1:
-        due_at = rate.next_at(tx.now, rate.tokens)
-    elif queued + fed >= queued_max:
+    if queued + fed >= queued_max:
         due_at = tx.now + _WHILE_FULL
+    elif rate is not None and rate.tokens < 1:
+        due_at = rate.next_at(tx.now, rate.tokens)
     await _set_due(tx, organization_id, campaign, due_at)
 
 
@@ -141,6 +146,7 @@ class _Batch:
         fed = [it for it in after if it.outcome == Outcome.QUEUED]
         if fed:
             await self._queue(fed)
+        failpoint.hit("campaign.fed", self.tx.connection.cut_off)
         return len(fed)
 
     def _opens_at(self, number: TextNumber | None, forecast: Forecast | None) -> datetime:

@@ -1,19 +1,25 @@
 """End campaigns: recipients who were not fed are counted at once, and get their outcome in batches."""
 
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.campaigns.model import KIND, Outcome, State
+from regulars.campaigns.model import KIND, Outcome, State, needed_by
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.outcomes import closing_outcome, return_to_waiting, save_outcomes
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey, list_totals
+from regulars.kit import failpoint
 from regulars.kit.db import Tx
+from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.model import OriginKind, Reason
 from regulars.messaging.origins import stop_origin
 from regulars.segments.saved.uses import register_uses
+from regulars.work.outbox import withdraw_interest
 
 _CLOSED_AT_ONCE: Final = 5_000
+# How long after the end of a campaign its texts may still change: a receipt may follow days later.
+_OUTCOMES_FOR: Final = timedelta(days=7)
 
 
 async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
@@ -21,6 +27,7 @@ async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> 
     await queries.end_campaign(tx, organization_id, campaign.id)
     await count_rest(tx, organization_id, campaign.id, State.ENDED)
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign.id)
+    failpoint.hit("campaign.ended", tx.connection.cut_off)
 
 
 async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: State) -> None:
@@ -52,12 +59,19 @@ async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, stat
             organization_id,
             [(it, return_to_waiting(it, state)) for it in queued if str(it.profile_id) in taken_back],
         )
+    failpoint.hit("campaign.stopped", tx.connection.cut_off)
 
 
 async def close_rest(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
-    """Some recipients of a campaign that has ended, until none is left."""
+    """Some recipients of a campaign that has ended, until none is left. Later, when its texts change no more, their
+    facts are not needed either."""
     outcome, reason = closing_outcome(State(campaign.state))
     closed = await recipient_queries.close_waiting(
         tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_AT_ONCE
     )
-    await queries.set_due(tx, organization_id, campaign.id, tx.now if closed else None)
+    final_at = (campaign.ended_at or tx.now) + _OUTCOMES_FOR
+    if not closed and tx.now >= final_at:
+        await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(campaign.id))
+        await queries.set_due(tx, organization_id, campaign.id, None)
+    else:
+        await queries.set_due(tx, organization_id, campaign.id, tx.now if closed else final_at)

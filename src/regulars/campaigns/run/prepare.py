@@ -14,6 +14,7 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import NewRecipient
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.consent.numbers import find_text_numbers
+from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.messaging.number_location import locate_number, zones_by_country
 from regulars.sales.home_stores import find_home_stores
@@ -38,6 +39,7 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     await queries.delete_piece(tx, organization_id, campaign.id, piece)
     await queries.set_due(tx, organization_id, campaign.id, tx.now)
     await differences.write(tx, organization_id)
+    failpoint.hit("campaign.prepared", tx.connection.cut_off)
 
 
 def _new_recipient(campaign_id: UUID, definition: Definition, profile_id: UUID, open_at: datetime) -> NewRecipient:

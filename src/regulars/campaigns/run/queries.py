@@ -25,6 +25,7 @@ class DueCampaign(NamedTuple):
     confirmed_cost: str | None
     tokens: float
     tokens_at: datetime | None
+    tokens_queued: int
     attempts: int
     ended_at: datetime | None
 
@@ -156,10 +157,14 @@ async def set_due(
     )
 
 
-async def set_tokens(tx: Tx, organization_id: UUID, campaign_id: UUID, tokens: float, *, at: datetime) -> None:
+async def set_tokens(
+    tx: Tx, organization_id: UUID, campaign_id: UUID, tokens: float, *, queued: int, at: datetime
+) -> None:
     await tx.execute(
-        "UPDATE campaigns SET tokens = %s, tokens_at = %s WHERE organization_id = %s AND id = %s",
-        (tokens, at, organization_id, campaign_id),
+        """
+        UPDATE campaigns SET tokens = %s, tokens_queued = %s, tokens_at = %s WHERE organization_id = %s AND id = %s
+        """,
+        (tokens, queued, at, organization_id, campaign_id),
     )
 
 

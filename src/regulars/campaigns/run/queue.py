@@ -11,6 +11,7 @@ from regulars.campaigns.run.finish import close_rest, end_campaign
 from regulars.campaigns.run.prepare import prepare_piece
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.db import Tx
+from regulars.messaging.origins import refuse_claims
 from regulars.work.queue import Due, RowQueue, Schedule
 
 
@@ -42,11 +43,13 @@ class CampaignQueue(RowQueue[DueCampaign]):
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: DueCampaign, *, attempts: int, due_at: datetime | None
     ) -> None:
-        """A campaign that failed at every attempt is paused, and a person can resume it."""
+        """A campaign that failed at every attempt is paused, and a person can resume it. Its queued texts come back to
+        it when they are next claimed."""
         if due_at is not None:
             await queries.set_due(tx, organization_id, row.id, due_at, attempts=attempts)
         elif row.state in {State.PREPARING, State.SENDING}:
             reason = "A step failed; the log of the worker says why."
             await queries.stop_with_reason(tx, organization_id, row, resumes_to=row.state, reason=reason)
+            await refuse_claims(tx, organization_id, row.id)
         else:
             await queries.set_due(tx, organization_id, row.id, None)

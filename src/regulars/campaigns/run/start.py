@@ -17,11 +17,13 @@ from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
+from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, AudienceCounts, NotReady, SegmentQuery
 from regulars.segments.audience import AudienceRefused
 from regulars.work.claims import ClaimQueue
+from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 MAY_BE_TEXTED: Final = "may_be_texted"
@@ -31,6 +33,9 @@ _PIECE_BYTES: Final = 16 * PIECE_IDS
 # Customers whose texts are rendered to compare the cost. More than for an estimate on a page: no one waits for it.
 COST_SAMPLE: Final = 2_000
 _RETRY: Final = timedelta(seconds=5)
+# Facts from before the start reach the columns within seconds; one that no listener takes would wait for ever.
+_BEHIND_RETRY: Final = timedelta(seconds=0.5)
+_BEHIND_MAX: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +71,16 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
     ) -> Sequence[StartClaim]:
         del lowest  # all have one priority
         claimed: list[StartClaim] = []
+        waiting = await behind_since(tx, organization_id, by=timedelta(0))
         for campaign in await queries.claim_starting(tx, organization_id, limit=limit):
             if tx.now >= campaign.not_after:
                 await end_campaign(tx, organization_id, campaign)
+                continue
+            if _is_behind(waiting, campaign, tx.now):
+                reason = "The last changes of customers are still being counted."
+                await queries.retry_freezing(
+                    tx, organization_id, campaign.id, freeze_at=tx.now + _BEHIND_RETRY, reason=reason
+                )
                 continue
             query = await _resolve(tx, organization_id, campaign)
             if query is not None:
@@ -109,6 +121,12 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
                 await _store(tx, organization_id, campaign, outcome)
 
 
+def _is_behind(waiting: datetime | None, campaign: DueCampaign, now: datetime) -> bool:
+    """Whether a change from before the start is not in the columns: a customer who bought would still be texted."""
+    starts_at = campaign.starts_at
+    return waiting is not None and starts_at is not None and waiting <= starts_at > now - _BEHIND_MAX
+
+
 async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:
     """None: a segment has a fault, and the campaign is paused with a sentence about it."""
     try:
@@ -141,6 +159,7 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
         differences.add(TotalKey(campaign.id, NO_ARM, LEFT_OUT, reason), times)
     await differences.write(tx, organization_id)
     tx.touched.add(("campaigns", organization_id))
+    failpoint.hit("campaign.frozen", tx.connection.cut_off)
 
 
 def why_to_ask(found: Question, campaign: DueCampaign, *, margin_percent: int) -> str | None:

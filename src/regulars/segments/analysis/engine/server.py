@@ -12,7 +12,7 @@ import msgspec
 import uvloop
 
 from regulars.kit import log
-from regulars.kit.db import Database
+from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.engine.audience import FrozenAudience
@@ -177,6 +177,8 @@ async def _compact_forever(database: Database) -> None:
                 due = await find_due_organizations(tx, COMPACTION_DUE, after=None)
             for organization_id in due:
                 await compact(database, organization_id)
+        except CONNECTION_ERRORS as error:
+            _log.warning("analysis.tidy_failed", error=type(error).__name__)
         except Exception as error:  # noqa: BLE001  # the loop must go on after any failure
             _log.warning("analysis.tidy_failed", exc_info=error)
         await asyncio.sleep(COMPACT_EVERY_S)

@@ -99,6 +99,7 @@ class Desk(FedShop):
         campaign_id = self.draft(**more)
         confirmed = len(self.people) if recipients is None else recipients
         self.act(manage.schedule, campaign_id, confirmed_recipients=confirmed, confirmed_cost=cost, is_now=True)
+        self.drain()
         self.start()
         return campaign_id
 

@@ -2,6 +2,7 @@
 
 import html
 
+import psycopg
 from tests.pages.test_journey_builder import Builder, blank, keep, marketer
 from tests.support import samples
 from tests.support.journeys import make_campaign
@@ -10,6 +11,7 @@ from tests.support.texts import open_at_any_hour, send_order
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder
+from regulars.web.access import Role
 
 __all__ = ["Builder", "blank", "marketer"]
 
@@ -38,6 +40,32 @@ def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenan
     ):
         assert "Spring preview" in page.partition(link)[2][:200]
     assert marketer.get("/search", q=campaign).headers["location"].endswith(f"/campaigns/{campaign}")
+
+
+def test_a_segment_leads_to_a_campaign_and_names_those_that_use_it(marketer, visitor_as, tenant, api_database_url):
+    saved = marketer.post("/segments/save", name="Regulars", **{"r~kind": "all", "r.0~kind": "named"})
+    segment = saved.headers["location"].rpartition("/")[2]
+    for page in (f"/segments/{segment}", f"/segments/{segment}/members"):
+        assert f'/campaigns/new?segment={segment}"' in marketer.get(page).text
+        assert "/campaigns/new" not in visitor_as(Role.ANALYST).get(page).text
+    assert "Regulars" in marketer.get("/campaigns/new", segment=segment).text
+    campaign = make_campaign(api_database_url, tenant.organization_id, segment=segment, name="Spring preview")
+    link = f'/campaigns/{campaign}">Spring preview</a>'
+    assert link in marketer.get(f"/segments/{segment}").text
+    assert link in marketer.get(f"/segments/{segment}/delete").text
+
+
+def test_the_home_page_names_a_campaign_that_a_person_decides_about(api, marketer, tenant, api_database_url):
+    api.post("/v1/stores", samples.store())
+    campaign = make_campaign(api_database_url, tenant.organization_id, name="Spring preview")
+    with psycopg.connect(api_database_url) as connection:
+        pause = "UPDATE campaigns SET state = 'paused', reason = 'Confirm 1,200?', due_at = now() WHERE id = %s"
+        connection.execute(pause, [CAMPAIGN.decode(campaign)])
+    home = marketer.get("/").text
+    assert "Spring preview is paused" in home.partition(f"/campaigns/{campaign}")[2][:200]
+    assert "Confirm 1,200?" in home
+    # The navigation counts it.
+    assert '/campaigns">Campaigns<span class="count">1<' in home
 
 
 def test_a_campaign_is_picked_in_a_branch_by_its_name(blank, tenant, api_database_url):

@@ -10,6 +10,7 @@ import psycopg
 import uvloop
 
 from regulars.accounts.audit.log import sweep_addresses
+from regulars.campaigns.exact_cost import CostQueue
 from regulars.campaigns.retention import sweep_recipients
 from regulars.campaigns.run.outcomes import handle_messages as count_campaign_texts
 from regulars.campaigns.run.queue import CampaignQueue
@@ -136,6 +137,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("journeys.sweep", RUNS, sweep_runs, poll_every_s=3600),
         StartQueue(Analysis(settings)),
         CampaignQueue(),
+        CostQueue(Analysis(settings)),
         Sweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, sweep_recipients, poll_every_s=3600),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),

@@ -52,6 +52,7 @@ OWNERS = {
         "campaign_recipients",
         "campaign_totals",
         "campaign_settings",
+        "campaign_costs",
     },
     "segments": {
         "segments",

@@ -51,6 +51,7 @@ SEEDS: dict[str, dict[str, Any]] = {
     "journeys.sweep": {"state": "ended", "fact_kind": "sale"},
     "campaigns.start": {"state": "scheduled", "definition": CAMPAIGN, "not_after": Raw("now() + interval '1 day'")},
     "campaigns": {"state": "ended", "definition": CAMPAIGN, "not_after": Raw("now()")},
+    "campaigns.cost": {},
     "campaigns.sweep": {"outcome": "sent"},
     "inbound": {"provider": "simulator", "settings": "{}"},
     "replies": {"meaning": "perhaps_stop", "phone_number": NUMBER, "number_hash": HASH},

@@ -68,6 +68,7 @@ PERSONAL_DATA: Final = PersonalData(
         "campaign_recipients.reason": "one of the reasons of a skipped text",
         "campaign_recipients.country": "the country of a number",
         "campaign_totals": "counts",
+        "campaign_costs": "counts",
         "campaign_settings": "settings of the retailer",
     },
     erase=_erase,

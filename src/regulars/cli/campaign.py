@@ -15,11 +15,13 @@ from regulars.campaigns import manage
 from regulars.campaigns.approval import ApprovalRule, save_rule
 from regulars.campaigns.definition import read_definition, schema
 from regulars.campaigns.estimate import Estimate, estimate
+from regulars.campaigns.exact_cost import ExactCost, find_exact_cost, request_exact_cost
 from regulars.campaigns.follow_up import follow_up
 from regulars.campaigns.model import CampaignRow, Cost, Outcome, read_cost, read_question
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
+from regulars.cli.campaign_estimate import estimate_as_data, exact_as_data, print_estimate
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
 from regulars.cli.output import CommandError, Exit, print_json, print_outcome, print_rows
 from regulars.cli.runner import (
@@ -93,26 +95,37 @@ COMMANDS.add_to(
 
 
 @app.command()
-def check(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
+def check(
+    organization: OfOrganization,
+    campaign_id: TheId,
+    is_exact: Annotated[
+        bool, typer.Option("--exact", help="Let the worker count over the whole audience; a later check prints it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Print what prevents a campaign from being sent; else whom it reaches, its parts and its cost."""
     identifier = read_id(ids.CAMPAIGN, campaign_id)
 
-    async def work(pool: Database, settings: Settings) -> tuple[manage.Campaign, Estimate | str]:
+    async def work(pool: Database, settings: Settings) -> tuple[manage.Campaign, ExactCost | None, Estimate | str]:
         async with pool.transaction() as tx:
             organization_id = (await find_organization(tx.connection, organization)).id
             campaign = await manage.load_campaign(tx, organization_id, identifier)
-        if campaign.faults:
-            return campaign, "It has faults."
+            if campaign.faults:
+                return campaign, None, "It has faults."
+            if is_exact:
+                await request_exact_cost(tx, organization_id, identifier)
+            exact = await find_exact_cost(tx, organization_id, identifier)
         try:
             async with running(settings) as analysis:
-                return campaign, await estimate(pool, analysis, organization_id, campaign.definition)
+                return campaign, exact, await estimate(pool, analysis, organization_id, campaign.definition)
         except (NotReady, AnalysisUnavailable) as error:
-            return campaign, str(error)
+            return campaign, exact, str(error)
 
-    campaign, found = run_on_pool(work)
+    campaign, exact, found = run_on_pool(work)
     if as_json:
-        counted = None if isinstance(found, str) else _estimate_as_data(found)
-        print_json({"id": campaign_id, "faults": faults_as_data(campaign.faults), "estimate": counted})
+        counted = None if isinstance(found, str) else estimate_as_data(found)
+        data = {"id": campaign_id, "faults": faults_as_data(campaign.faults)}
+        print_json({**data, "estimate": counted, "exact": exact_as_data(exact)})
         return
     print_faults(campaign.faults, COMMANDS.consequence)
     if campaign.faults:
@@ -121,54 +134,7 @@ def check(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = Fa
     if isinstance(found, str):
         print_outcome({}, f"Its audience cannot be counted now. {found}", as_json=False)
     else:
-        _print_estimate(found)
-
-
-def _estimate_as_data(found: Estimate) -> dict[str, Any]:
-    """Amounts and parts are estimates, from a sample of the customers."""
-    return {
-        "customers": found.counts.total,
-        "may_be_texted": found.counts.split.may_be_texted,
-        "recipients": found.recipients,
-        "held_out": found.held_out,
-        "capped": found.capped,
-        "skipped": found.size.skipped,
-        "parts": found.size.parts,
-        "cost": found.size.cost.amounts,
-        "parts_without_price": found.size.cost.parts_without_price,
-        "countries": [
-            {"country": it.country or None, "recipients": it.recipients, "parts": it.parts, "cost": it.cost}
-            for it in found.size.countries
-        ],
-        "variants": [
-            {
-                "recipients": it.recipients,
-                "parts": it.parts,
-                "spread": {str(parts): times for parts, times in it.spread.items()},
-                "forces_unicode": [one.character for one in it.forcing],
-            }
-            for it in found.size.variants
-        ],
-        "duration_s": None if found.duration is None else found.duration.total_seconds(),
-        "sampled": found.sampled,
-        "is_exact": found.is_exact,
-    }
-
-
-def _print_estimate(found: Estimate) -> None:
-    data = _estimate_as_data(found)
-    print_rows(data["countries"], ("country", "recipients", "parts", "cost"), as_json=False)
-    cost = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in found.size.cost.amounts.items())
-    sentences = [f"{found.recipients:,} recipients, {found.held_out:,} held out, about {found.size.parts:,} parts."]
-    if cost:
-        sentences.append(f"It costs about {cost}.")
-    if not found.size.cost.is_complete:
-        sentences.append(f"No price is set for {', '.join(found.size.cost.parts_without_price)}.")
-    if found.capped:
-        sentences.append(f"About {found.capped:,} have reached the frequency cap.")
-    for number, variant in enumerate(found.size.variants, start=1):
-        sentences += [f"Variant {number}: {one.character} in {one.word} forces Unicode." for one in variant.forcing]
-    print_outcome({}, " ".join(sentences), as_json=False)
+        print_estimate(found, exact)
 
 
 @app.command()

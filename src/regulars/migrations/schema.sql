@@ -67,6 +67,21 @@ CREATE TABLE campaign_audiences (
     profile_ids bytea NOT NULL
 );
 
+CREATE TABLE campaign_costs (
+    organization_id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    revision integer NOT NULL,
+    next_page text,
+    customers integer DEFAULT 0 NOT NULL,
+    rendered integer DEFAULT 0 NOT NULL,
+    counts json,
+    reason text,
+    requested_at timestamp with time zone NOT NULL,
+    completed_at timestamp with time zone,
+    owner uuid,
+    due_at timestamp with time zone
+);
+
 CREATE TABLE campaign_recipients (
     organization_id uuid NOT NULL,
     campaign_id uuid NOT NULL,
@@ -941,6 +956,9 @@ ALTER TABLE ONLY audit_log
 ALTER TABLE ONLY campaign_audiences
     ADD CONSTRAINT campaign_audiences_pkey PRIMARY KEY (organization_id, campaign_id, piece);
 
+ALTER TABLE ONLY campaign_costs
+    ADD CONSTRAINT campaign_costs_pkey PRIMARY KEY (organization_id, campaign_id);
+
 ALTER TABLE ONLY campaign_recipients
     ADD CONSTRAINT campaign_recipients_pkey PRIMARY KEY (organization_id, profile_id, campaign_id);
 
@@ -1202,6 +1220,10 @@ ALTER TABLE ONLY webhook_messages
 CREATE INDEX audit_log_addresses ON audit_log USING btree (address_since, organization_id) WHERE (address_since IS NOT NULL);
 
 CREATE UNIQUE INDEX audit_log_chain ON audit_log USING btree (organization_id, sequence);
+
+CREATE INDEX campaign_costs_due ON campaign_costs USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX campaign_costs_due_here ON campaign_costs USING btree (organization_id, due_at, campaign_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX campaign_recipients_by_outcome ON campaign_recipients USING btree (organization_id, campaign_id, outcome, profile_id);
 

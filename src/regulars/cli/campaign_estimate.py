@@ -1,0 +1,81 @@
+"""What `regulars campaign check` prints: whom a campaign reaches, its parts and its cost."""
+
+from typing import Any
+
+from regulars.campaigns.estimate import Estimate
+from regulars.campaigns.exact_cost import ExactCost
+from regulars.campaigns.text_sizes import AudienceSize
+from regulars.cli.output import print_outcome, print_rows
+
+
+def estimate_as_data(found: Estimate) -> dict[str, Any]:
+    """Amounts and parts are estimates, from a sample of the customers."""
+    return {
+        "customers": found.counts.total,
+        "may_be_texted": found.counts.split.may_be_texted,
+        "recipients": found.recipients,
+        "held_out": found.held_out,
+        "capped": found.capped,
+        "skipped": found.size.skipped,
+        "parts": found.size.parts,
+        "cost": found.size.cost.amounts,
+        "parts_without_price": found.size.cost.parts_without_price,
+        "countries": _countries(found.size),
+        "variants": [
+            {
+                "recipients": it.recipients,
+                "parts": it.parts,
+                "spread": {str(parts): times for parts, times in it.spread.items()},
+                "forces_unicode": [one.character for one in it.forcing],
+            }
+            for it in found.size.variants
+        ],
+        "duration_s": None if found.duration is None else found.duration.total_seconds(),
+        "sampled": found.sampled,
+        "is_exact": found.is_exact,
+    }
+
+
+def print_estimate(found: Estimate, exact: ExactCost | None) -> None:
+    """The exact numbers where the worker has counted them."""
+    size = found.size if exact is None or exact.size is None else exact.size
+    about = "about " if size is found.size else ""
+    print_rows(_countries(size), ("country", "recipients", "parts", "cost"), as_json=False)
+    held_out = found.held_out if exact is None or exact.size is None else exact.held_out
+    sentences = [f"{size.recipients:,} recipients, {held_out:,} held out, {about}{size.parts:,} parts."]
+    if size.cost.amounts:
+        cost = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in size.cost.amounts.items())
+        sentences.append(f"It costs {about}{cost}.")
+    if not size.cost.is_complete:
+        sentences.append(f"No price is set for {', '.join(size.cost.parts_without_price)}.")
+    if exact is not None and exact.size is None:
+        sentences.append(exact.reason or f"{exact.rendered:,} of {exact.customers:,} customers are counted exactly.")
+    if found.capped:
+        sentences.append(f"About {found.capped:,} have reached the frequency cap.")
+    for number, variant in enumerate(found.size.variants, start=1):
+        sentences += [f"Variant {number}: {one.character} in {one.word} forces Unicode." for one in variant.forcing]
+    print_outcome({}, " ".join(sentences), as_json=False)
+
+
+def exact_as_data(found: ExactCost | None) -> dict[str, Any] | None:
+    """`parts` and `cost` are None until the whole audience is counted."""
+    if found is None:
+        return None
+    size = found.size
+    return {
+        "customers": found.customers,
+        "counted": found.rendered,
+        "held_out": found.held_out,
+        "parts": None if size is None else size.parts,
+        "cost": None if size is None else size.cost.amounts,
+        "countries": None if size is None else _countries(size),
+        "reason": found.reason,
+        "completed_at": found.completed_at,
+    }
+
+
+def _countries(size: AudienceSize) -> list[dict[str, Any]]:
+    return [
+        {"country": it.country or None, "recipients": it.recipients, "parts": it.parts, "cost": it.cost}
+        for it in size.countries
+    ]

@@ -1,0 +1,175 @@
+"""The worker renders the texts of a campaign for its whole audience, page by page, and survives a kill."""
+
+from decimal import Decimal
+
+import pytest
+from tests.campaigns.desk import definition
+from tests.messaging.desk import ALWAYS
+from tests.segments.test_members import answering
+
+from regulars.campaigns import exact_cost, manage
+from regulars.campaigns.errors import DefinitionRefused
+from regulars.campaigns.exact_cost import CostQueue, ExactCost, find_exact_cost, request_exact_cost
+from regulars.cli.campaign_estimate import exact_as_data, print_estimate
+from regulars.kit.db import Database
+from regulars.messaging.settings.model import Price, SmsSettings
+from regulars.segments.columns import lifecycle
+
+PRICES = {"FR": Price(Decimal("0.049"), "EUR"), "CH": Price(Decimal("0.053"), "CHF")}
+VARIANTS = [
+    {"share": 50, "text": "Hello {{ profile.first_name | default('you') }}. " + "A longer text. " * 9},
+    {"share": 50, "text": "Only for {{ profile.first_name }}: " + "come and see us. " * 2},
+]
+
+
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch):
+    monkeypatch.setattr(exact_cost, "PAGE_CUSTOMERS", 3)
+
+
+@pytest.fixture
+def shop(desk):
+    desk.settings(SmsSettings(brand="Shop", rules={"FR": ALWAYS, "CH": ALWAYS}, prices=PRICES))
+    desk.crowd(14)
+    for number, first_name in enumerate(["Zoë", "Beat", None]):
+        name, phone = f"S{number}", f"+4179123450{number}"
+        desk.people[name] = desk.customer(name, phone=phone, first_name=first_name)
+        desk.opt_in(name, phone)
+    desk.customer("asked never")
+    desk.drain()
+    return desk
+
+
+def request(desk, campaign):
+    desk.do(lambda tx: request_exact_cost(tx, desk.organization_id, campaign))
+
+
+def find(desk, campaign) -> ExactCost | None:
+    return desk.do(lambda tx: find_exact_cost(tx, desk.organization_id, campaign))
+
+
+def render_pages(desk, count: int = 100) -> int:
+    """Each by a worker of its own; gives how many pages there were."""
+
+    async def run() -> int:
+        async with answering(desk, desk.path) as analysis:
+            for done in range(count):
+                queue = CostQueue(analysis)
+                await queue.run_pass(desk.database, desk.organization_id)
+                if not await _finish(queue):
+                    return done
+        return count
+
+    return desk.runner.run(run())
+
+
+async def _finish(queue: CostQueue) -> bool:
+    acted = bool(queue._acting)
+    await queue.finish()
+    return acted
+
+
+def test_the_exact_cost_is_that_of_the_texts_which_then_leave(shop):
+    campaign = shop.draft(variants=VARIANTS, holdout_percent=20)
+    assert find(shop, campaign) is None
+    request(shop, campaign)
+    assert find(shop, campaign).size is None
+    # Seventeen customers; each page by another worker, as after a kill.
+    assert render_pages(shop, 2) == 2
+    assert (find(shop, campaign).rendered, find(shop, campaign).customers) == (6, 17)
+    assert render_pages(shop) == 4
+    found = find(shop, campaign)
+    shop.act(manage.schedule, campaign, confirmed_recipients=17, is_now=True)
+    shop.start()
+    shop.work()
+    outcomes = shop.outcomes(campaign)
+    assert (found.held_out, found.size.recipients) == (outcomes["held_out"], 17 - outcomes["held_out"])
+    totals = shop.sql(
+        "SELECT arm, country, sum(recipients), sum(parts) FROM campaign_totals WHERE organization_id = %s"
+        " AND campaign_id = %s AND outcome = 'sent' AND recipients > 0 GROUP BY arm, country",
+        campaign,
+    )
+    sent = {country: sum(parts for _, at, _, parts in totals if at == country) for country in ("FR", "CH")}
+    assert {it.country: it.parts for it in found.size.countries} == sent
+    assert found.size.cost.amounts == {
+        "EUR": sent["FR"] * Decimal("0.049"),
+        "CHF": sent["CH"] * Decimal("0.053"),
+    }
+    for arm, variant in enumerate(found.size.variants, start=1):
+        assert variant.parts == sum(parts for own, _, _, parts in totals if own == arm)
+        assert sum(variant.spread.values()) == sum(times for own, _, times, _ in totals if own == arm)
+    assert sum(found.size.skipped.values()) == outcomes.get("skipped", 0)
+
+
+def test_the_command_prints_the_estimate_and_then_the_exact_cost(shop, capsys):
+    campaign = shop.draft(variants=[{"text": "Hello, it\u2019s us."}])
+    found = shop.estimate(variants=[{"text": "Hello, it\u2019s us."}])
+    print_estimate(found, None)
+    said = capsys.readouterr()
+    assert "17 recipients, 0 held out, about 17 parts. It costs about 0.69 EUR, 0.16 CHF." in said.err
+    assert "\u2019 in it\u2019s forces Unicode" in said.err
+    assert said.out.split()[:7] == ["COUNTRY", "RECIPIENTS", "PARTS", "COST", "FR", "14", "14"]
+    request(shop, campaign)
+    render_pages(shop)
+    print_estimate(found, find(shop, campaign))
+    assert "17 recipients, 0 held out, 17 parts. It costs 0.69 EUR, 0.16 CHF." in capsys.readouterr().err
+    assert exact_as_data(find(shop, campaign))["counted"] == 17
+
+
+def test_a_worker_that_dies_with_a_page_loses_and_doubles_no_customer(shop):
+    campaign = shop.draft(variants=VARIANTS)
+    request(shop, campaign)
+    render_pages(shop, 1)
+
+    async def die(database: Database) -> None:
+        queue = CostQueue(None)
+        async with database.transaction() as tx:
+            until = tx.now
+            assert (
+                len(await queue.claim(tx, shop.organization_id, limit=1, lowest=0, owner=queue.owner, until=until)) == 1
+            )
+
+    shop.runner.run(die(shop.database))
+    render_pages(shop)
+    found = find(shop, campaign)
+    assert (found.rendered, found.size.recipients) == (17, 17)
+
+
+def test_a_change_of_the_campaign_ends_its_count_and_needs_another(shop):
+    campaign = shop.draft(variants=VARIANTS)
+    request(shop, campaign)
+    render_pages(shop, 1)
+    changed = definition(shop.everybody, name="Other")
+    shop.do(lambda tx: manage.update_campaign(tx, shop.organization_id, campaign, changed))
+    assert find(shop, campaign) is None
+    assert render_pages(shop) == 0
+    request(shop, campaign)
+    # A second request does not begin the count again.
+    render_pages(shop, 1)
+    request(shop, campaign)
+    assert render_pages(shop) == 5
+    assert find(shop, campaign).size.parts == 17
+
+
+def test_columns_that_are_built_anew_begin_the_count_again(shop):
+    campaign = shop.draft(variants=VARIANTS)
+    request(shop, campaign)
+    render_pages(shop, 1)
+    shop.do(lambda tx: lifecycle.rebuild(tx, shop.organization_id))
+    shop.build()
+    render_pages(shop)
+    assert find(shop, campaign).rendered == 17
+
+
+def test_a_campaign_that_cannot_be_sent_is_not_counted(shop):
+    with pytest.raises(DefinitionRefused, match="faults"):
+        request(shop, shop.draft(variants=[{"text": "{{ nothing }}"}]))
+    shop.customer("someone", tier="gold")
+    shop.drain()
+    gold = shop.segment({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, name="Gold")
+    campaign = shop.draft(segment=gold)
+    request(shop, campaign)
+    shop.alter("UPDATE profile_attributes SET type = 'date' WHERE organization_id = %s AND key = 'tier'")
+    render_pages(shop)
+    found = find(shop, campaign)
+    assert (found.size, "The segment Gold has a fault" in found.reason) == (None, True)

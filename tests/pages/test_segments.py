@@ -62,6 +62,8 @@ def test_a_campaign_is_chosen_by_its_name(marketer, crowd, tenant, api_database_
     chosen = {"r~kind": "all", "r.0~kind": "received_campaign", "r.0~campaign": campaign}
     page = marketer.get(save(marketer, "Springers", **chosen, **{"r.0~is": "no"})).text
     assert ">Spring</option>" in page
+    # An archived one stays in the conditions that name it.
+    assert marketer.post(f"/campaigns/{campaign}/archive").status_code == 303
     assert (
         "Did not receive the campaign Spring"
         in marketer.post("/segments/draft", name="x", who=crowd.busy, **chosen).text

@@ -152,6 +152,7 @@ _LINKED_DOCUMENTS: Final = {
     "conditions": "Conditions",
     "journeys": "Journeys",
     "first-journey": "Your first journey",
+    "campaigns": "Campaigns",
     "texting": "Texting",
     "consent-ledger": "Consent ledger",
     "operations": "Operations",

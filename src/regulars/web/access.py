@@ -23,7 +23,7 @@ class Action(StrEnum):
     ERASE_CUSTOMERS = "erase customers"
     DECIDE_COLLISIONS = "decide about collisions"
     EDIT_CATALOGS = "change catalogs"
-    EDIT_JOURNEYS = "write, start and stop journeys"
+    EDIT_JOURNEYS = "write, start and stop journeys and campaigns"
     READ_SEGMENTS = "see segments and their counts"
     EDIT_SEGMENTS = "build and export segments"
     MANAGE_INGEST_KEYS = "create and revoke ingest keys"

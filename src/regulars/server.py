@@ -187,7 +187,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
-        *campaigns.PAGES,
+        *campaigns.pages(Analysis(settings)),
         *messages.pages(origins={OriginKind.JOURNEY: journeys_sending, OriginKind.CAMPAIGN: campaigns_sending}),
         *inbox.PAGES,
         *simulator.PAGES,

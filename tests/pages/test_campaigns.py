@@ -1,15 +1,18 @@
 """Campaigns as pages: without a script, by role, from the draft to the last outcome, and in the audit log."""
 
 import csv
+import html
 import io
 import json
 import re
 
 import pytest
 from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
+from tests.pages.segment_shop import ask_until
 from tests.support.visitor import Visitor
 
 from regulars.campaigns import manage
+from regulars.web import csrf
 from regulars.web.access import Role
 
 
@@ -76,7 +79,7 @@ def test_pause_resume_and_cancel_change_the_state_and_stand_in_the_log(visitor_a
     assert marketer.post(f"{path}/pause").status_code == 303
     assert "Paused; nothing is sent" not in marketer.get(path).text
     assert "Resume campaign" in marketer.get(f"{path}/resume").text
-    assert marketer.post(f"{path}/resume", recipients="3").status_code == 303
+    assert marketer.post(f"{path}/resume").status_code == 303
     again = marketer.post(f"{path}/resume")
     assert (again.status_code, "Only a paused campaign can be resumed" in again.text) == (409, True)
     assert "Cancel campaign" in marketer.get(f"{path}/cancel").text
@@ -99,8 +102,8 @@ def test_an_audience_that_grew_is_a_question_with_the_number_to_confirm(marketer
     shop.work()
     page = marketer.get(path)
     assert "The audience has 3 recipients and 1 were confirmed." in page.text
-    assert marketer.post(f"{path}/resume", recipients="three").status_code == 400
-    assert marketer.post(f"{path}/resume", recipients="3").status_code == 303
+    assert "Confirm 3 recipients" in words(marketer.get(f"{path}/resume"))
+    assert marketer.post(f"{path}/resume", is_confirmed="on").status_code == 303
     shop.work()
     assert figures(marketer.get(path))["Audience"] == 3
 
@@ -123,7 +126,10 @@ def test_another_person_approves_what_exceeds_the_rule(visitor_as, marketer, sho
     owner = visitor_as(Role.OWNER)
     assert marketer.get("/campaigns/approval").status_code == 403
     assert owner.post("/campaigns/approval", recipients="two").status_code == 400
-    assert owner.post("/campaigns/approval", recipients="2").status_code == 303
+    assert owner.post("/campaigns/approval", cost_0="1", currency_0="Euro").status_code == 400
+    limits = {"recipients": "2", "cost_0": "99.50", "currency_0": "eur"}
+    assert owner.post("/campaigns/approval", **limits).status_code == 303
+    assert 'value="99.50"' in owner.get("/campaigns/approval").text
     assert 'value="2"' in owner.get("/campaigns/approval").text
     path = shop.draft()
     assert "Approve" in owner.get(path).text
@@ -139,3 +145,115 @@ def test_a_draft_says_what_prevents_it_and_can_be_duplicated(marketer, shop):
     assert "Text of variant A: The text uses ticket.total, but a campaign has no ticket." in words(page)
     copied = marketer.post(f"{path}/duplicate")
     assert "Spring preview (copy)" in marketer.get(copied.headers["location"].partition(marketer.who.slug)[2]).text
+
+
+def fields_of(page) -> dict[str, str]:
+    """The form of the editor as a browser would send it."""
+    form = page.text.partition('id="camp"')[2].partition("</form>")[0]
+    values = dict(re.findall(r'<input[^>]*type="hidden" name="(\w+)" value="([^"]*)"', form))
+    for name, value in re.findall(r'<input class="input"[^>]*name="(\w+)"[^>]*value="([^"]*)"', form):
+        values[name] = html.unescape(value)
+    for name, text in re.findall(r'<textarea[^>]*name="(\w+)"[^>]*>(.*?)</textarea>', form, re.DOTALL):
+        values[name] = html.unescape(text.strip())
+    values |= dict(re.findall(r'<input type="radio" name="(\w+)"[^>]*value="([^"]*)"[^>]* checked', form))
+    for name, options in re.findall(r'<select[^>]*name="(\w+)"[^>]*>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'<option value="([^"]*)" selected', options)
+        values[name] = html.unescape(chosen[1]) if chosen else ""
+    values.pop(csrf.FIELD, None)
+    return values
+
+
+def test_a_draft_is_written_by_sending_the_form_and_then_sent(marketer, shop):
+    edit = marketer.post("/campaigns", name="Spring", segment=shop.segment).headers["location"]
+    edit = edit.partition(marketer.who.slug)[2]
+    page = marketer.get(edit)
+    values = fields_of(page)
+    assert values["include_0"] == shop.segment
+    values["v1_text"] = "Hello {{ profile.first_name | default('you') }}"
+    counted = ask_until("recipients get the text", lambda: marketer.post(f"{edit}/measure", **values))
+    assert "<output>3</output>" in counted
+    two = marketer.post(f"{edit}/measure", do="add", **values)
+    assert fields_of(two) | {"v2_text": "", "v2_by": ""} == {
+        **values, **fields_of(two), "variants": "2", "v1_share": "50", "v2_share": "50", "v2_text": "", "v2_by": "",
+    }  # fmt: skip
+    inserted = marketer.post(f"{edit}/measure", **{**values, "insert": "v1_text", "v1_field": "{{ store.city }}"})
+    assert fields_of(inserted)["v1_text"].endswith("{{ store.city }}")
+    saved = marketer.post(edit, then="send", **values)
+    assert saved.headers["location"].endswith("/send"), saved.text
+    path = edit.removesuffix("/edit")
+    page = marketer.get(f"{path}/send")
+    assert "3 customers get a text." in words(page)
+    confirm = dict(re.findall(r'name="(was|recipients|cost)" value="([^"]*)"', page.text))
+    confirm["cost"] = html.unescape(confirm["cost"])
+    assert marketer.post(f"{path}/send", **confirm).status_code == 303
+    again = marketer.post(f"{path}/send", **confirm)
+    assert (again.status_code, "This campaign is scheduled already." in again.text) == (409, True)
+    shop.work()
+    assert figures(marketer.get(path))["Audience"] == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"name": ""}, "Fill this in."),
+        ({"rate": "fast"}, "A whole number from 1 to 10000000."),
+        ({"holdout": "other", "holdout_other": "95"}, "A whole number from 0 to 90."),
+        ({"start": "at", "at": "tomorrow"}, "A date and a time."),
+        ({"start": "local", "day": "", "time": "25:00"}, "Choose a day."),
+        ({"not_after": "never"}, "A date and a time."),
+        ({"variants": "2", "v2_text": "", "v2_share": "50"}, "Write the text."),
+    ],
+)
+def test_what_cannot_be_read_is_said_at_its_field_and_nothing_is_lost(marketer, shop, wrong, sentence):
+    edit = f"{shop.draft()}/edit"
+    values = {**fields_of(marketer.get(edit)), "margin": "7", **wrong}
+    refused = marketer.post(edit, **values)
+    assert refused.status_code == 400
+    assert sentence in html.unescape(refused.text)
+    assert fields_of(refused)["margin"] == "7"
+    assert fields_of(marketer.get(edit))["margin"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"v1_text": "Hello {{ profile.nick }}"}, "There is no field profile.nick"),
+        ({"v1_text": "x" * 1999}, "parts, and a text has at most 10."),
+        ({"variants": "2", "v2_text": "B", "v1_share": "80", "v2_share": "50"}, "add up to 130 %"),
+        ({"start": "at", "at": "2020-01-01T10:00"}, "The start is in the past."),
+        ({"not_after": "2020-01-01T10:00"}, "The last moment of sending is in the past."),
+        ({"include_0": ""}, "A campaign needs at least one segment."),
+    ],
+)
+def test_a_fault_is_saved_in_the_draft_and_said_at_its_field(marketer, shop, wrong, sentence):
+    path = shop.draft()
+    values = {**fields_of(marketer.get(f"{path}/edit")), **wrong}
+    assert marketer.post(f"{path}/edit", then="send", **values).headers["location"].endswith("/edit")
+    page = html.unescape(marketer.get(f"{path}/edit").text)
+    assert "The draft is saved. It cannot be sent yet." in page
+    assert sentence in page
+    assert "Send 3 texts" not in marketer.get(f"{path}/send").text
+
+
+def test_two_people_who_edit_lose_nothing(visitor_as, marketer, shop):
+    edit = f"{shop.draft()}/edit"
+    other = visitor_as(Role.ADMIN)
+    mine, theirs = fields_of(marketer.get(edit)), fields_of(other.get(edit))
+    assert other.post(edit, **{**theirs, "name": "Theirs"}).status_code == 303
+    clash = marketer.post(edit, **{**mine, "name": "Mine"})
+    assert clash.status_code == 409
+    assert f"{other.who.email} changed this at" in clash.text
+    values = fields_of(clash)
+    assert values["name"] == "Mine"
+    assert marketer.post(edit, **values).status_code == 303
+    assert fields_of(marketer.get(edit))["name"] == "Mine"
+
+
+def test_a_confirmation_that_is_out_of_date_sends_nothing(visitor_as, marketer, shop):
+    path = shop.draft()
+    page = ask_until("Send 3 texts now", lambda: marketer.get(f"{path}/send"))
+    was = re.search(r'name="was" value="(\w+)"', page)[1]
+    values = fields_of(marketer.get(f"{path}/edit"))
+    assert visitor_as(Role.ADMIN).post(f"{path}/edit", **{**values, "name": "Changed"}).status_code == 303
+    refused = marketer.post(f"{path}/send", was=was, recipients="3", cost="{}")
+    assert (refused.status_code, "Nothing was sent; look at it again." in refused.text) == (409, True)

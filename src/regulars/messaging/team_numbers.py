@@ -9,7 +9,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
@@ -22,7 +22,7 @@ from regulars.messaging.queries import replies
 from regulars.messaging.queries import team_numbers as queries
 from regulars.messaging.queries.team_numbers import TeamNumberRow
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
-from regulars.messaging.settings.store import Texting
+from regulars.messaging.settings.store import Texting, lock_texting
 from regulars.messaging.template import ATTRIBUTE_PREFIX, TextVariants, choose_text, fill_defaults, parse_template
 
 TESTS_MAX: Final = 20
@@ -70,6 +70,26 @@ async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> 
     changed = row._replace(attempts=row.attempts + 1, verified_at=verified_at)
     await queries.upsert_team_number(tx, texting.organization_id, user_id, changed)
     return is_right
+
+
+class Tester(Protocol):
+    """A member of the team, who is signed in."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def name(self) -> str: ...
+
+
+async def send_test_text(
+    tx: Tx, organization_id: UUID, tester: Tester, content: str | TextVariants, *, language: str
+) -> PlacedOrder:
+    """Text what an editor shows to the number of the person who writes it. `language` is the value that chooses."""
+    texting = await lock_texting(tx, organization_id)
+    if texting is None:
+        raise SettingRefused("There is no such organization.")
+    words = write_test(content, name=tester.name, brand=texting.brand, language=language)
+    return await send_test(tx, tester.id, words, texting=texting)
 
 
 async def send_test(tx: Tx, user_id: UUID, words: str, *, texting: Texting) -> PlacedOrder:

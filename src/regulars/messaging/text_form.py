@@ -1,12 +1,20 @@
 """The form of a text in one or several languages, for every editor of texts: fill it, and read it.
 
 Its fields are `text` (the default), `by` (the attribute that chooses) and, for each other language, `value_N` and
-`text_N`. `templates/text_form.html` renders them.
+`text_N`. `templates/text_form.html` renders them. A form with several texts gives the fields of each a prefix.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import UUID
 
+from regulars.catalog.entries import list_entries
+from regulars.catalog.model import Catalog
+from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest
+from regulars.messaging.sms_encoding import replace_unicode
 from regulars.messaging.template import (
+    ATTRIBUTE_PREFIX,
     TEMPLATE_CHARACTERS_MAX,
     VALUE_CHARACTERS_MAX,
     VARIANTS_MAX,
@@ -15,6 +23,7 @@ from regulars.messaging.template import (
 
 _TEXT_FIELDS = frozenset({"text", *(f"text_{row}" for row in range(VARIANTS_MAX))})
 Refuse = Callable[[str, str], None]
+ATTRIBUTES_OFFERED_MAX: Final = 200
 
 
 def fill_text_form(content: str | TextVariants) -> dict[str, str]:
@@ -52,8 +61,46 @@ def read_text_form(values: Mapping[str, str], refuse: Refuse) -> str | TextVaria
     return TextVariants(attribute, default, texts) if rows and attribute else default
 
 
-def is_text_field(name: str) -> bool:
-    return name in _TEXT_FIELDS
+def press_button(values: Mapping[str, str], prefix: str = "") -> dict[str, str]:
+    """The texts of a form after a button that saves nothing: `replace` names a character that forces Unicode, and
+    `insert` the text that gets the chosen variable."""
+    texts = {
+        name: value.replace("\r\n", "\n")
+        for name, value in values.items()
+        if name.startswith(prefix) and name.removeprefix(prefix) in _TEXT_FIELDS
+    }
+    if values.get("replace"):
+        texts = {name: replace_character(text, values["replace"]) for name, text in texts.items()}
+    variable, into = values.get(f"{prefix}field"), values.get("insert")
+    if variable and into is not None and (into in texts or not prefix):
+        into = into if into in texts else "text"
+        texts[into] = f"{texts.get(into, '')} {variable}".strip()
+    return texts
+
+
+def replace_character(text: str, character: str) -> str:
+    """Replace every occurrence by a similar GSM-7 character; without one the text stays as it is."""
+    return text.replace(character, replace_unicode(character)) if len(character) == 1 else text
+
+
+async def list_variables(
+    tx: Tx, organization_id: UUID, labels: Mapping[str, str]
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """The template variables on offer, each as it is written in a text and its label; and the keys of attributes.
+    `labels` are of the fields that this kind of text may use."""
+    known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
+    plain = [(_variable(name), label) for name, label in labels.items()]
+    keys = [entry.key for entry in known]
+    return plain + [(_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys], keys
+
+
+def _variable(name: str, key: str | None = None) -> str:
+    """A template variable as it is written. A value of a profile or a city may be missing, so it has a default."""
+    if key is not None and not key.isidentifier():
+        quoted = f"'{key}'" if '"' in key else f'"{key}"'
+        name = f"profile.attributes[{quoted}]"
+    default = ' | default("there")' if name.startswith("profile.") or name == "store.city" else ""
+    return f"{{{{ {name}{default} }}}}"
 
 
 def _filled_rows(values: Mapping[str, str]) -> list[int]:

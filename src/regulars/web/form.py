@@ -1,10 +1,14 @@
 """Form fields: reading, checking, and showing a refused form again with all its errors."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 TEXT_CHARACTERS_MAX: Final = 1024
+_CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +77,27 @@ class FormState:
         if not minimum <= number <= maximum:
             self.refuse(name, f"A whole number from {minimum} to {maximum}.")
         return number
+
+    def clock(self, name: str) -> str:
+        """A time of the day, such as 10:00, which is also returned where the field cannot be read."""
+        text = self.text(name)
+        if text and _CLOCK.fullmatch(text) is None:
+            self.refuse(name, "Enter a time such as 10:00.")
+        return "10:00" if self.error(name) else text
+
+    def moment(self, name: str, zone: ZoneInfo, *, required: bool = True) -> datetime | None:
+        """The moment of a field for a date and a time, which are those of the zone."""
+        text = self.value(name).strip()
+        if not text and not required:
+            return None
+        try:
+            read = datetime.fromisoformat(text)
+            return (read if read.tzinfo is not None else read.replace(tzinfo=zone)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.refuse(name, "A date and a time.")
+            return None
+
+
+def local_value(zone: ZoneInfo, moment: datetime) -> str:
+    """A moment as such a field has it."""
+    return moment.astimezone(zone).strftime("%Y-%m-%dT%H:%M")

@@ -1,24 +1,32 @@
 """The setting above which another person must approve a campaign."""
 
+import re
+from decimal import Decimal
 from typing import Final
 
+import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.approval import ApprovalRule, load_rule, save_rule
 from regulars.campaigns.pages.common import PATH
 from regulars.web.form import FormState
-from regulars.web.render import redirect, render, render_form
+from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit
 
 RECIPIENTS_MAX: Final = 100_000_000
+ROWS_MAX: Final = 10
+_AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,2})?")
+_CURRENCY: Final = re.compile(r"[A-Z]{3}")
 
 
 async def show_approval(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         rule = await load_rule(tx, visit.organization_id)
-    recipients = "" if rule.recipients_max is None else str(rule.recipients_max)
-    return render(visit, "campaigns/approval.html", form=FormState({"recipients": recipients}))
+    values = {"recipients": "" if rule.recipients_max is None else str(rule.recipients_max)}
+    for row, (currency, amount) in enumerate(rule.cost_max.items()):
+        values |= {f"currency_{row}": currency, f"cost_{row}": str(amount)}
+    return _page(visit, FormState(values))
 
 
 async def save_approval(visit: Visit) -> Response:
@@ -26,18 +34,43 @@ async def save_approval(visit: Visit) -> Response:
     recipients = None
     if form.value("recipients").strip():
         recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
+    rule = ApprovalRule(recipients, _read_costs(form))
     if form.is_refused:
-        return render_form(visit, "campaigns/approval.html", form)
+        return _page(visit, form)
     async with visit.database.transaction() as tx:
         before = await load_rule(tx, visit.organization_id)
-        await save_rule(tx, visit.organization_id, ApprovalRule(recipients))
+        await save_rule(tx, visit.organization_id, rule)
         await record(
             tx,
             visit.organization_id,
             actor_of(visit),
             "campaign.approval",
             "",
-            before={"recipients_max": before.recipients_max},
-            after={"recipients_max": recipients},
+            before=msgspec.to_builtins(before),
+            after=msgspec.to_builtins(rule),
         )
     return redirect(visit, visit.url(PATH), done="Saved.")
+
+
+def _page(visit: Visit, form: FormState) -> Response:
+    filled = [row for row in range(ROWS_MAX) if form.value(f"cost_{row}").strip()]
+    spare = [row for row in range(ROWS_MAX) if row not in filled][:1]
+    return render_form(visit, "campaigns/approval.html", form, rows=[*filled, *spare])
+
+
+def _read_costs(form: FormState) -> dict[str, Decimal]:
+    """By currency; a row without an amount is no limit."""
+    costs: dict[str, Decimal] = {}
+    for row in range(ROWS_MAX):
+        amount, currency = form.value(f"cost_{row}").strip(), form.value(f"currency_{row}").strip().upper()
+        if not amount:
+            continue
+        if _AMOUNT.fullmatch(amount) is None:
+            form.refuse(f"cost_{row}", "An amount such as 250 or 99.50.")
+        elif _CURRENCY.fullmatch(currency) is None:
+            form.refuse(f"currency_{row}", "Three letters such as EUR.")
+        elif currency in costs:
+            form.refuse(f"currency_{row}", "One limit for each currency.")
+        else:
+            costs[currency] = Decimal(amount)
+    return costs

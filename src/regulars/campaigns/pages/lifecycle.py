@@ -1,15 +1,18 @@
 """Pause, resume, cancel, approve, duplicate and archive a campaign."""
 
 from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
-from regulars.campaigns.model import CampaignRow, Outcome, add_up
-from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors
+from regulars.campaigns.model import CampaignRow, Outcome, add_up, read_question
+from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors
 from regulars.campaigns.totals import list_totals
+from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
+from regulars.messaging.cost import CostEstimate
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -25,15 +28,20 @@ async def confirm_resume(visit: Visit) -> Response:
 
 
 async def resume(visit: Visit) -> Response:
-    form = FormState(visit.form)
-    confirmed = None
-    if form.value("recipients"):
-        confirmed = form.whole("recipients", minimum=0, maximum=100_000_000)
-    if form.is_refused:
-        return await _confirm(visit, "campaigns/resume.html", form)
+    """`is_confirmed`: the user agrees to what the campaign found when it started."""
+    is_confirmed = visit.form.get("is_confirmed") == "on"
 
-    async def work(*arguments: object, by: str | None) -> CampaignRow:
-        return await manage.resume(*arguments, by=by, confirmed_recipients=confirmed)  # type: ignore[arg-type]  # those of `_change`
+    async def work(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
+        row = (await manage.load_campaign(tx, organization_id, campaign_id)).row
+        found = read_question(row) if is_confirmed else None
+        return await manage.resume(
+            tx,
+            organization_id,
+            campaign_id,
+            by=by,
+            confirmed_recipients=None if found is None else found.recipients,
+            confirmed_cost=None if found is None else found.cost,
+        )
 
     return await _change(visit, work, "campaign.resume", "Resumed.")
 
@@ -66,21 +74,23 @@ async def duplicate(visit: Visit) -> Response:
         after = {"name": made.row.name, "copy_of": CAMPAIGN.encode(campaign.row.id)}
         subject = CAMPAIGN.encode(made.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after=after)
-    return redirect(visit, campaign_url(visit, made.row), done="Duplicated as a draft, without its times.")
+    return redirect(visit, campaign_url(visit, made.row, "edit"), done="Duplicated as a draft, without its times.")
 
 
-async def _confirm(visit: Visit, template: str, form: FormState | None = None) -> Response:
+async def _confirm(visit: Visit, template: str) -> Response:
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
         outcomes = add_up(await list_totals(tx, visit.organization_id, campaign.row.id))
+    question = read_question(campaign.row)
     return render(
         visit,
         template,
-        status=400 if form is not None else 200,
         row=campaign.row,
         waiting=outcomes[Outcome.WAITING] + outcomes[Outcome.QUEUED],
         received=outcomes[Outcome.SENT] + outcomes[Outcome.DELIVERED] + outcomes[Outcome.UNKNOWN],
-        form=form or FormState(),
+        question=question,
+        question_cost="" if question is None else describe_cost(visit.format, CostEstimate(question.cost)),
+        form=FormState(),
         here=campaign_url(visit, campaign.row),
     )
 

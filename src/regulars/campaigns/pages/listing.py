@@ -109,7 +109,7 @@ async def create(visit: Visit) -> Response:
         subject = CAMPAIGN.encode(created.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after={"name": name})
     done = "Draft created. Nothing is sent until you confirm it."
-    return redirect(visit, campaign_url(visit, created.row), done=done)
+    return redirect(visit, campaign_url(visit, created.row, "edit"), done=done)
 
 
 async def list_segment_choices(tx: Tx, visit: Visit) -> list[tuple[str, str]]:

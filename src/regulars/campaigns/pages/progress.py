@@ -8,7 +8,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.campaigns.approval import load_rule
+from regulars.campaigns.approval import ApprovalRule, load_rule
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.manage import list_choices
 from regulars.campaigns.model import (
@@ -152,7 +152,8 @@ async def show_campaign(visit: Visit) -> Response:
         variants=_by_variant(campaign.definition, totals, replies.stops),
         replies=replies,
         is_held=texting is not None and texting.is_held,
-        rule=rule,
+        has_rule=rule != ApprovalRule(),
+        rule_sentence=_describe_rule(visit.format, rule),
         is_approved=row.approved_revision == row.revision,
         schedule=describe_schedule(visit.format, campaign.definition),
         audience=audience,
@@ -166,6 +167,12 @@ async def show_campaign(visit: Visit) -> Response:
         ],
         faults=[(describe_place(fault.place), fault.message) for fault in campaign.faults],
     )
+
+
+def _describe_rule(formats: Format, rule: ApprovalRule) -> str:
+    limits = [] if rule.recipients_max is None else [formats.count(rule.recipients_max, "recipient")]
+    limits += [formats.money(round(amount * 100), currency) for currency, amount in rule.cost_max.items()]
+    return f"Above {' or '.join(limits)} another person must approve it."
 
 
 def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:

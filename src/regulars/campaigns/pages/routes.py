@@ -5,15 +5,17 @@ from typing import Final
 
 from regulars.campaigns.pages import approval, lifecycle, listing, progress, recipients
 from regulars.campaigns.pages.common import PATH
+from regulars.campaigns.pages.editor import Editor
+from regulars.segments.analysis.client import Analysis
 from regulars.web.access import Action
-from regulars.web.route import Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 
 _CAMPAIGN: Final = f"{PATH}/{{campaign}}"
 _page = partial(Page, needs=Action.READ)
 _edit_page = partial(Page, needs=Action.EDIT_JOURNEYS)
 _form = partial(Form, needs=Action.EDIT_JOURNEYS)
 
-PAGES: Final[tuple[Page, ...]] = (
+_PAGES: Final[tuple[Page, ...]] = (
     _page(path=PATH, handle=listing.show_campaigns),
     _edit_page(path=f"{PATH}/new", handle=listing.new),
     _form(path=PATH, handle=listing.create),
@@ -33,3 +35,18 @@ PAGES: Final[tuple[Page, ...]] = (
     _edit_page(path=f"{_CAMPAIGN}/recipients.csv", handle=recipients.export_recipients, needs_password=True),
     _edit_page(path=f"{_CAMPAIGN}/proof.jsonl", handle=recipients.export_proof, needs_password=True),
 )
+
+
+def pages(analysis: Analysis) -> tuple[Page, ...]:
+    editor = Editor(analysis)
+    # Four texts may have many languages.
+    text_form = partial(_form, bytes_max=LARGE_FORM_BYTES_MAX)
+    return (
+        *_PAGES,
+        _edit_page(path=f"{_CAMPAIGN}/edit", handle=editor.show),
+        text_form(path=f"{_CAMPAIGN}/edit", handle=editor.save),
+        text_form(path=f"{_CAMPAIGN}/edit/measure", handle=editor.measure),
+        text_form(path=f"{_CAMPAIGN}/edit/test", handle=editor.test),
+        _edit_page(path=f"{_CAMPAIGN}/send", handle=editor.confirm),
+        _form(path=f"{_CAMPAIGN}/send", handle=editor.send),
+    )

@@ -1,7 +1,7 @@
 """Deliveries: a list, one with its request and the responses, and replays."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -15,7 +15,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.form import FormState
+from regulars.web.form import FormState, local_value
 from regulars.web.listing import Filter, ListView, make_page, read_view, walk
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
@@ -174,7 +174,7 @@ class DeliveryPages:
             status = await find_referred(tx, visit)
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = status.endpoint.health.failing_since or visit.now - timedelta(days=1)
-        values = {"since": _field(visit, since), "until": "", "failed": "on"}
+        values = {"since": local_value(visit.format.zone, since), "until": "", "failed": "on"}
         return render(visit, "webhooks/replay.html", form=FormState(values), **_confirmation(visit, status, failed))
 
     async def replay_range(self, visit: Visit) -> Response:
@@ -182,8 +182,8 @@ class DeliveryPages:
         async with visit.database.transaction() as tx:
             status = await find_referred(tx, visit)
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
-        since = _moment(visit, form, "since", required=True)
-        until = _moment(visit, form, "until", required=False)
+        since = form.moment("since", visit.format.zone, required=True)
+        until = form.moment("until", visit.format.zone, required=False)
         if since is not None and until is not None and until <= since:
             form.refuse("until", "The end comes after the beginning.")
         if form.is_refused or since is None:
@@ -284,21 +284,3 @@ def _confirmation(visit: Visit, status: EndpointStatus, failed: int) -> dict[str
         "messages_max": replay.MESSAGES_MAX,
         "shown": WebhookView(visit),
     }
-
-
-def _field(visit: Visit, moment: datetime) -> str:
-    return moment.astimezone(visit.format.zone).strftime("%Y-%m-%dT%H:%M")
-
-
-def _moment(visit: Visit, form: FormState, name: str, *, required: bool) -> datetime | None:
-    """A moment in the organization's zone."""
-    text = form.value(name).strip()
-    if not text and not required:
-        return None
-    try:
-        read = datetime.fromisoformat(text)
-        local = read if read.tzinfo is not None else read.replace(tzinfo=visit.format.zone)
-        return local.astimezone(visit.now.tzinfo)
-    except (ValueError, OverflowError):
-        form.refuse(name, "A date and a time.")
-        return None

@@ -17,17 +17,15 @@ from regulars.journeys.labels import TRIGGERS, describe_condition, describe_step
 from regulars.journeys.pages.edit import builder
 from regulars.journeys.pages.edit.builder import rules_panel
 from regulars.journeys.pages.edit.drafts import DraftChange, apply_change, builder_url
-from regulars.journeys.pages.edit.message_editor import replace_character
 from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
 from regulars.journeys.program import Fork, walk
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import TEXT
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.settings.store import lock_texting
-from regulars.messaging.team_numbers import send_test, write_test
+from regulars.messaging.team_numbers import send_test_text
 from regulars.messaging.template import TemplateError
-from regulars.messaging.text_form import is_text_field, read_text_form
+from regulars.messaging.text_form import press_button, read_text_form
 from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
@@ -122,12 +120,9 @@ async def test_step(visit: Visit) -> Response:
     content = read_text_form(values, lambda _name, _sentence: None)
     try:
         async with visit.database.transaction() as tx:
-            texting = await lock_texting(tx, visit.organization_id)
-            if texting is None:
-                raise PageNotFound("There is no such organization.")
-            language = values.get("test_language", "")
-            words = write_test(content, name=visit.user.name, brand=texting.brand, language=language)
-            placed = await send_test(tx, visit.user.id, words, texting=texting)
+            placed = await send_test_text(
+                tx, visit.organization_id, visit.user, content, language=values.get("test_language", "")
+            )
             await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
         said = "The test text is on its way to your number."
     except (SettingRefused, TemplateError) as error:
@@ -136,12 +131,7 @@ async def test_step(visit: Visit) -> Response:
 
 
 async def _show_text(visit: Visit, values: dict[str, str], said: str) -> Response:
-    texts = {name: text.replace("\r\n", "\n") for name, text in values.items() if is_text_field(name)}
-    if values.get("replace"):
-        texts = {name: replace_character(text, values["replace"]) for name, text in texts.items()}
-    if "insert" in values and values.get("field"):
-        into = values["insert"] if values["insert"] in texts else "text"
-        texts[into] = f"{texts.get(into, '')} {values['field']}".strip()
+    texts = press_button(values)
     form, place, search = FormState({**values, **texts}), values.get("place", ""), values.get("who", "").strip()
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)

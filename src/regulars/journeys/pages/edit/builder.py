@@ -25,7 +25,7 @@ from regulars.journeys.labels import (
 )
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
-from regulars.journeys.pages.edit.message_editor import Measure, measure_text, pick_fields
+from regulars.journeys.pages.edit.message_editor import Measure, field_labels, measure_text
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
 from regulars.journeys.pages.flow import build_cards, faults_at, step_labels
 from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, split_place, step_at, steps_in
@@ -34,7 +34,7 @@ from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number
-from regulars.messaging.text_form import list_rows, read_text_form
+from regulars.messaging.text_form import list_rows, list_variables, read_text_form
 from regulars.segments.saved.manage import list_segments
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
@@ -185,7 +185,7 @@ async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *,
     measure: Measure = await measure_text(tx, visit, draft.definition, content, search=search)
     texting = await load_texting(tx, visit.organization_id)
     number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)
-    fields, keys = await pick_fields(tx, visit.organization_id, draft.definition)
+    fields, keys = await list_variables(tx, visit.organization_id, field_labels(draft.definition))
     return {
         "measure": measure,
         "fields": fields,

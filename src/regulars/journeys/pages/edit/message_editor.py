@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
-from uuid import UUID
 
-from regulars.catalog.entries import list_entries
-from regulars.catalog.model import Catalog
 from regulars.consent.numbers import find_text_numbers
 from regulars.journeys.check import SALE_FIELDS
 from regulars.journeys.context import template_variables
@@ -15,13 +12,11 @@ from regulars.journeys.sample_customers import Sample, find_samples
 from regulars.journeys.snapshot import find_people, find_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
-from regulars.kit.keyset import PageRequest
 from regulars.messaging.cost import TextCost, cost_by_country
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.sms_encoding import TextSize, UnicodeCharacter, measure, replace_unicode
+from regulars.messaging.sms_encoding import TextSize, UnicodeCharacter, measure
 from regulars.messaging.template import (
-    ATTRIBUTE_PREFIX,
     PLAIN_FIELDS,
     TEMPLATE_CHARACTERS_MAX,
     MissingValue,
@@ -38,7 +33,6 @@ from regulars.web import mask
 from regulars.web.visit import Visit
 
 SAMPLES: Final = 3
-ATTRIBUTES_OFFERED_MAX: Final = 200
 WHY_NOT: Final = {"no_consent": "has not opted in to texts", "too_long": "would get a text that is too long"}
 
 
@@ -125,30 +119,11 @@ def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[
     return faults, sizes
 
 
-async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> tuple[list[tuple[str, str]], list[str]]:
-    """The template variables on offer, each as it is written in a text and its label; and the keys of attributes."""
-    known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
-    plain = [
-        (_variable(name), label)
-        for name, label in PLAIN_FIELDS.items()
-        if definition.trigger != "opt_in" or name not in SALE_FIELDS
-    ]
-    keys = [entry.key for entry in known]
-    return plain + [(_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys], keys
-
-
-def replace_character(text: str, character: str) -> str:
-    """Replace every occurrence by a similar GSM-7 character; without one the text stays as it is."""
-    return text.replace(character, replace_unicode(character)) if len(character) == 1 else text
-
-
-def _variable(name: str, key: str | None = None) -> str:
-    """A template variable as it is written. A value of a profile or a city may be missing, so it has a default."""
-    if key is not None and not key.isidentifier():
-        quoted = f"'{key}'" if '"' in key else f'"{key}"'
-        name = f"profile.attributes[{quoted}]"
-    default = ' | default("there")' if name.startswith("profile.") or name == "store.city" else ""
-    return f"{{{{ {name}{default} }}}}"
+def field_labels(definition: Definition) -> dict[str, str]:
+    """The fields that a text of this journey may use; without a ticket there is none of its fields."""
+    return {
+        name: label for name, label in PLAIN_FIELDS.items() if definition.trigger != "opt_in" or name not in SALE_FIELDS
+    }
 
 
 async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[Sample]:

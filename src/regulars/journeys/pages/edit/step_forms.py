@@ -94,7 +94,7 @@ def _read(form: FormState, kind: str) -> Step | None:
             minutes = _amount(form, "minutes", MINUTES_MAX)
             return Wait(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX), minutes=minutes)
         case "wait_until":
-            return WaitUntil(time=_clock(form), weekdays=_weekdays(form))
+            return WaitUntil(time=form.clock("time"), weekdays=_weekdays(form))
         case "wait_for_purchase":
             return WaitForPurchase(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX))
         case "branch":
@@ -120,15 +120,6 @@ def _amount(form: FormState, name: str, maximum: int) -> int:
     if not form.value(name).strip():
         return 0
     return min(max(form.whole(name, minimum=0, maximum=maximum), 0), maximum)
-
-
-def _clock(form: FormState) -> str:
-    text = form.text("time")
-    hour, colon, minute = text.partition(":")
-    is_read = colon and all(part.isascii() and part.isdigit() and len(part) == 2 for part in (hour, minute))  # noqa: PLR2004  # two digits each
-    if text and not (is_read and int(hour) < 24 and int(minute) < 60):  # noqa: PLR2004  # a day's hours, an hour's minutes
-        form.refuse("time", "Enter a time such as 10:00.")
-    return "10:00" if form.error("time") else text
 
 
 def _weekdays(form: FormState) -> tuple[Weekday, ...]:

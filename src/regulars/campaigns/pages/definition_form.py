@@ -1,0 +1,187 @@
+"""The form of a campaign: fill it from a definition, and read a definition from it."""
+
+from collections.abc import Mapping
+from datetime import date
+from functools import partial
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from regulars.campaigns.definition import (
+    PERCENT,
+    SEGMENTS_MAX,
+    VARIANTS_MAX,
+    Definition,
+    SendAt,
+    SendAtLocalTime,
+    SendNow,
+    Variant,
+)
+from regulars.messaging.text_form import fill_text_form, list_rows, read_text_form
+from regulars.web.form import FormState, local_value
+
+NAME_CHARACTERS_MAX: Final = 120
+HOLDOUTS: Final = (0, 5, 10, 20)
+HOLDOUT_MAX: Final = 90
+RATE_MAX: Final = 10_000_000
+OTHER: Final = "other"
+LETTERS: Final = "ABCD"
+# Fields of a form, and the lists of a definition that they are.
+LISTS: Final = {"include": "include", "exclude": "exclude", "received": "exclude_received"}
+
+
+def fill_form(definition: Definition, zone: ZoneInfo) -> FormState:
+    holdout = definition.holdout_percent
+    values = {
+        "name": definition.name,
+        "holdout": str(holdout) if holdout in HOLDOUTS else OTHER,
+        "holdout_other": "" if holdout in HOLDOUTS else str(holdout),
+        "variants": str(max(len(definition.variants), 1)),
+        "not_after": "" if definition.not_after is None else local_value(zone, definition.not_after),
+        "rate": "" if definition.texts_per_hour is None else str(definition.texts_per_hour),
+        "cap": definition.cap,
+        "margin": str(definition.margin_percent),
+        "v1_share": str(PERCENT),
+        **_fill_schedule(definition, zone),
+    }
+    for field, name in LISTS.items():
+        values |= {f"{field}_{row}": it for row, it in enumerate(getattr(definition, name))}
+    for number, variant in enumerate(definition.variants, start=1):
+        values |= {f"v{number}_{name}": value for name, value in fill_text_form(variant.text).items()}
+        values[f"v{number}_share"] = str(variant.share)
+    return FormState(values)
+
+
+def _fill_schedule(definition: Definition, zone: ZoneInfo) -> dict[str, str]:
+    match definition.schedule:
+        case SendAt(at=at):
+            return {"start": "at", "at": local_value(zone, at)}
+        case SendAtLocalTime(day=day, time=clock):
+            return {"start": "local", "day": day.isoformat(), "time": clock}
+        case _:
+            return {"start": "now"}
+
+
+def read_form(form: FormState, zone: ZoneInfo) -> Definition:
+    """The definition as far as the form can be read; what cannot is an error of its field."""
+    return Definition(
+        name=form.text("name", characters_max=NAME_CHARACTERS_MAX) or "-",
+        include=_read_list(form, "include"),
+        exclude=_read_list(form, "exclude"),
+        exclude_received=_read_list(form, "received"),
+        variants=_read_variants(form),
+        holdout_percent=_read_holdout(form),
+        schedule=_read_schedule(form, zone),
+        not_after=form.moment("not_after", zone, required=False),
+        texts_per_hour=_whole(form, "rate", 1, RATE_MAX) if form.value("rate").strip() else None,
+        cap="wait" if form.value("cap") == "wait" else "skip",
+        margin_percent=_whole(form, "margin", 0, PERCENT),
+    )
+
+
+def list_chosen(values: Mapping[str, str], field: str) -> list[int]:
+    """The rows of a list that are filled in, and an empty one after them."""
+    filled = [row for row in range(SEGMENTS_MAX) if values.get(f"{field}_{row}", "")]
+    spare = next((row for row in range(SEGMENTS_MAX) if row not in filled), None)
+    return filled if spare is None else [*filled, spare]
+
+
+def count_variants(values: Mapping[str, str]) -> int:
+    text = values.get("variants", "")
+    return min(max(int(text), 1), VARIANTS_MAX) if text.isascii() and text.isdigit() and len(text) == 1 else 1
+
+
+def values_of_variant(values: Mapping[str, str], number: int) -> dict[str, str]:
+    """The fields of one text, without their prefix."""
+    prefix = f"v{number}_"
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
+def language_rows(values: Mapping[str, str], number: int) -> list[int]:
+    return list_rows(values_of_variant(values, number))
+
+
+def add_variant(values: Mapping[str, str]) -> dict[str, str]:
+    """One more, with equal shares for all."""
+    count = min(count_variants(values) + 1, VARIANTS_MAX)
+    return {**values, "variants": str(count), **_equal_shares(count)}
+
+
+def remove_variant(values: Mapping[str, str], removed: int) -> dict[str, str]:
+    """Those after it move up; equal shares for all that stay."""
+    count = count_variants(values)
+    if count == 1 or not 1 <= removed <= count:
+        return dict(values)
+    moved = {name: value for name, value in values.items() if name.partition("_")[0] not in _PREFIXES}
+    numbers = [number for number in range(1, count + 1) if number != removed]
+    for number, was in enumerate(numbers, start=1):
+        moved |= {f"v{number}_{name}": value for name, value in values_of_variant(values, was).items()}
+    return {**moved, "variants": str(count - 1), **_equal_shares(count - 1)}
+
+
+_PREFIXES: Final = frozenset(f"v{number}" for number in range(1, VARIANTS_MAX + 1))
+
+
+def field_of(place: str) -> str:
+    """The field of the form that a fault of the definition is about."""
+    name, _, rest = place.partition("[")
+    number = int(rest.partition("]")[0]) if rest else 0
+    if name == "variants":
+        return f"v{number + 1}_text" if rest else "v1_share"
+    if name == "schedule":
+        return "start"
+    fields = {own: field for field, own in LISTS.items()}
+    return f"{fields[name]}_{number}" if name in fields else name
+
+
+def _equal_shares(count: int) -> dict[str, str]:
+    whole, rest = divmod(PERCENT, count)
+    return {f"v{number}_share": str(whole + (number <= rest)) for number in range(1, count + 1)}
+
+
+def _read_list(form: FormState, field: str) -> tuple[str, ...]:
+    chosen = [form.value(f"{field}_{row}") for row in range(SEGMENTS_MAX)]
+    return tuple(dict.fromkeys(it for it in chosen if it))
+
+
+def _read_variants(form: FormState) -> tuple[Variant, ...]:
+    """A draft may be saved before its only text is written."""
+    count = count_variants(form.values)
+    if count == 1 and not form.value("v1_text").strip():
+        return ()
+    variants = []
+    for number in range(1, count + 1):
+        prefix = f"v{number}_"
+        text = read_text_form(values_of_variant(form.values, number), partial(_refuse, form, prefix))
+        share = _whole(form, f"{prefix}share", 1, PERCENT) if count > 1 else PERCENT
+        variants.append(Variant(text=text, share=share))
+    return tuple(variants)
+
+
+def _refuse(form: FormState, prefix: str, name: str, sentence: str) -> None:
+    form.refuse(f"{prefix}{name}", sentence)
+
+
+def _read_holdout(form: FormState) -> int:
+    chosen = form.choice("holdout", (*map(str, HOLDOUTS), OTHER))
+    if chosen == OTHER:
+        return _whole(form, "holdout_other", 0, HOLDOUT_MAX)
+    return int(chosen) if chosen.isdigit() else 0
+
+
+def _read_schedule(form: FormState, zone: ZoneInfo) -> SendNow | SendAt | SendAtLocalTime:
+    start = form.choice("start", ("now", "at", "local"))
+    if start == "at":
+        at = form.moment("at", zone)
+        return SendNow() if at is None else SendAt(at=at)
+    if start != "local":
+        return SendNow()
+    try:
+        day = date.fromisoformat(form.value("day").strip())
+    except ValueError:
+        form.refuse("day", "Choose a day.")
+        return SendNow()
+    return SendAtLocalTime(day=day, time=form.clock("time"))
+
+
+def _whole(form: FormState, name: str, minimum: int, maximum: int) -> int:
+    return min(max(form.whole(name, minimum=minimum, maximum=maximum), minimum), maximum)

@@ -1,0 +1,282 @@
+"""The editor of a draft: one form with the whole campaign, its figures beside it, and the confirmation."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.campaigns import manage
+from regulars.campaigns.approval import load_rule, why_approval_needed
+from regulars.campaigns.definition import VARIANTS_MAX, Definition, SendNow
+from regulars.campaigns.manage import Campaign
+from regulars.campaigns.model import Cost, State, read_cost, write_cost
+from regulars.campaigns.pages import definition_form as forms
+from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign, page_errors
+from regulars.campaigns.pages.figures import (
+    Figures,
+    chosen_effect,
+    describe_estimate,
+    holdout_picks,
+    load_figures,
+)
+from regulars.campaigns.pages.listing import list_segment_choices
+from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_place, describe_schedule
+from regulars.kit.etag import EtagMismatch, etag_of
+from regulars.kit.ids import CAMPAIGN, TEXT
+from regulars.messaging.errors import SettingRefused
+from regulars.messaging.settings.store import load_texting
+from regulars.messaging.team_numbers import find_team_number, send_test_text
+from regulars.messaging.template import PLAIN_FIELDS, TemplateError
+from regulars.messaging.text_form import list_variables, press_button, read_text_form
+from regulars.segments.analysis.client import Analysis
+from regulars.web.errors import Conflict
+from regulars.web.form import EditConflict, FormState
+from regulars.web.render import redirect, render
+from regulars.web.visit import Visit
+
+# A confirmation waits for its figures: without them there is nothing to confirm.
+CONFIRM_S: Final = 8.0
+RECIPIENTS_MAX: Final = 100_000_000
+# The fields that a text of a campaign may use.
+FIELDS: Final = {
+    **{name: label for name, label in PLAIN_FIELDS.items() if not name.startswith(("ticket.", "store."))},
+    "store.name": "the customer's home store",
+    "store.city": "the city of that store",
+}
+NOT_YET: Final = "The draft is saved. It cannot be sent yet."
+
+
+class Editor:
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            campaign = await find_campaign(tx, visit)
+        if not is_editable(campaign):
+            return redirect(visit, campaign_url(visit, campaign.row))
+        form = forms.fill_form(campaign.definition, visit.format.zone)
+        # A draft that was just begun is not marked for the text that is still to be written.
+        if campaign.definition.variants:
+            for fault in campaign.faults:
+                form.refuse(forms.field_of(fault.place), fault.message)
+        return await self._render(visit, campaign, form, campaign.definition, lead=NOT_YET)
+
+    async def save(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        definition = forms.read_form(form, visit.format.zone)
+        if form.is_refused:
+            async with visit.database.reading() as tx:
+                campaign = await find_campaign(tx, visit)
+            return await self._render(visit, campaign, form, definition, status=400)
+        try:
+            async with visit.database.transaction() as tx:
+                before = await find_campaign(tx, visit)
+                with page_errors():
+                    saved = await manage.update_campaign(
+                        tx,
+                        visit.organization_id,
+                        before.row.id,
+                        definition,
+                        created_by=visit.user.email,
+                        etag=form.value("was"),
+                    )
+                await record(
+                    tx,
+                    visit.organization_id,
+                    actor_of(visit),
+                    "campaign.update",
+                    CAMPAIGN.encode(before.row.id),
+                    before={"revision": before.row.revision},
+                    after={"name": saved.row.name, "revision": saved.row.revision},
+                )
+        except EtagMismatch:
+            return await self._clash(visit, form, definition)
+        if form.value("then") == "send" and not saved.faults:
+            return redirect(visit, campaign_url(visit, saved.row, "send"))
+        return redirect(visit, campaign_url(visit, saved.row, "edit"), done="Draft saved.")
+
+    async def measure(self, visit: Visit) -> Response:
+        """Saves nothing: returns the form after a button of it, with the figures of what it says."""
+        values = dict(visit.form)
+        for number in range(1, VARIANTS_MAX + 1):
+            values |= press_button(values, f"v{number}_")
+        act, _, which = values.get("do", "").partition(" ")
+        if act == "add":
+            values = forms.add_variant(values)
+        elif act == "remove" and which.isdigit():
+            values = forms.remove_variant(values, int(which))
+        return await self._show_values(visit, values)
+
+    async def test(self, visit: Visit) -> Response:
+        """Sends one text of the form to the number of the signed-in user; returns the form."""
+        values = dict(visit.form)
+        number = int(values["test"]) if values.get("test") in {"1", "2", "3", "4"} else 1
+        content = read_text_form(forms.values_of_variant(values, number), lambda _name, _sentence: None)
+        language = values.get(f"v{number}_test_language", "")
+        try:
+            async with visit.database.transaction() as tx:
+                placed = await send_test_text(tx, visit.organization_id, visit.user, content, language=language)
+                await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
+            said = f"The test text of variant {forms.LETTERS[number - 1]} is on its way to your number."
+        except (SettingRefused, TemplateError) as error:
+            said = f"No test text was sent. {error}"
+        return await self._show_values(visit, values, said=said)
+
+    async def confirm(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            campaign = await find_campaign(tx, visit)
+            audience = await describe_audience(tx, visit, campaign.definition)
+            rule = await load_rule(tx, visit.organization_id)
+        row, definition = campaign.row, campaign.definition
+        if row.state != State.DRAFT:
+            return redirect(visit, campaign_url(visit, row))
+        figures = Figures(away="It has faults.")
+        if not campaign.faults:
+            figures = await load_figures(visit, self._analysis, definition, seconds=CONFIRM_S)
+        found, why = figures.estimate, None
+        if found is not None:
+            why = why_approval_needed(rule, recipients=found.recipients, cost=found.size.cost.amounts)
+        is_approved = row.approved_revision == row.revision and row.approved_by != visit.user.email
+        return render(
+            visit,
+            "campaigns/send.html",
+            row=row,
+            states=STATES,
+            here=campaign_url(visit, row),
+            was=etag_of(row.revision),
+            definition=definition,
+            audience=audience,
+            schedule=describe_schedule(visit.format, definition),
+            is_now=isinstance(definition.schedule, SendNow),
+            faults=[(describe_place(fault.place), fault.message) for fault in campaign.faults],
+            figures=figures,
+            shown=None if found is None else describe_estimate(visit.format, found),
+            reasons=REASON_LABELS,
+            cost=None if found is None else write_cost(found.size.cost.amounts),
+            why_approval=None if is_approved else why,
+        )
+
+    async def send(self, visit: Visit) -> Response:
+        """Two people may press the button in the same second: the second one is told that it is done."""
+        form = FormState(visit.form)
+        recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
+        cost = _read_cost(form)
+        if form.is_refused:
+            raise Conflict("The figures to confirm could not be read; open the confirmation again.")
+        async with visit.database.transaction() as tx:
+            campaign = await find_campaign(tx, visit)
+            is_now = isinstance(campaign.definition.schedule, SendNow)
+            try:
+                with page_errors():
+                    row = await manage.schedule(
+                        tx,
+                        visit.organization_id,
+                        campaign.row.id,
+                        confirmed_recipients=recipients,
+                        confirmed_cost=cost,
+                        by=visit.user.email,
+                        is_now=is_now,
+                        etag=form.value("was"),
+                    )
+            except EtagMismatch:
+                raise Conflict(
+                    f"{campaign.row.updated_by or 'The command line'} changed this campaign after you had opened the"
+                    " confirmation. Nothing was sent; look at it again."
+                ) from None
+            act = "campaign.send" if is_now else "campaign.schedule"
+            after = {"name": row.name, "state": row.state, "recipients": recipients}
+            await record(tx, visit.organization_id, actor_of(visit), act, CAMPAIGN.encode(row.id), after=after)
+        done = "It starts now." if is_now else "Scheduled."
+        return redirect(visit, campaign_url(visit, row), done=done)
+
+    async def _clash(self, visit: Visit, form: FormState, definition: Definition) -> Response:
+        async with visit.database.reading() as tx:
+            campaign = await find_campaign(tx, visit)
+        form.conflict = EditConflict(
+            by=campaign.row.updated_by or "Another person",
+            at=visit.format.clock(campaign.row.updated_at, seconds=True),
+            now=f"{campaign.row.name}, {visit.format.count(len(campaign.definition.variants), 'variant')}.",
+            url=campaign_url(visit, campaign.row, "edit"),
+        )
+        return await self._render(visit, campaign, form, definition, status=409)
+
+    async def _show_values(self, visit: Visit, values: Mapping[str, str], *, said: str = "") -> Response:
+        async with visit.database.reading() as tx:
+            campaign = await find_campaign(tx, visit)
+        definition = forms.read_form(FormState(values), visit.format.zone)
+        # The form keeps its etag, or a later save would overwrite a change that was never shown.
+        return await self._render(visit, campaign, FormState(values), definition, was=values.get("was"), said=said)
+
+    async def _render(
+        self,
+        visit: Visit,
+        campaign: Campaign,
+        form: FormState,
+        definition: Definition,
+        *,
+        status: int = 200,
+        was: str | None = None,
+        said: str = "",
+        lead: str = "",
+    ) -> Response:
+        figures = await load_figures(visit, self._analysis, definition)
+        async with visit.database.reading() as tx:
+            variables, keys = await list_variables(tx, visit.organization_id, FIELDS)
+            segments = await list_segment_choices(tx, visit)
+            campaigns = await manage.list_choices(tx, visit.organization_id)
+            texting = await load_texting(tx, visit.organization_id)
+            number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)
+        row, own = campaign.row, CAMPAIGN.encode(campaign.row.id)
+        found = figures.estimate
+        values: dict[str, Any] = {
+            "row": row,
+            "states": STATES,
+            "form": form,
+            "lead": lead,
+            "was": was if was is not None and form.conflict is None else etag_of(row.revision),
+            "here": campaign_url(visit, row),
+            "edit": campaign_url(visit, row, "edit"),
+            "lists": [
+                ("include", "Segments", "Customers in any of these", segments),
+                ("exclude", "Leave out segments", "Without customers in these", segments),
+                (
+                    "received",
+                    "Leave out recipients of",
+                    "Without customers who received these",
+                    [it for it in campaigns if it[0] != own],
+                ),
+            ],
+            "rows_of": lambda field: forms.list_chosen(form.values, field),
+            "variants": [
+                (n, forms.LETTERS[n - 1], forms.language_rows(form.values, n))
+                for n in range(1, forms.count_variants(form.values) + 1)
+            ],
+            "variants_max": VARIANTS_MAX,
+            "variables": variables,
+            "attributes": [(key, key) for key in keys],
+            "picks": holdout_picks(visit.format, found),
+            "effect": chosen_effect(visit.format, found, definition.holdout_percent),
+            "figures": figures,
+            "shown": None if found is None else describe_estimate(visit.format, found),
+            "reasons": REASON_LABELS,
+            "has_number": number is not None and number.is_verified,
+            "said": said,
+        }
+        return render(visit, "campaigns/edit.html", status=status, **values)
+
+
+def is_editable(campaign: Campaign) -> bool:
+    """A draft, or a campaign that was paused before its audience was taken."""
+    return campaign.row.state in {State.DRAFT, State.PAUSED} and campaign.row.frozen_at is None
+
+
+def _read_cost(form: FormState) -> Cost | None:
+    """The cost that the page showed."""
+    try:
+        return read_cost(form.value("cost") or None)
+    except msgspec.DecodeError:
+        form.refuse("cost", "The cost could not be read.")
+        return None

@@ -1,0 +1,161 @@
+"""Figures before a campaign is sent, for the editor and the confirmation: whom it reaches and what it costs."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from regulars.campaigns.definition import Definition
+from regulars.campaigns.estimate import Estimate, estimate
+from regulars.campaigns.pages.common import describe_cost
+from regulars.campaigns.pages.definition_form import HOLDOUTS, LETTERS
+from regulars.campaigns.text_sizes import VariantSize
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
+from regulars.segments.audience import AudienceRefused
+from regulars.segments.effect import SmallestEffect
+from regulars.web.format import Format
+from regulars.web.visit import Visit
+
+# A page is rendered after this time without figures, and asks for them again.
+AT_ONCE_S: Final = 1.0
+COUNTING: Final = "The audience is being counted."
+_HOUR_S: Final = 3_600
+_MINUTE_S: Final = 60
+
+
+class BarPart(NamedTuple):
+    """A part of the audience: a line, and its part of the bar."""
+
+    label: str
+    number: int
+    bar: str
+    key: str
+    x: float
+    width: float
+
+
+class HoldoutPick(NamedTuple):
+    value: int
+    held_out: int | None
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Either the estimate, or why there is none; `is_waiting`: it is worth asking again soon."""
+
+    estimate: Estimate | None = None
+    away: str | None = None
+    is_waiting: bool = False
+
+
+async def load_figures(
+    visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = AT_ONCE_S
+) -> Figures:
+    """What takes longer goes on in the analysis process, and the next request finds it done."""
+    try:
+        async with asyncio.timeout(seconds):
+            found = await estimate(visit.database, analysis, visit.organization_id, definition, with_spend=True)
+    except TimeoutError:
+        return Figures(away=COUNTING, is_waiting=True)
+    except NotReady as error:
+        return Figures(away=str(error), is_waiting=True)
+    except (AudienceRefused, AnalysisUnavailable) as error:
+        return Figures(away=str(error))
+    return Figures(estimate=found)
+
+
+def audience_parts(found: Estimate) -> list[BarPart]:
+    """The customers of the segments; together the parts are all of them."""
+    split = found.counts.split
+    parts = (
+        ("Get the text", found.recipients, "c1", ""),
+        ("Holdout, get nothing", found.held_out, "c5", "is-5"),
+        ("Out: never asked for consent", split.never_asked, "past", "is-past"),
+        ("Out: withdrawn", split.withdrawn, "c4", "is-4"),
+        ("Out: do not contact", split.do_not_contact, "blocked", "is-blocked"),
+    )
+    whole, x, lines = found.counts.total or 1, 0.0, []
+    for label, number, bar, key in parts:
+        width = round(100 * number / whole, 2)
+        lines.append(BarPart(label, number, bar, key, round(x, 2), width))
+        x += width
+    return lines
+
+
+def holdout_picks(formats: Format, found: Estimate | None) -> list[HoldoutPick]:
+    """The shares on offer, each with how many it holds out and the smallest effect it can show."""
+    known = {} if found is None else {choice.percent: choice for choice in found.holdouts}
+    picks = []
+    for percent in HOLDOUTS:
+        choice = known.get(percent)
+        effect = "none" if not percent else "" if choice is None else describe_effects(formats, choice.effects)
+        picks.append(HoldoutPick(percent, None if choice is None else choice.held_out, effect))
+    return picks
+
+
+def chosen_effect(formats: Format, found: Estimate | None, percent: int) -> str:
+    """A sentence about the share that is chosen."""
+    choice = None if found is None else next((it for it in found.holdouts if it.percent == percent), None)
+    if choice is None or not choice.effects:
+        return ""
+    sentences = []
+    for effect in choice.effects:
+        spent = formats.money(round(effect.mean_cents), effect.currency)
+        if effect.cents is None:
+            sentences.append(f"In {effect.currency} too few customers buy to show an effect.")
+        else:
+            shown = formats.money(round(effect.cents), effect.currency)
+            percentage = "" if effect.percent is None else f", which is +{effect.percent:.0f}%"
+            sentences.append(f"They spend {spent} in 7 days; {shown} more can be shown{percentage}.")
+    return " ".join(sentences)
+
+
+def describe_effects(formats: Format, effects: Sequence[SmallestEffect]) -> str:
+    found = [
+        f"{effect.currency}: too few" if effect.cents is None else formats.money(round(effect.cents), effect.currency)
+        for effect in effects
+    ]
+    return ", ".join(found) or "no sales to compare"
+
+
+def describe_spread(formats: Format, size: VariantSize) -> str:
+    """Such as `2,339 of 1 part and 16 of 2 parts`."""
+    return " and ".join(
+        f"{formats.number(times)} of {formats.count(parts, 'part')}" for parts, times in size.spread.items()
+    )
+
+
+def describe_duration(duration: timedelta | None) -> str:
+    if duration is None:
+        return "as fast as the provider takes them"
+    minutes = max(round(duration.total_seconds() / _MINUTE_S), 1)
+    hours, minutes = divmod(minutes, _MINUTE_S)
+    return f"about {hours} h {minutes:02d} min" if hours else f"about {minutes} min"
+
+
+def describe_estimate(formats: Format, found: Estimate) -> dict[str, object]:
+    """What a template shows of an estimate."""
+    return {
+        "parts": audience_parts(found),
+        "cost": describe_cost(formats, found.size.cost),
+        "without_price": sorted(found.size.cost.parts_without_price),
+        "duration": describe_duration(found.duration),
+        "countries": [
+            (
+                formats.locale.territories.get(it.country, it.country or "No country"),
+                it.recipients,
+                it.parts,
+                None if it.price is None or it.cost is None else formats.money(round(it.cost * 100), it.price.currency),
+                None if it.price is None else formats.price(it.price.amount, it.price.currency),
+            )
+            for it in found.size.countries
+        ],
+        "variants": [
+            (letter, size, describe_spread(formats, size))
+            for letter, size in zip(LETTERS, found.size.variants, strict=False)
+        ],
+        "between": describe_effects(formats, found.between_variants) if found.between_variants else "",
+    }

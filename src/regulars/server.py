@@ -70,7 +70,7 @@ from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages import inbox, messages, rules, team_number, write_text
-from regulars.messaging.pages.message_view import MESSAGES
+from regulars.messaging.pages.message_view import MESSAGES, OriginFinders, TextOrigin
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
 from regulars.organizations.authenticate import Authenticator
@@ -173,6 +173,7 @@ def _with_erasure(route: Route) -> Route:
 def page_table(settings: Settings) -> tuple[Page, ...]:
     """Every page and form of the web application."""
     sealing = vault.of(settings)
+    origins: OriginFinders = {OriginKind.JOURNEY: journeys_sending, OriginKind.CAMPAIGN: campaigns_sending}
     return (
         *theme.PAGES,
         *accounts.pages(sealing, public_url=settings.public_url, first_steps=first_run.PATH),
@@ -188,8 +189,8 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *shops.PAGES,
         *journeys.PAGES,
         *campaigns.pages(Analysis(settings)),
-        *messages.pages(origins={OriginKind.JOURNEY: journeys_sending, OriginKind.CAMPAIGN: campaigns_sending}),
-        *inbox.PAGES,
+        *messages.pages(origins=origins),
+        *inbox.pages(origins=origins),
         *simulator.PAGES,
         *SettingsPages(sealing, public_url=settings.public_url).pages(),
         *rules.PAGES,
@@ -214,19 +215,19 @@ async def journeys_started(tx: Tx, organization_id: UUID, sale: StoredSale) -> l
     ]
 
 
-async def journeys_sending(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, messages.TextOrigin]:
+async def journeys_sending(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, TextOrigin]:
     """The journeys that texts came from, by their runs."""
     found = await find_journeys_of_runs(tx, organization_id, runs)
     return {
-        run_id: messages.TextOrigin(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)))
+        run_id: TextOrigin(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)))
         for run_id, (journey_id, name) in found.items()
     }
 
 
-async def campaigns_sending(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, messages.TextOrigin]:
+async def campaigns_sending(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, TextOrigin]:
     """The campaigns that texts came from."""
     found = await name_campaigns(tx, organization_id, ids)
-    return {it: messages.TextOrigin(name, (CAMPAIGNS_PATH, CAMPAIGN.encode(it))) for it, name in found.items()}
+    return {it: TextOrigin(name, (CAMPAIGNS_PATH, CAMPAIGN.encode(it))) for it, name in found.items()}
 
 
 async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.Use]:

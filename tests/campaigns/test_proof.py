@@ -5,8 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from tests.campaigns.desk import Desk
+from tests.cli.conftest import environment, run_here
 
 from regulars.campaigns.proof import write_proof
+from regulars.kit.ids import CAMPAIGN
 
 
 def read_proof(desk: Desk, campaign: UUID) -> list[dict[str, Any]]:
@@ -16,7 +18,7 @@ def read_proof(desk: Desk, campaign: UUID) -> list[dict[str, Any]]:
     return [json.loads(line) for line in desk.runner.run(read())]
 
 
-def test_the_proof_names_the_entry_of_the_ledger_that_each_text_relied_on(desk):
+def test_the_proof_names_the_entry_of_the_ledger_that_each_text_relied_on(desk, columns_database_url, tmp_path):
     desk.crowd(3)
     resubscribed, stopped, left = (f"+336123{number:05d}" for number in range(3))
     desk.opt_out(resubscribed)
@@ -44,3 +46,8 @@ def test_the_proof_names_the_entry_of_the_ledger_that_each_text_relied_on(desk):
     assert all(it["received_at"] <= proved[number]["claimed_at"] for number, it in relied_on.items())
     # A text that the gate skipped relied on no consent.
     assert (proved[left]["state"], proved[left]["consent"]) == ("skipped", None)
+    # The command writes the same file as the page.
+    [[name]] = desk.sql("SELECT name FROM organizations WHERE id = %s")
+    variables = environment(DATABASE_URL=columns_database_url, REGULARS_DATA_DIR=str(tmp_path))
+    written = run_here(["campaign", "proof", "-o", name, CAMPAIGN.encode(campaign)], variables, tmp_path)
+    assert [json.loads(line) for line in written.out.splitlines()] == read_proof(desk, campaign), written.err

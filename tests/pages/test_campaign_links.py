@@ -1,10 +1,12 @@
 """Pages of other rooms name the campaigns that texts, customers and conditions belong to, and lead to them."""
 
 import html
+import re
 
 import psycopg
 from tests.pages.test_journey_builder import Builder, blank, keep, marketer
 from tests.support import samples
+from tests.support.draining import work_through
 from tests.support.journeys import make_campaign
 from tests.support.texts import open_at_any_hour, send_order
 
@@ -28,6 +30,9 @@ def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenan
         origin_kind=OriginKind.CAMPAIGN, origin_id=campaign_id, step="1", words="Hello", profile_id=profile_id
     )
     text = send_order(api_database_url, organization_id, order)
+    marketer.post(f"/simulator/{number}/reply", text="When does it begin?")
+    work_through(api_database_url, organization_id)
+    reply = re.search(r"/messages/inbox/(rpl_\w+)", marketer.get("/messages/inbox").text)[1]
     link = f'/campaigns/{campaign}">'
     messages = marketer.get("/messages").text
     conversation = messages.partition("/messages/numbers/")[2].partition('"')[0]
@@ -35,6 +40,7 @@ def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenan
         messages,
         marketer.get(f"/messages/{TEXT.encode(text)}").text,
         marketer.get(f"/messages/numbers/{conversation}").text,
+        marketer.get(f"/messages/inbox/{reply}").text,
         marketer.get(f"/customers/{profile}").text,
         marketer.get("/search", q="spring prev").text,
     ):

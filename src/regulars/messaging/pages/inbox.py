@@ -1,5 +1,6 @@
 """The inbox: replies that no keyword explains, and what a person decides about them."""
 
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -13,7 +14,7 @@ from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
 from regulars.messaging.model import ReplyRow
-from regulars.messaging.pages.message_view import INBOX, MessageView, load_texting_of
+from regulars.messaging.pages.message_view import INBOX, MessageView, OriginFinders, find_origins, load_texting_of
 from regulars.messaging.template import MissingValue, TemplateError, parse_template
 from regulars.messaging.template import render as fill_in
 from regulars.profiles.find import find_profile
@@ -46,14 +47,15 @@ async def _referred(tx: Tx, visit: Visit) -> ReplyRow:
     return reply
 
 
-async def show_reply(visit: Visit) -> Response:
-    return await _show(visit, FormState())
+async def show_reply(finders: OriginFinders, visit: Visit) -> Response:
+    return await _show(finders, visit, FormState())
 
 
-async def _show(visit: Visit, form: FormState) -> Response:
+async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Response:
     async with visit.database.reading() as tx:
         reply = await _referred(tx, visit)
         lines = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=LINES_SHOWN)
+        origins = await find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
         answers = await list_responses(tx, visit.organization_id, reply.id)
         customer = None
         if reply.profile_id is not None:
@@ -62,6 +64,7 @@ async def _show(visit: Visit, form: FormState) -> Response:
         "reply": reply,
         "identifier": REPLY.encode(reply.id),
         "lines": lines,
+        "origins": origins,
         "answers": answers,
         "customer": customer,
         "shown": MessageView(visit),
@@ -76,20 +79,20 @@ async def ask_to_withdraw(visit: Visit) -> Response:
     return render(visit, "messaging/withdraw.html", reply=reply, shown=MessageView(visit), form=FormState())
 
 
-async def withdraw(visit: Visit) -> Response:
+async def withdraw(finders: OriginFinders, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         number_hash = (await _referred(tx, visit)).number_hash
-    response = await _decide(visit, is_stop=True, done="Withdrawn; nothing more is sent to this number.")
+    response = await _decide(finders, visit, is_stop=True, done="Withdrawn; nothing more is sent to this number.")
     # As every withdrawal: it is answered when nothing is on its way to the number any more.
     await wait_for_texts_in_flight(visit.database, visit.organization_id, [number_hash])
     return response
 
 
-async def not_a_withdrawal(visit: Visit) -> Response:
-    return await _decide(visit, is_stop=False, done="Noted; the number may be texted as before.")
+async def not_a_withdrawal(finders: OriginFinders, visit: Visit) -> Response:
+    return await _decide(finders, visit, is_stop=False, done="Noted; the number may be texted as before.")
 
 
-async def _decide(visit: Visit, *, is_stop: bool, done: str) -> Response:
+async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: str) -> Response:
     try:
         async with visit.database.transaction() as tx:
             reply = await _referred(tx, visit)
@@ -106,15 +109,15 @@ async def _decide(visit: Visit, *, is_stop: bool, done: str) -> Response:
     except MessagingError as error:
         form = FormState()
         form.refuse("decision", str(error))
-        return await _show(visit, form)
+        return await _show(finders, visit, form)
     return redirect(visit, visit.url(INBOX), done=done)
 
 
-async def answer(visit: Visit) -> Response:
+async def answer(finders: OriginFinders, visit: Visit) -> Response:
     form = FormState(visit.form)
     words = read_words(form, "words")
     if form.is_refused:
-        return await _show(visit, form)
+        return await _show(finders, visit, form)
     try:
         async with visit.database.transaction() as tx:
             reply = await _referred(tx, visit)
@@ -129,7 +132,7 @@ async def answer(visit: Visit) -> Response:
             await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
     except MessagingError as error:
         form.refuse("words", str(error))
-        return await _show(visit, form)
+        return await _show(finders, visit, form)
     return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done="Queued; consent, hours and caps decide.")
 
 
@@ -150,11 +153,14 @@ def read_words(form: FormState, name: str) -> str:
     return words
 
 
-PAGES: Final = (
-    Page(path=INBOX, needs=Action.READ, handle=show_inbox),
-    Page(path=f"{INBOX}/{{reply}}", needs=Action.READ, handle=show_reply),
-    Page(path=f"{INBOX}/{{reply}}/withdraw", needs=Action.WRITE_TEXTS, handle=ask_to_withdraw),
-    Form(path=f"{INBOX}/{{reply}}/withdraw", needs=Action.WRITE_TEXTS, handle=withdraw),
-    Form(path=f"{INBOX}/{{reply}}/not-a-withdrawal", needs=Action.WRITE_TEXTS, handle=not_a_withdrawal),
-    Form(path=f"{INBOX}/{{reply}}/answer", needs=Action.WRITE_TEXTS, handle=answer),
-)
+def pages(*, origins: OriginFinders) -> tuple[Page, ...]:
+    """`origins` are the kinds of origins that have pages, each with the function that finds them."""
+    one, write = f"{INBOX}/{{reply}}", partial(Form, needs=Action.WRITE_TEXTS)
+    return (
+        Page(path=INBOX, needs=Action.READ, handle=show_inbox),
+        Page(path=one, needs=Action.READ, handle=partial(show_reply, origins)),
+        Page(path=f"{one}/withdraw", needs=Action.WRITE_TEXTS, handle=ask_to_withdraw),
+        write(path=f"{one}/withdraw", handle=partial(withdraw, origins)),
+        write(path=f"{one}/not-a-withdrawal", handle=partial(not_a_withdrawal, origins)),
+        write(path=f"{one}/answer", handle=partial(answer, origins)),
+    )

@@ -1,14 +1,14 @@
 """What the pages about texts share: labels and addresses for templates, and numbers by their hash."""
 
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.labels import ORIGINS, Label, label_meaning, label_reason, label_state, reason_detail
-from regulars.messaging.model import ConversationLine, MessageLine
+from regulars.messaging.model import ConversationLine, MessageLine, TextRow
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
@@ -65,6 +65,32 @@ class MessageView:
     def may_have_reached(self, line: ConversationLine) -> bool:
         """Whether a line of a conversation reached, or may have reached, the other side."""
         return line.text is None or line.text.state not in {"skipped", "failed"}
+
+
+class TextOrigin(NamedTuple):
+    """The journey or campaign that a text came from, and the path of its page below the organization."""
+
+    name: str
+    path: tuple[str, ...]
+
+
+# Finds the origins of one kind by their ids; they are in rooms above this one.
+FindOrigins = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, TextOrigin]]]
+OriginFinders = Mapping[str, FindOrigins]
+
+
+async def find_origins(
+    tx: Tx, visit: Visit, finders: OriginFinders, texts: Iterable[MessageLine | TextRow]
+) -> dict[UUID, TextOrigin]:
+    wanted: dict[str, set[UUID]] = {}
+    for text in texts:
+        if text.origin_id is not None:
+            wanted.setdefault(text.origin_kind, set()).add(text.origin_id)
+    found: dict[UUID, TextOrigin] = {}
+    for kind, find in finders.items():
+        if kind in wanted:
+            found |= await find(tx, visit.organization_id, wanted[kind])
+    return found
 
 
 def read_hash(text: str) -> bytes:

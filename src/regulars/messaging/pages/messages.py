@@ -1,9 +1,7 @@
 """Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
-from uuid import UUID
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -21,7 +19,15 @@ from regulars.messaging.errors import MessagingError
 from regulars.messaging.find import count_undecided, find_suppressed, find_text, list_messages, read_conversation
 from regulars.messaging.labels import REASONS, STATES
 from regulars.messaging.model import MessageFilter, MessageLine, TextRow
-from regulars.messaging.pages.message_view import INBOX, MESSAGES, NUMBERS, MessageView, read_hash
+from regulars.messaging.pages.message_view import (
+    INBOX,
+    MESSAGES,
+    NUMBERS,
+    MessageView,
+    OriginFinders,
+    find_origins,
+    read_hash,
+)
 from regulars.messaging.request import resend
 from regulars.messaging.settings.store import load_texting
 from regulars.profiles.find import find_profile
@@ -53,32 +59,6 @@ def filters(visit: Visit) -> tuple[Filter, ...]:
     )
 
 
-class TextOrigin(NamedTuple):
-    """The journey or campaign that a text came from, and the path of its page below the organization."""
-
-    name: str
-    path: tuple[str, ...]
-
-
-# Finds the origins of one kind by their ids; they are in rooms above this one.
-FindOrigins = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, TextOrigin]]]
-OriginFinders = Mapping[str, FindOrigins]
-
-
-async def _find_origins(
-    tx: Tx, visit: Visit, finders: OriginFinders, texts: Iterable[MessageLine | TextRow]
-) -> dict[UUID, TextOrigin]:
-    wanted: dict[str, set[UUID]] = {}
-    for text in texts:
-        if text.origin_id is not None:
-            wanted.setdefault(text.origin_kind, set()).add(text.origin_id)
-    found: dict[UUID, TextOrigin] = {}
-    for kind, find in finders.items():
-        if kind in wanted:
-            found |= await find(tx, visit.organization_id, wanted[kind])
-    return found
-
-
 async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
     text = view.value("q")
@@ -89,7 +69,7 @@ async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
         page = make_page(view, found)
-        origins = await _find_origins(tx, visit, finders, page.rows)
+        origins = await find_origins(tx, visit, finders, page.rows)
     return render(
         visit,
         "messaging/messages.html",
@@ -169,7 +149,7 @@ async def _referred(tx: Tx, visit: Visit) -> TextRow:
 async def show_text(finders: OriginFinders, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         text = await _referred(tx, visit)
-        origins = await _find_origins(tx, visit, finders, [text])
+        origins = await find_origins(tx, visit, finders, [text])
         customer = None
         if text.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
@@ -217,7 +197,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
         subscription = await find_by_hash(tx, visit.organization_id, number_hash)
         if not lines and subscription is None:
             raise PageNotFound("Nothing was said between you and this number.")
-        origins = await _find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
+        origins = await find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
         is_suppressed = bool(await find_suppressed(tx, visit.organization_id, [number_hash]))
         texting = await load_texting(tx, visit.organization_id)
         customer = None

@@ -47,7 +47,12 @@ QUEUE: Final = "campaigns.cost"
 PAGE_CUSTOMERS: Final = 4_000
 # Other work of the process gets a turn after so many texts.
 _TURN_TEXTS: Final = 250
+_KNOWN_MAX: Final = 50_000
 _RETRY: Final = timedelta(seconds=5)
+
+
+# The size of a text by its variant, country and values.
+_Known = dict[tuple[str | int | None, ...], TextKey]
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -110,6 +115,17 @@ class CostQueue(ClaimQueue[CostClaim, Members | str]):
     def __init__(self, analysis: Analysis) -> None:
         super().__init__()
         self._analysis = analysis
+        # Of the campaign that was counted last.
+        self._known: tuple[CostRow, _Known] | None = None
+
+    def _known_of(self, claim: CostClaim) -> _Known:
+        """Sizes of texts that were rendered already. They end with the request: settings may change after it."""
+        row, known = self._known or (claim.row, {})
+        is_same = (row.campaign_id, row.requested_at) == (claim.row.campaign_id, claim.row.requested_at)
+        if not is_same or len(known) > _KNOWN_MAX:
+            known = {}
+        self._known = (claim.row, known)
+        return known
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
@@ -143,7 +159,7 @@ class CostQueue(ClaimQueue[CostClaim, Members | str]):
             if row is None:
                 continue
             if isinstance(page, Members):
-                counted = await _count_page(tx, organization_id, claim, page)
+                counted = await _count_page(tx, organization_id, claim, page, self._known_of(claim))
                 due_at = None if counted.completed_at is not None else tx.now
                 await queries.save_cost(tx, organization_id, counted, due_at=due_at)
             elif page:
@@ -155,9 +171,9 @@ class CostQueue(ClaimQueue[CostClaim, Members | str]):
             tx.touched.add((QUEUE, organization_id))
 
 
-async def _count_page(tx: Tx, organization_id: UUID, claim: CostClaim, page: Members) -> CostRow:
+async def _count_page(tx: Tx, organization_id: UUID, claim: CostClaim, page: Members, known: _Known) -> CostRow:
     counts = _read_counts(claim.row)
-    held_out, texts = await _size_texts(tx, organization_id, claim, page.profile_ids)
+    held_out, texts = await _size_texts(tx, organization_id, claim, page.profile_ids, known)
     texts.update(dict(counts.texts))
     merged = _Counts(counts.held_out + held_out, tuple(texts.items()))
     return claim.row._replace(
@@ -171,7 +187,7 @@ async def _count_page(tx: Tx, organization_id: UUID, claim: CostClaim, page: Mem
 
 
 async def _size_texts(
-    tx: Tx, organization_id: UUID, claim: CostClaim, profile_ids: Sequence[UUID]
+    tx: Tx, organization_id: UUID, claim: CostClaim, profile_ids: Sequence[UUID], known: _Known
 ) -> tuple[int, Counter[TextKey]]:
     """How many are held out, and the sizes of the others' texts. Equal values give equal texts, so each is rendered
     once."""
@@ -182,7 +198,6 @@ async def _size_texts(
     values = await load_values(tx, organization_id, definition, profile_ids, brand=texting.brand)
     numbers = await find_text_numbers(tx, organization_id, profile_ids)
     fields = [sorted(fields_of(variant.text)) for variant in definition.variants]
-    known: dict[tuple[str | int | None, ...], TextKey] = {}
     sizes, held_out = Counter[TextKey](), 0
     for place, profile_id in enumerate(profile_ids):
         if place % _TURN_TEXTS == 0:
@@ -198,7 +213,8 @@ async def _size_texts(
         else:
             country = locate_number(number.phone_number).country
             same = (arm, country, *(person.values.get(field) for field in fields[arm - 1]))
-            if same not in known:
-                known[same] = size_text(arm, definition.variants[arm - 1].text, person.values, country, texting)
-            sizes[known[same]] += 1
+            size = known.get(same)
+            if size is None:
+                size = known[same] = size_text(arm, definition.variants[arm - 1].text, person.values, country, texting)
+            sizes[size] += 1
     return held_out, sizes

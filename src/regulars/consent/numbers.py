@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from uuid import UUID
 
 from regulars.consent.model import Status
 from regulars.consent.queries import HeadRow, find_existing_heads, find_heads, lock_free_heads, lock_heads
-from regulars.kit.arrays import Blobs
+from regulars.kit.arrays import Blobs, Ids
 from regulars.kit.db import Tx
 
 
@@ -81,7 +82,7 @@ async def find_text_numbers(tx: Tx, organization_id: UUID, profile_ids: Collecti
             LIMIT 1
         ) AS found
         """,
-        {"organization_id": organization_id, "ids": sorted(set(profile_ids))},
+        {"organization_id": organization_id, "ids": Ids(sorted(set(profile_ids), key=attrgetter("bytes")))},
     )
     return {profile_id: TextNumber(number, number_hash) for profile_id, number, number_hash in rows}
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from uuid import UUID
 
 import msgspec
@@ -134,7 +135,7 @@ def split_references(references: Collection[Reference]) -> tuple[list[UUID], lis
         # PostgreSQL cannot even be asked for a text with U+0000.
         if isinstance(reference, ByExternalId) and "\0" not in reference.external_id
     }
-    return sorted(ids), sorted(external_ids)
+    return sorted(ids, key=attrgetter("bytes")), sorted(external_ids)
 
 
 def new_uuid() -> UUID:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
@@ -142,11 +143,16 @@ def reason_to_skip(words: str | MissingValue, number: TextNumber | None, compose
 def compose(words: str, *, brand: str, notice: Notice | None) -> ComposedText:
     """Add the brand and the notice how to opt out, where the words do not contain them already."""
     body = words.strip()
-    if not re.search(rf"(?<!\w){re.escape(brand)}(?!\w)", body):
+    if not _brand_pattern(brand).search(body):
         body = f"{brand}: {body}"
     if notice is not None and notice.words not in body:
         body = f"{body} {notice.words}"
     return ComposedText(body, measure(body))
+
+
+@lru_cache(maxsize=256)
+def _brand_pattern(brand: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(brand)}(?!\w)")
 
 
 async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:

@@ -102,7 +102,7 @@ async def find_profile_refs_by_phone(
 
 
 async def find_profiles_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
-    return [profile_in(row) for row in await tx.fetch(_BY_ID, (list(ids), organization_id))]
+    return [profile_in(row) for row in await tx.fetch(_BY_ID, (Ids(ids), organization_id))]
 
 
 async def find_profiles_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Profile]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.kit.arrays import Ids
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
@@ -52,7 +53,7 @@ async def find_home_stores(tx: Tx, organization_id: UUID, profile_ids: Sequence[
         """,
         {
             "organization_id": organization_id,
-            "profile_ids": list(profile_ids),
+            "profile_ids": Ids(profile_ids),
             "first_id": first_id_at(since - _CLOCKS_DIFFER_BY),
             "since": since,
             "limit": PURCHASES_MAX,

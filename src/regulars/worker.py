@@ -137,7 +137,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("journeys.sweep", RUNS, sweep_runs, poll_every_s=3600),
         StartQueue(Analysis(settings)),
         CampaignQueue(),
-        CostQueue(Analysis(settings)),
+        CostQueue(Analysis(settings), gateways.database),
         Sweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, sweep_recipients, poll_every_s=3600),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),

@@ -25,6 +25,7 @@ VARIANTS = [
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch):
     monkeypatch.setattr(exact_cost, "PAGE_CUSTOMERS", 3)
+    monkeypatch.setattr(exact_cost, "PAGES_AT_ONCE", 1)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def render_pages(desk, count: int = 100) -> int:
     async def run() -> int:
         async with answering(desk, desk.path) as analysis:
             for done in range(count):
-                queue = CostQueue(analysis)
+                queue = CostQueue(analysis, desk.database)
                 await queue.run_pass(desk.database, desk.organization_id)
                 if not await _finish(queue):
                     return done
@@ -122,7 +123,7 @@ def test_a_worker_that_dies_with_a_page_loses_and_doubles_no_customer(shop):
     render_pages(shop, 1)
 
     async def die(database: Database) -> None:
-        queue = CostQueue(None)
+        queue = CostQueue(None, database)
         async with database.transaction() as tx:
             until = tx.now
             assert (
@@ -133,6 +134,16 @@ def test_a_worker_that_dies_with_a_page_loses_and_doubles_no_customer(shop):
     render_pages(shop)
     found = find(shop, campaign)
     assert (found.rendered, found.size.recipients) == (17, 17)
+
+
+def test_several_pages_are_counted_between_two_writes(shop, monkeypatch):
+    monkeypatch.setattr(exact_cost, "PAGES_AT_ONCE", 4)
+    campaign = shop.draft(variants=VARIANTS)
+    request(shop, campaign)
+    render_pages(shop, 1)
+    assert find(shop, campaign).rendered == 12
+    assert render_pages(shop) == 1
+    assert (find(shop, campaign).rendered, find(shop, campaign).size.recipients) == (17, 17)
 
 
 def test_a_change_of_the_campaign_ends_its_count_and_needs_another(shop):

@@ -1,12 +1,12 @@
 """The exact parts and cost of a campaign before it is sent: its texts are rendered for the whole audience.
 
-The worker takes a page of the audience at a time and stores what it has counted with the place of the next page, so
-that a kill repeats at most one page. There is one count for a campaign and revision.
+The worker takes a few pages of the audience at a time and stores what it has counted with the place of the next page,
+so that a kill repeats at most a few pages. There is one count for a campaign and revision.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -21,20 +21,19 @@ from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.manage import load_campaign
 from regulars.campaigns.model import HELD_OUT_ARM, place_of
-from regulars.campaigns.rendering import load_values
+from regulars.campaigns.rendering import RecipientValues, load_values
 from regulars.campaigns.text_sizes import AudienceSize, TextKey, add_up, size_text
 from regulars.conditions.tree import All, Consent
-from regulars.consent.numbers import find_text_numbers
-from regulars.kit.db import Tx
+from regulars.consent.numbers import TextNumber, find_text_numbers
+from regulars.kit.db import Database, Tx
 from regulars.messaging.model import Reason
 from regulars.messaging.number_location import locate_number
-from regulars.messaging.settings.store import load_texting
+from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.template import fields_of
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
     CursorExpired,
-    Members,
     NotReady,
     SegmentQuery,
     parse_cursor,
@@ -45,6 +44,8 @@ from regulars.work.queue import Due
 
 QUEUE: Final = "campaigns.cost"
 PAGE_CUSTOMERS: Final = 4_000
+# Between two writes of how far the count is.
+PAGES_AT_ONCE: Final = 8
 # Other work of the process gets a turn after so many texts.
 _TURN_TEXTS: Final = 250
 _KNOWN_MAX: Final = 50_000
@@ -106,15 +107,27 @@ class CostClaim(NamedTuple):
     query: SegmentQuery
 
 
-class CostQueue(ClaimQueue[CostClaim, Members | str]):
+class _Page(NamedTuple):
+    """Some customers of the audience, and where the next page begins."""
+
+    profile_ids: Sequence[UUID]
+    total: int
+    next: str | None
+    texting: Texting
+    numbers: Mapping[UUID, TextNumber]
+    values: Mapping[UUID, RecipientValues]
+
+
+class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
     name = QUEUE
     due = Due(table="campaign_costs")
     batch_rows = 2
     at_once_max = 2
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: Analysis, database: Database) -> None:
         super().__init__()
         self._analysis = analysis
+        self._database = database
         # Of the campaign that was counted last.
         self._known: tuple[CostRow, _Known] | None = None
 
@@ -143,69 +156,87 @@ class CostQueue(ClaimQueue[CostClaim, Members | str]):
             claimed.append(CostClaim(row, given, msgspec.structs.replace(query, match=reached)))
         return claimed
 
-    async def act(self, organization_id: UUID, claim: CostClaim) -> Members | str:
-        """A page of the audience, or why there is none now."""
-        after = None if claim.row.next_page is None else parse_cursor(claim.row.next_page)
+    async def act(self, organization_id: UUID, claim: CostClaim) -> CostRow | None:
+        """The row with some more pages counted; None: the customers have other numbers since the columns were built
+        anew, and the count begins again. The database loads the next page while this process renders one."""
+        known = self._known_of(claim)
+        row = claim.row
+        loading = asyncio.create_task(self._load_page(organization_id, claim, row.next_page))
         try:
-            return await self._analysis.members(organization_id, claim.query, after=after, limit=PAGE_CUSTOMERS)
+            for number in range(PAGES_AT_ONCE):
+                page = await loading
+                is_last = number == PAGES_AT_ONCE - 1 or page.next is None
+                if not is_last:
+                    loading = asyncio.create_task(self._load_page(organization_id, claim, page.next))
+                row = await _count_page(claim, row, page, known)
+                if is_last:
+                    break
         except (NotReady, AnalysisUnavailable) as error:
-            return str(error)
+            return row._replace(reason=str(error))
         except CursorExpired:
-            return ""
+            return None
+        finally:
+            loading.cancel()
+        return row
 
-    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[CostClaim, Members | str]]) -> None:
-        for claim, page in done:
+    async def _load_page(self, organization_id: UUID, claim: CostClaim, place: str | None) -> _Page:
+        after = None if place is None else parse_cursor(place)
+        members = await self._analysis.members(organization_id, claim.query, after=after, limit=PAGE_CUSTOMERS)
+        ids = members.profile_ids
+        async with self._database.reading() as tx:
+            texting = await load_texting(tx, organization_id)
+            if texting is None:
+                raise AnalysisUnavailable("There is no organization with this id.")
+            numbers = await find_text_numbers(tx, organization_id, ids)
+            values = await load_values(tx, organization_id, claim.definition, ids, brand=texting.brand)
+        following = None if members.next is None else str(members.next)
+        return _Page(ids, members.total, following, texting, numbers, values)
+
+    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[CostClaim, CostRow | None]]) -> None:
+        for claim, counted in done:
             row = await queries.lock_cost(tx, organization_id, claim.row, owner=self.owner)
             if row is None:
                 continue
-            if isinstance(page, Members):
-                counted = await _count_page(tx, organization_id, claim, page, self._known_of(claim))
-                due_at = None if counted.completed_at is not None else tx.now
-                await queries.save_cost(tx, organization_id, counted, due_at=due_at)
-            elif page:
-                await queries.save_cost(tx, organization_id, row._replace(reason=page), due_at=tx.now + _RETRY)
-            else:
-                # The customers have other numbers since the columns were built anew: begin again.
+            if counted is None:
                 again = row._replace(next_page=None, rendered=0, counts=None)
                 await queries.save_cost(tx, organization_id, again, due_at=tx.now)
+            elif counted.reason is not None:
+                await queries.save_cost(tx, organization_id, counted, due_at=tx.now + _RETRY)
+            elif counted.next_page is None:
+                await queries.save_cost(tx, organization_id, counted._replace(completed_at=tx.now), due_at=None)
+            else:
+                await queries.save_cost(tx, organization_id, counted, due_at=tx.now)
             tx.touched.add((QUEUE, organization_id))
 
 
-async def _count_page(tx: Tx, organization_id: UUID, claim: CostClaim, page: Members, known: _Known) -> CostRow:
-    counts = _read_counts(claim.row)
-    held_out, texts = await _size_texts(tx, organization_id, claim, page.profile_ids, known)
+async def _count_page(claim: CostClaim, row: CostRow, page: _Page, known: _Known) -> CostRow:
+    """The row with the texts of one more page."""
+    counts = _read_counts(row)
+    held_out, texts = await _size_texts(claim, page, known)
     texts.update(dict(counts.texts))
     merged = _Counts(counts.held_out + held_out, tuple(texts.items()))
-    return claim.row._replace(
-        next_page=None if page.next is None else str(page.next),
+    return row._replace(
+        next_page=page.next,
         customers=page.total,
-        rendered=claim.row.rendered + len(page.profile_ids),
+        rendered=row.rendered + len(page.profile_ids),
         counts=msgspec.json.encode(merged).decode(),
         reason=None,
-        completed_at=tx.now if page.next is None else None,
     )
 
 
-async def _size_texts(
-    tx: Tx, organization_id: UUID, claim: CostClaim, profile_ids: Sequence[UUID], known: _Known
-) -> tuple[int, Counter[TextKey]]:
+async def _size_texts(claim: CostClaim, page: _Page, known: _Known) -> tuple[int, Counter[TextKey]]:
     """How many are held out, and the sizes of the others' texts. Equal values give equal texts, so each is rendered
     once."""
-    definition, campaign_id = claim.definition, claim.row.campaign_id
-    texting = await load_texting(tx, organization_id)
-    if texting is None or not profile_ids:
-        return 0, Counter()
-    values = await load_values(tx, organization_id, definition, profile_ids, brand=texting.brand)
-    numbers = await find_text_numbers(tx, organization_id, profile_ids)
-    fields = [sorted(fields_of(variant.text)) for variant in definition.variants]
+    campaign_id, variants = claim.row.campaign_id, claim.definition.variants
+    fields = [sorted(fields_of(variant.text)) for variant in variants]
     sizes, held_out = Counter[TextKey](), 0
-    for place, profile_id in enumerate(profile_ids):
+    for place, profile_id in enumerate(page.profile_ids):
         if place % _TURN_TEXTS == 0:
             await asyncio.sleep(0)
         arm = place_of(
-            campaign_id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
+            campaign_id, profile_id.bytes, holdout_percent=claim.definition.holdout_percent, variants=variants
         ).arm
-        person, number = values.get(profile_id), numbers.get(profile_id)
+        person, number = page.values.get(profile_id), page.numbers.get(profile_id)
         if arm == HELD_OUT_ARM:
             held_out += 1
         elif person is None or number is None:
@@ -215,6 +246,6 @@ async def _size_texts(
             same = (arm, country, *(person.values.get(field) for field in fields[arm - 1]))
             size = known.get(same)
             if size is None:
-                size = known[same] = size_text(arm, definition.variants[arm - 1].text, person.values, country, texting)
+                size = known[same] = size_text(arm, variants[arm - 1].text, person.values, country, page.texting)
             sizes[size] += 1
     return held_out, sizes

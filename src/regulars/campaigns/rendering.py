@@ -6,10 +6,9 @@ from uuid import UUID
 
 from regulars.campaigns.definition import Definition
 from regulars.kit.db import Tx
-from regulars.kit.ids import ById
 from regulars.messaging.template import customer_variables, fields_of
-from regulars.profiles.find import read_profiles
 from regulars.profiles.model import Profile
+from regulars.profiles.search import find_by_ids
 from regulars.sales.home_stores import find_home_stores
 
 _OF_STORES: Final = frozenset({"store.name", "store.city"})
@@ -24,11 +23,11 @@ async def load_values(
     tx: Tx, organization_id: UUID, definition: Definition, profile_ids: Sequence[UUID], *, brand: str
 ) -> dict[UUID, RecipientValues]:
     """By profile; one that was erased is absent."""
-    profiles = await read_profiles(tx, organization_id, [ById(it) for it in profile_ids])
+    profiles = await find_by_ids(tx, organization_id, profile_ids)
     uses_store = any(fields_of(variant.text) & _OF_STORES for variant in definition.variants)
     stores = await find_home_stores(tx, organization_id, profile_ids) if uses_store else {}
     found: dict[UUID, RecipientValues] = {}
-    for profile in profiles.values():
+    for profile in profiles:
         store = stores.get(profile.id)
         of_store = {} if store is None else {"store.name": store.name, "store.city": store.city}
         found[profile.id] = RecipientValues(profile, {**customer_variables(profile, brand=brand), **of_store})

@@ -114,6 +114,8 @@ def test_a_file_has_every_recipient_and_the_proof_every_text(marketer, visitor_a
     rows = list(csv.DictReader(io.StringIO(marketer.get(f"{path}/recipients.csv").text)))
     assert {row["first_name"] for row in rows} == {"Zoé0", "Zoé1", "Zoé2"}
     assert {row["outcome"] for row in rows} <= {"sent", "delivered"}
+    followed = marketer.post(f"{path}/follow-up").headers["location"].partition(marketer.who.slug)[2]
+    assert fields_of(marketer.get(followed))["name"] == "Spring preview: follow-up"
     proof = marketer.get(f"{path}/proof.jsonl")
     entries = [json.loads(line) for line in proof.text.splitlines()]
     assert {entry["text_id"] for entry in entries} == {row["text_id"] for row in rows}
@@ -176,13 +178,20 @@ def test_a_draft_is_written_by_sending_the_form_and_then_sent(marketer, shop):
     assert fields_of(two) | {"v2_text": "", "v2_by": ""} == {
         **values, **fields_of(two), "variants": "2", "v1_share": "50", "v2_share": "50", "v2_text": "", "v2_by": "",
     }  # fmt: skip
+    assert re.search(r"Hello Zoé\d", two.text)
+    longest = marketer.post(f"{edit}/measure", preview="longest 1 0", **values)
+    assert 'name="previewed" form="camp" value="longest 1 0"' in longest.text
     inserted = marketer.post(f"{edit}/measure", **{**values, "insert": "v1_text", "v1_field": "{{ store.city }}"})
     assert fields_of(inserted)["v1_text"].endswith("{{ store.city }}")
     saved = marketer.post(edit, then="send", **values)
     assert saved.headers["location"].endswith("/send"), saved.text
     path = edit.removesuffix("/edit")
+    assert marketer.post(f"{path}/send/count").status_code == 303
+    assert "being rendered for all recipients" in marketer.get(f"{path}/send").text
+    shop.work(1)
     page = marketer.get(f"{path}/send")
     assert "3 customers get a text." in words(page)
+    assert "Exact: 3 parts for 3 recipients" in words(page)
     confirm = dict(re.findall(r'name="(was|recipients|cost)" value="([^"]*)"', page.text))
     confirm["cost"] = html.unescape(confirm["cost"])
     assert marketer.post(f"{path}/send", **confirm).status_code == 303

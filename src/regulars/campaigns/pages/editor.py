@@ -1,44 +1,39 @@
-"""The editor of a draft: one form with the whole campaign, its figures beside it, and the confirmation."""
+"""The editor of a draft: one form with the whole campaign, and its figures and previews beside it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
-from regulars.campaigns.approval import load_rule, why_approval_needed
-from regulars.campaigns.definition import VARIANTS_MAX, Definition, SendNow
+from regulars.campaigns.definition import VARIANTS_MAX, Definition
 from regulars.campaigns.manage import Campaign
-from regulars.campaigns.model import Cost, State, read_cost, write_cost
+from regulars.campaigns.model import State
 from regulars.campaigns.pages import definition_form as forms
 from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign, page_errors
 from regulars.campaigns.pages.figures import (
-    Figures,
     chosen_effect,
     describe_estimate,
     holdout_picks,
     load_figures,
+    load_previews,
+    read_preview,
 )
 from regulars.campaigns.pages.listing import list_segment_choices
-from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_place, describe_schedule
+from regulars.campaigns.pages.progress import REASON_LABELS
 from regulars.kit.etag import EtagMismatch, etag_of
-from regulars.kit.ids import CAMPAIGN, TEXT
+from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number, send_test_text
 from regulars.messaging.template import PLAIN_FIELDS, TemplateError
 from regulars.messaging.text_form import list_variables, press_button, read_text_form
 from regulars.segments.analysis.client import Analysis
-from regulars.web.errors import Conflict
 from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-# A confirmation waits for its figures: without them there is nothing to confirm.
-CONFIRM_S: Final = 8.0
-RECIPIENTS_MAX: Final = 100_000_000
 # The fields that a text of a campaign may use.
 FIELDS: Final = {
     **{name: label for name, label in PLAIN_FIELDS.items() if not name.startswith(("ticket.", "store."))},
@@ -106,7 +101,7 @@ class Editor:
         act, _, which = values.get("do", "").partition(" ")
         if act == "add":
             values = forms.add_variant(values)
-        elif act == "remove" and which.isdigit():
+        elif act == "remove" and which in {"1", "2", "3", "4"}:
             values = forms.remove_variant(values, int(which))
         return await self._show_values(visit, values)
 
@@ -124,73 +119,6 @@ class Editor:
         except (SettingRefused, TemplateError) as error:
             said = f"No test text was sent. {error}"
         return await self._show_values(visit, values, said=said)
-
-    async def confirm(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
-            campaign = await find_campaign(tx, visit)
-            audience = await describe_audience(tx, visit, campaign.definition)
-            rule = await load_rule(tx, visit.organization_id)
-        row, definition = campaign.row, campaign.definition
-        if row.state != State.DRAFT:
-            return redirect(visit, campaign_url(visit, row))
-        figures = Figures(away="It has faults.")
-        if not campaign.faults:
-            figures = await load_figures(visit, self._analysis, definition, seconds=CONFIRM_S)
-        found, why = figures.estimate, None
-        if found is not None:
-            why = why_approval_needed(rule, recipients=found.recipients, cost=found.size.cost.amounts)
-        is_approved = row.approved_revision == row.revision and row.approved_by != visit.user.email
-        return render(
-            visit,
-            "campaigns/send.html",
-            row=row,
-            states=STATES,
-            here=campaign_url(visit, row),
-            was=etag_of(row.revision),
-            definition=definition,
-            audience=audience,
-            schedule=describe_schedule(visit.format, definition),
-            is_now=isinstance(definition.schedule, SendNow),
-            faults=[(describe_place(fault.place), fault.message) for fault in campaign.faults],
-            figures=figures,
-            shown=None if found is None else describe_estimate(visit.format, found),
-            reasons=REASON_LABELS,
-            cost=None if found is None else write_cost(found.size.cost.amounts),
-            why_approval=None if is_approved else why,
-        )
-
-    async def send(self, visit: Visit) -> Response:
-        """Two people may press the button in the same second: the second one is told that it is done."""
-        form = FormState(visit.form)
-        recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
-        cost = _read_cost(form)
-        if form.is_refused:
-            raise Conflict("The figures to confirm could not be read; open the confirmation again.")
-        async with visit.database.transaction() as tx:
-            campaign = await find_campaign(tx, visit)
-            is_now = isinstance(campaign.definition.schedule, SendNow)
-            try:
-                with page_errors():
-                    row = await manage.schedule(
-                        tx,
-                        visit.organization_id,
-                        campaign.row.id,
-                        confirmed_recipients=recipients,
-                        confirmed_cost=cost,
-                        by=visit.user.email,
-                        is_now=is_now,
-                        etag=form.value("was"),
-                    )
-            except EtagMismatch:
-                raise Conflict(
-                    f"{campaign.row.updated_by or 'The command line'} changed this campaign after you had opened the"
-                    " confirmation. Nothing was sent; look at it again."
-                ) from None
-            act = "campaign.send" if is_now else "campaign.schedule"
-            after = {"name": row.name, "state": row.state, "recipients": recipients}
-            await record(tx, visit.organization_id, actor_of(visit), act, CAMPAIGN.encode(row.id), after=after)
-        done = "It starts now." if is_now else "Scheduled."
-        return redirect(visit, campaign_url(visit, row), done=done)
 
     async def _clash(self, visit: Visit, form: FormState, definition: Definition) -> Response:
         async with visit.database.reading() as tx:
@@ -223,6 +151,10 @@ class Editor:
         lead: str = "",
     ) -> Response:
         figures = await load_figures(visit, self._analysis, definition)
+        choice = read_preview(form.values, definition)
+        previews = []
+        if figures.estimate is not None and definition.variants:
+            previews = await load_previews(visit, self._analysis, definition, choice)
         async with visit.database.reading() as tx:
             variables, keys = await list_variables(tx, visit.organization_id, FIELDS)
             segments = await list_segment_choices(tx, visit)
@@ -262,6 +194,9 @@ class Editor:
             "figures": figures,
             "shown": None if found is None else describe_estimate(visit.format, found),
             "reasons": REASON_LABELS,
+            "choice": choice,
+            "profile_id": PROFILE.encode,
+            "previews": previews,
             "has_number": number is not None and number.is_verified,
             "said": said,
         }
@@ -271,12 +206,3 @@ class Editor:
 def is_editable(campaign: Campaign) -> bool:
     """A draft, or a campaign that was paused before its audience was taken."""
     return campaign.row.state in {State.DRAFT, State.PAUSED} and campaign.row.frozen_at is None
-
-
-def _read_cost(form: FormState) -> Cost | None:
-    """The cost that the page showed."""
-    try:
-        return read_cost(form.value("cost") or None)
-    except msgspec.DecodeError:
-        form.refuse("cost", "The cost could not be read.")
-        return None

@@ -1,7 +1,8 @@
 """Figures before a campaign is sent, for the editor and the confirmation: whom it reaches and what it costs."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -10,18 +11,21 @@ from regulars.campaigns.definition import Definition
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.pages.common import describe_cost
 from regulars.campaigns.pages.definition_form import HOLDOUTS, LETTERS
+from regulars.campaigns.preview import Preview, Which, preview
 from regulars.campaigns.text_sizes import VariantSize
+from regulars.messaging.template import TemplateError
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
 from regulars.segments.audience import AudienceRefused
 from regulars.segments.effect import SmallestEffect
+from regulars.web import mask
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 # A page is rendered after this time without figures, and asks for them again.
 AT_ONCE_S: Final = 1.0
 COUNTING: Final = "The audience is being counted."
-_HOUR_S: Final = 3_600
+_PREVIEW: Final = re.compile(r"([a-z_]+) ([1-4]) ([0-9]{1,3})")
 _MINUTE_S: Final = 60
 
 
@@ -65,6 +69,46 @@ async def load_figures(
     except (AudienceRefused, AnalysisUnavailable) as error:
         return Figures(away=str(error))
     return Figures(estimate=found)
+
+
+class PreviewChoice(NamedTuple):
+    """Which members are shown, of which variant; another seed shows others."""
+
+    which: Which = Which.RANDOM
+    variant: int = 1
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.which.value} {self.variant} {self.seed}"
+
+
+def read_preview(values: Mapping[str, str], definition: Definition) -> PreviewChoice:
+    """The button that was pressed, else what was shown before."""
+    found = _PREVIEW.fullmatch(values.get("preview") or values.get("previewed", ""))
+    if found is None or found[1] not in set(Which):
+        return PreviewChoice()
+    return PreviewChoice(Which(found[1]), min(int(found[2]), max(len(definition.variants), 1)), int(found[3]))
+
+
+async def load_previews(
+    visit: Visit, analysis: Analysis, definition: Definition, choice: PreviewChoice
+) -> list[Preview]:
+    """Empty where they take too long or a text cannot be read: the figures say why."""
+    hidden = None if visit.sees_personal else mask.HIDDEN
+    try:
+        async with asyncio.timeout(AT_ONCE_S):
+            return await preview(
+                visit.database,
+                analysis,
+                visit.organization_id,
+                definition,
+                choice.which,
+                variant=choice.variant,
+                seed=choice.seed,
+                hidden=hidden,
+            )
+    except (TimeoutError, NotReady, AudienceRefused, AnalysisUnavailable, TemplateError):
+        return []
 
 
 def audience_parts(found: Estimate) -> list[BarPart]:

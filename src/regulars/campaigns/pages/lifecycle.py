@@ -7,11 +7,12 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
+from regulars.campaigns.follow_up import follow_up
 from regulars.campaigns.model import CampaignRow, Outcome, add_up, read_question
 from regulars.campaigns.pages.common import campaign_url, describe_cost, find_campaign, page_errors
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
-from regulars.kit.ids import CAMPAIGN
+from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.messaging.cost import CostEstimate
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
@@ -75,6 +76,23 @@ async def duplicate(visit: Visit) -> Response:
         subject = CAMPAIGN.encode(made.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after=after)
     return redirect(visit, campaign_url(visit, made.row, "edit"), done="Duplicated as a draft, without its times.")
+
+
+async def begin_follow_up(visit: Visit) -> Response:
+    """A segment of those who received it and did not buy since, and a draft for them."""
+    async with visit.database.transaction() as tx:
+        campaign = await find_campaign(tx, visit)
+        with page_errors():
+            segment, draft = await follow_up(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
+        made = (
+            ("segment.create", SEGMENT.encode(segment.row.id), segment.row.name),
+            ("campaign.create", CAMPAIGN.encode(draft.row.id), draft.row.name),
+        )
+        for act, subject, name in made:
+            after = {"name": name, "follows": CAMPAIGN.encode(campaign.row.id)}
+            await record(tx, visit.organization_id, actor_of(visit), act, subject, after=after)
+    done = "A segment and a draft were made for those who received it and did not buy since."
+    return redirect(visit, campaign_url(visit, draft.row, "edit"), done=done)
 
 
 async def _confirm(visit: Visit, template: str) -> Response:

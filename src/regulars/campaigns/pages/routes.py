@@ -5,6 +5,7 @@ from typing import Final
 
 from regulars.campaigns.pages import approval, lifecycle, listing, progress, recipients
 from regulars.campaigns.pages.common import PATH
+from regulars.campaigns.pages.confirmation import Confirmation
 from regulars.campaigns.pages.editor import Editor
 from regulars.segments.analysis.client import Analysis
 from regulars.web.access import Action
@@ -29,6 +30,7 @@ _PAGES: Final[tuple[Page, ...]] = (
     _form(path=f"{_CAMPAIGN}/cancel", handle=lifecycle.cancel),
     _form(path=f"{_CAMPAIGN}/approve", handle=lifecycle.approve),
     _form(path=f"{_CAMPAIGN}/duplicate", handle=lifecycle.duplicate),
+    _form(path=f"{_CAMPAIGN}/follow-up", handle=lifecycle.begin_follow_up),
     _edit_page(path=f"{_CAMPAIGN}/archive", handle=lifecycle.confirm_archive),
     _form(path=f"{_CAMPAIGN}/archive", handle=lifecycle.archive),
     _page(path=f"{_CAMPAIGN}/recipients", handle=recipients.show_recipients),
@@ -38,7 +40,7 @@ _PAGES: Final[tuple[Page, ...]] = (
 
 
 def pages(analysis: Analysis) -> tuple[Page, ...]:
-    editor = Editor(analysis)
+    editor, confirmation = Editor(analysis), Confirmation(analysis)
     # Four texts may have many languages.
     text_form = partial(_form, bytes_max=LARGE_FORM_BYTES_MAX)
     return (
@@ -47,6 +49,7 @@ def pages(analysis: Analysis) -> tuple[Page, ...]:
         text_form(path=f"{_CAMPAIGN}/edit", handle=editor.save),
         text_form(path=f"{_CAMPAIGN}/edit/measure", handle=editor.measure),
         text_form(path=f"{_CAMPAIGN}/edit/test", handle=editor.test),
-        _edit_page(path=f"{_CAMPAIGN}/send", handle=editor.confirm),
-        _form(path=f"{_CAMPAIGN}/send", handle=editor.send),
+        _edit_page(path=f"{_CAMPAIGN}/send", handle=confirmation.show),
+        _form(path=f"{_CAMPAIGN}/send", handle=confirmation.send),
+        _form(path=f"{_CAMPAIGN}/send/count", handle=confirmation.count_exactly),
     )

@@ -1,0 +1,121 @@
+"""The confirmation of a draft: its recipients and its cost once more, and the button that sends it."""
+
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.campaigns import manage
+from regulars.campaigns.approval import load_rule, why_approval_needed
+from regulars.campaigns.definition import SendNow
+from regulars.campaigns.exact_cost import find_exact_cost, request_exact_cost
+from regulars.campaigns.model import Cost, State, read_cost, write_cost
+from regulars.campaigns.pages.common import STATES, campaign_url, describe_cost, find_campaign, page_errors
+from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
+from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_place, describe_schedule
+from regulars.kit.etag import EtagMismatch, etag_of
+from regulars.kit.ids import CAMPAIGN
+from regulars.segments.analysis.client import Analysis
+from regulars.web.errors import Conflict
+from regulars.web.form import FormState
+from regulars.web.render import redirect, render
+from regulars.web.visit import Visit
+
+# A confirmation waits for its figures: without them there is nothing to confirm.
+CONFIRM_S: Final = 8.0
+RECIPIENTS_MAX: Final = 100_000_000
+
+
+class Confirmation:
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            campaign = await find_campaign(tx, visit)
+            audience = await describe_audience(tx, visit, campaign.definition)
+            rule = await load_rule(tx, visit.organization_id)
+            exact = await find_exact_cost(tx, visit.organization_id, campaign.row.id)
+        row, definition = campaign.row, campaign.definition
+        if row.state != State.DRAFT:
+            return redirect(visit, campaign_url(visit, row))
+        figures = Figures(away="It has faults.")
+        if not campaign.faults:
+            figures = await load_figures(visit, self._analysis, definition, seconds=CONFIRM_S)
+        found, why = figures.estimate, None
+        size = None if found is None else found.size if exact is None or exact.size is None else exact.size
+        if size is not None:
+            why = why_approval_needed(rule, recipients=size.recipients, cost=size.cost.amounts)
+        is_approved = row.approved_revision == row.revision and row.approved_by != visit.user.email
+        return render(
+            visit,
+            "campaigns/send.html",
+            row=row,
+            states=STATES,
+            here=campaign_url(visit, row),
+            was=etag_of(row.revision),
+            definition=definition,
+            audience=audience,
+            schedule=describe_schedule(visit.format, definition),
+            is_now=isinstance(definition.schedule, SendNow),
+            faults=[(describe_place(fault.place), fault.message) for fault in campaign.faults],
+            figures=figures,
+            shown=None if found is None else describe_estimate(visit.format, found),
+            reasons=REASON_LABELS,
+            exact=exact,
+            size=size,
+            exact_cost="" if size is None else describe_cost(visit.format, size.cost),
+            cost=None if size is None else write_cost(size.cost.amounts),
+            why_approval=None if is_approved else why,
+        )
+
+    async def send(self, visit: Visit) -> Response:
+        """Two people may press the button in the same second: the second one is told that it is done."""
+        form = FormState(visit.form)
+        recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
+        cost = _read_cost(form)
+        if form.is_refused:
+            raise Conflict("The figures to confirm could not be read; open the confirmation again.")
+        async with visit.database.transaction() as tx:
+            campaign = await find_campaign(tx, visit)
+            is_now = isinstance(campaign.definition.schedule, SendNow)
+            try:
+                with page_errors():
+                    row = await manage.schedule(
+                        tx,
+                        visit.organization_id,
+                        campaign.row.id,
+                        confirmed_recipients=recipients,
+                        confirmed_cost=cost,
+                        by=visit.user.email,
+                        is_now=is_now,
+                        etag=form.value("was"),
+                    )
+            except EtagMismatch:
+                raise Conflict(
+                    f"{campaign.row.updated_by or 'The command line'} changed this campaign after you had opened the"
+                    " confirmation. Nothing was sent; look at it again."
+                ) from None
+            act = "campaign.send" if is_now else "campaign.schedule"
+            after = {"name": row.name, "state": row.state, "recipients": recipients}
+            await record(tx, visit.organization_id, actor_of(visit), act, CAMPAIGN.encode(row.id), after=after)
+        done = "It starts now." if is_now else "Scheduled."
+        return redirect(visit, campaign_url(visit, row), done=done)
+
+    async def count_exactly(self, visit: Visit) -> Response:
+        """The worker renders the texts for all recipients; the confirmation shows how far it is."""
+        async with visit.database.transaction() as tx:
+            campaign = await find_campaign(tx, visit)
+            with page_errors():
+                await request_exact_cost(tx, visit.organization_id, campaign.row.id)
+        return redirect(visit, campaign_url(visit, campaign.row, "send"))
+
+
+def _read_cost(form: FormState) -> Cost | None:
+    """The cost that the page showed."""
+    try:
+        return read_cost(form.value("cost") or None)
+    except msgspec.DecodeError:
+        form.refuse("cost", "The cost could not be read.")
+        return None

@@ -1,0 +1,57 @@
+"""With a browser: from a segment to a campaign that is sent and to a STOP; also without a script."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
+from tests.support.browser import WAIT_MS, context_of
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+expect.set_options(timeout=WAIT_MS)
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def shop(api, marketer, analysis, server, api_database_url) -> CampaignShop:
+    return open_campaign_shop(api, marketer, server, api_database_url)
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["with a script", "without a script"])
+def test_a_segment_becomes_a_campaign_that_is_sent_and_answered_with_stop(chromium, marketer, shop, has_script):
+    with context_of(chromium, marketer, java_script_enabled=has_script, locale="en-GB") as context:
+        tab = context.new_page()
+        tab.goto(marketer.url(f"/segments/{shop.segment}"))
+        tab.get_by_role("link", name="Text this segment").first.click()
+        tab.get_by_label("Name").fill("Spring preview")
+        tab.get_by_role("button", name="Create draft").click()
+        text = tab.get_by_label("Text", exact=True)
+        text.fill('Hello {{ profile.first_name | default("you") }}, it’s spring.')
+        if not has_script:
+            tab.get_by_role("button", name="Count again").click()
+        expect(tab.locator("#measured output")).to_have_text("3")
+        tab.get_by_role("button", name="Replace by").click()
+        expect(tab.locator("#f-v1_text")).to_have_value(re.compile("it's spring"))
+        tab.get_by_role("button", name="Longest").click()
+        expect(tab.locator("#measured .text-in")).to_contain_text("it's spring")
+        tab.get_by_role("button", name="Save and review…").click()
+        tab.get_by_role("button", name="Send 3 texts now").click()
+        expect(tab.get_by_role("heading", level=1)).to_have_text("Spring preview")
+        campaign = tab.url
+        shop.work()
+        if not has_script:
+            tab.reload()
+        expect(tab.locator("#campaign .lead")).to_have_text("Every recipient has an outcome")
+        expect(tab.locator("#campaign .is-sum dd").first).to_contain_text("3")
+        marketer.post(f"/simulator/{shop.numbers[0]}/reply", text="STOP")
+        shop.work(1)
+        tab.goto(campaign)
+        expect(tab.get_by_role("region", name="By variant").locator("tbody td").last).to_have_text("1")
+        tab.get_by_role("link", name="All recipients").click()
+        expect(tab.locator("tbody tr")).to_have_count(3)

@@ -1,22 +1,28 @@
-"""The guide for marketers, tried step by step as a new user would, and its pictures.
+"""The guides for marketers, tried step by step as a new user would, and their pictures.
 
-`python -m tests.support.guide` goes through `docs/first-journey.md` on the demo data and takes a picture where the guide
-has one.
+`python -m tests.support.guide` goes through `docs/first-journey.md` and the first campaign of `docs/campaigns.md` on the
+demo data and takes a picture where a guide has one.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from uuid import UUID
 
 import httpx
 from playwright.sync_api import Page, expect
 from tests.support import database, samples
+from tests.support.analysis import running_analysis
 from tests.support.aside import run_aside
 from tests.support.browser import context_of, launched
 from tests.support.client import new_http
-from tests.support.draining import work_through
+from tests.support.draining import SETTINGS, work_through
 from tests.support.screenshots import IMAGES, fill_demo
 from tests.support.server import running_server
+from tests.support.texts import open_at_any_hour
 from tests.support.visitor import Visitor
 
 SALES = 5_000
@@ -31,9 +37,14 @@ def main() -> None:
         organization_id, who, keys = run_aside(fill_demo(url, SALES))
         server = stack.enter_context(running_server(url))
         visitor = Visitor(stack.enter_context(new_http()), server.url, who)
+        stack.enter_context(running_analysis(server))
+        open_at_any_hour(url, organization_id)
+        settings = replace(SETTINGS, data_dir=Path(server.environment["REGULARS_DATA_DIR"]))
+        work = partial(work_through, url, organization_id, settings)
         for browser in launched():
             with context_of(browser, visitor, viewport=WINDOW, device_scale_factor=1) as context:
                 follow(context.new_page(), visitor, url, organization_id, keys[0])
+                send_a_campaign(context.new_page(), visitor, work)
 
 
 def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID, key: str) -> None:
@@ -57,6 +68,40 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     tab.locator(".table a.name").first.click()
     expect(tab.get_by_text("History")).to_be_visible()
     _picture(tab, "journey-run")
+
+
+def send_a_campaign(tab: Page, visitor: Visitor, work: Callable[[], None]) -> None:
+    # The customers are counted by then.
+    work()
+    tab.goto(visitor.url("/segments"))
+    tab.get_by_role("region", name="Segments").get_by_role("link", name="Lapsed 60 to 365 days").click()
+    tab.get_by_role("link", name="Text this segment…").click()
+    tab.get_by_label("Name").fill("We miss you")
+    tab.get_by_role("button", name="Create draft").click()
+    tab.wait_for_url(re.compile("/campaigns/cmp_"))
+    campaign = tab.url.partition("?")[0].removesuffix("/edit")
+    tab.goto(f"{campaign}/edit")
+    write_the_text_of_the_campaign(tab)
+    tab.get_by_role("button", name="Save and review…").click()
+    expect(tab.get_by_text("Confirm what is sent")).to_be_visible()
+    _picture(tab, "campaign-confirm")
+    tab.get_by_role("button", name=re.compile("^Send .* texts? now$")).click()
+    tab.wait_for_url(campaign)
+    for _ in range(4):
+        work()
+    tab.reload()
+    expect(tab.get_by_text("By country")).to_be_visible()
+    _picture(tab, "campaign-sent")
+
+
+def write_the_text_of_the_campaign(tab: Page) -> None:
+    text = tab.get_by_label("Text", exact=True)
+    text.fill('{{ profile.first_name | default("Hello") }}, it’s been a while. Your store has something for you.')
+    text.blur()
+    expect(tab.get_by_text("forces Unicode")).to_be_visible()
+    _picture(tab, "campaign-editor")
+    tab.get_by_role("button", name=re.compile("Replace by")).first.click()
+    expect(tab.get_by_text("forces Unicode")).to_have_count(0)
 
 
 def begin_with_one_that_works(tab: Page, visitor: Visitor) -> None:

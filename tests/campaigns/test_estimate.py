@@ -53,6 +53,8 @@ def test_the_estimate_is_what_the_campaign_sends(desk):
     desk.settings(settings())
     desk.crowd(4)
     person(desk, "Beat", "+41791234501", "Beat")
+    # Of a range that is not assigned: columns know no country of it.
+    person(desk, "Kim", "+446195064365", "Kim")
     desk.drain()
     variants = [{"text": "Hello {{ profile.first_name }}, " + "a longer text " * 11}]
     found = desk.estimate(variants=variants)

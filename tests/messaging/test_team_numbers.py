@@ -158,6 +158,6 @@ def test_the_words_of_a_test_have_the_data_of_no_customer():
     text = "Hello {{ profile.first_name }}, {{ brand }} {{ profile.attributes.size | default('M') }} {{ store.name }}"
     variants = TextVariants("language", text, {"fr": "Bonjour {{ profile.last_name }}"})
     given = {"name": "Zo\u00e9 van Dam", "brand": "Shop"}
-    assert write_test(text, **given, language="") == "Hello Zo\u00e9, Shop M store of the ticket"
+    assert write_test(text, **given, language="") == "Hello Zo\u00e9, Shop M store's name"
     assert write_test(variants, **given, language="fr") == "Bonjour van Dam"
     assert msgspec.json.decode(msgspec.json.encode(variants), type=TextVariants) == variants

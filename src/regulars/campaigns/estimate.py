@@ -19,6 +19,7 @@ from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.model import split_holdout
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextKey, add_up, apportion, size_text
+from regulars.conditions.loading import country_of
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit.db import Database, Tx
 from regulars.messaging.gate import forecast_texts
@@ -91,7 +92,8 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
 
 
 class _Person(NamedTuple):
-    """A sampled customer. `own_country` is that of the profile's number, `country` of the number that consented."""
+    """A sampled customer. `own_country` is that of the profile's number, as the audience is counted; `country` is where
+    the text goes, which is known also for numbers of a range that is not assigned yet."""
 
     values: Mapping[str, str | None]
     own_country: str | None
@@ -115,7 +117,7 @@ async def _load_sample(
             people.append(
                 _Person(
                     values[profile_id].values,
-                    None if own is None else locate_number(own).country,
+                    None if own is None else country_of(own),
                     locate_number(number.phone_number).country,
                     forecasts[number.number_hash].capped_until is not None,
                 )

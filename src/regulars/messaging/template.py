@@ -28,8 +28,9 @@ PLAIN_FIELDS: Final = {
     "brand": "the brand's name",
     "profile.first_name": "the customer's first name",
     "profile.last_name": "the customer's last name",
-    "store.name": "the store of the ticket",
-    "store.city": "the city of that store",
+    # The store of the ticket, or the customer's home store in a text that no ticket triggered.
+    "store.name": "the store's name",
+    "store.city": "the store's city",
     "ticket.total": "what was paid, with its currency",
 }
 ATTRIBUTE_PREFIX: Final = "profile.attributes."

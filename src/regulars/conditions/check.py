@@ -22,7 +22,7 @@ EMPTY_GROUP: Final = "The group is empty."
 DECIMALS_MAX: Final = 6
 BOTH_ENDS: Final = 2
 DATE_CHARACTERS: Final = 10
-# Texts and runs of journeys are deleted some weeks later than this, and nobody is told.
+# Texts and runs of journeys are deleted some weeks after this time, without a fact.
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
@@ -41,7 +41,7 @@ class Fault:
 
 
 class ReferencedSegment(NamedTuple):
-    """A segment that is asked for, as it is now; with any fault nobody is in it."""
+    """A segment that a condition refers to, in its current version; with a fault it is empty."""
 
     name: str
     version: int

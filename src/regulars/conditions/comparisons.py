@@ -1,7 +1,7 @@
-"""Whether one stored value is what a condition asks for, by the declared type of its key.
+"""Whether one stored value matches a condition, by the declared type of its key.
 
-A test is made once for a condition, a type and a day, and then asked about values: True and False are answers, None
-says that the type cannot read the value, which then matches nothing, not even a negative comparison.
+A test is made once for a condition, a type and a day, and then called with values. It returns True or False, or None if
+the type cannot read the value; such a value matches nothing, not even a negative comparison.
 """
 
 import calendar
@@ -16,7 +16,7 @@ from regulars.kit.clock import first_of_last
 
 _SET: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
 _NUMBER: Final[tuple[Comparison, ...]] = ("at_least", "at_most", "between", "is", "is_not", "more", "less", *_SET)
-# What each type offers, in the order in which forms offer it; nothing else can be asked of a key of this type.
+# The comparisons of each type, in the order in which forms offer them; a key of this type has no others.
 OFFERED: Final[dict[AttributeType, tuple[Comparison, ...]]] = {
     AttributeType.TEXT: ("is", "is_not", "contains", "starts_with", "any_of", "none_of", *_SET),
     AttributeType.NUMBER: _NUMBER,
@@ -51,7 +51,7 @@ Span = tuple[date, date, bool]
 
 
 class ValueTest:
-    """A comparison that is ready to be asked; whoever makes one has checked that the type offers it."""
+    """A comparison with its values parsed; the caller has checked that the type offers it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ def holds_of_no_value(compared: ValueComparison) -> bool:
 
 
 def holds_on(when: When, day: date | None, today: date) -> bool:
-    """Whether a day, which may be missing, is as asked."""
+    """Whether a day, which may be missing, matches the comparison."""
     if day is None:
         return when.comparison == "not_in_last_days" and bool(when.without_value)
     low, high, is_within = span_of_when(when, today)

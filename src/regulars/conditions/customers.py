@@ -157,7 +157,7 @@ class Explained:
 
 MILLION: Final = 1_000_000
 
-# Whether a line is of the products asked for; None where any sale will do.
+# Whether a line is of the wanted products; None if any sale matches.
 Passes = Callable[[Line], bool] | None
 
 

@@ -1,9 +1,10 @@
-"""Whether conditions hold for one customer, and what they saw. Plain, one customer at a time: what every faster way of
-evaluating is held against.
+"""Whether conditions hold for one customer, and the values they observed.
 
-There are three answers. A condition holds, or it does not, or that is not known, since a value cannot be read by its
-type. What is not known makes no group hold, not even *none*. A fault of the definition is no question of one customer:
-the caller finds it (`check.py`) and asks nothing here.
+It evaluates one customer at a time, and is the reference that faster evaluations are tested against.
+
+There are three results. A condition holds, or it does not, or that is unknown, because its type cannot read a value. An
+unknown condition makes no group hold, not even *none*. The caller finds faults of a definition first (`check.py`), and
+evaluates no definition that has one.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +21,7 @@ from regulars.kit.ids import CAMPAIGN, JOURNEY
 
 
 class Subject(NamedTuple):
-    """Who is asked about, and when. `segments` says in which segments they are; None where that is not known."""
+    """The customer and the day. `segments` says in which segments the customer is; None where that is unknown."""
 
     customer: customers.Customer
     today: date
@@ -29,7 +30,7 @@ class Subject(NamedTuple):
 
 
 class Evaluator:
-    """Judges customers; what is asked of several of them is made ready once."""
+    """Evaluates conditions for customers; tests of values are prepared once and used for all of them."""
 
     def __init__(self, context: ConditionContext) -> None:
         self.context = context
@@ -41,7 +42,7 @@ class Evaluator:
         ]
 
     def find_segments(self, customer: customers.Customer, today: date) -> dict[str, bool | None]:
-        """In which of the known segments they are; each is looked into once, however often it is asked for."""
+        """In which of the known segments the customer is; each segment is evaluated once."""
         inside: dict[str, bool | None] = {}
         for segment_id, match in self._segments:
             inside[segment_id] = self.holds(match, Subject(customer, today, inside))

@@ -45,8 +45,8 @@ async def load_customers(
     parts = [part for condition in conditions for _, part in tree.walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     existing = [row.id for row in rows]
-    asks_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
-    standings = await _standings(tx, organization_id, rows, zone) if asks_consent else {}
+    needs_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
+    standings = await _standings(tx, organization_id, rows, zone) if needs_consent else {}
     sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today, sales_max=sales_max)
     texts = await _find_texts(tx, organization_id, parts, existing, zone=zone, today=today)
     campaigns = await _find_campaigns(tx, organization_id, parts, existing, zone=zone)
@@ -67,7 +67,7 @@ async def load_customers(
 
 
 async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, tree.ConsentState]:
-    """How each of the customers stands now; whoever is gone is left out."""
+    """The consent state of each customer now; customers who no longer exist are left out."""
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     standings = await _standings(tx, organization_id, rows, UTC)
     return {profile_id: standing.state for profile_id, standing in standings.items()}
@@ -76,7 +76,7 @@ async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> d
 async def _standings(
     tx: Tx, organization_id: UUID, rows: Collection[queries.CustomerRow], zone: tzinfo
 ) -> dict[UUID, Standing]:
-    """Each by their subscriptions, as `/v1/subscriptions/check` judges; and whoever has none, by their own number."""
+    """By the subscriptions of each customer, as in `/v1/subscriptions/check`; without any, by their own number."""
     secret = (await find_particulars(tx.connection, organization_id)).secret
     compared = [CheckItem(profile=ById(row.id)) for row in rows]
     compared += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]

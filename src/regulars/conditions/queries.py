@@ -87,7 +87,7 @@ async def find_sales(
 async def find_texts(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime
 ) -> list[tuple[UUID, datetime, UUID | None]]:
-    """Customer, moment and journey of the texts that reached somebody; answers to STOP and HELP are not counted."""
+    """Customer, moment and journey of texts that were sent or delivered; answers to STOP and HELP are not counted."""
     rows = await tx.fetch(
         """
         SELECT it.id, sent.at, sent.journey_id

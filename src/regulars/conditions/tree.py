@@ -303,10 +303,11 @@ def campaigns_of(condition: Condition) -> set[str]:
 
 
 def innermost_first(match: Condition, segments: Mapping[str, Condition | None]) -> list[str]:
-    """Those that a match asks for, also by way of one another, each after those that it asks for itself.
+    """The segments that a match refers to, directly or through other segments, each after those it refers to itself.
 
-    None is one that nobody looks into. They are found without going down with them: a chain of them may be longer than
-    the interpreter goes down. In a circle, which no saved segments make, one comes before what it asks for.
+    A segment whose condition is None is not followed. The search is iterative, because a chain of segments may be
+    longer than the recursion limit. In a cycle, which saved segments never form, one segment comes before those it
+    refers to.
     """
     order: dict[str, None] = {}
     begun: set[str] = set()

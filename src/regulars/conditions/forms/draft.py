@@ -1,7 +1,7 @@
 """A condition tree while it is edited: as a form holds it, complete or not.
 
 A field is named after the place of its condition: `r.0.1~key` is the key of the second condition in the first group.
-Whoever has no script sends the whole tree with every button; the tree comes back changed.
+Without a script, every button sends the whole tree, and the response has the changed tree.
 """
 
 import re
@@ -71,7 +71,7 @@ class Node:
         return list(dict.fromkeys(value for value in self.fields.get(name, ()) if value))[:_VALUES_MAX]
 
     def exact(self, name: str) -> str:
-        """What somebody typed has no outer spaces, unless it is still what was saved with them."""
+        """The typed value without outer spaces, unless it is still the saved value, which may have them."""
         saved = (self.fields.get(f"{SAVED}{name}") or [""])[0]
         return saved if saved and saved.strip() == self.one(name) else self.one(name)
 
@@ -156,7 +156,8 @@ def path_of(place: str) -> Path | None:
 
 
 def apply(root: Node, act: str) -> Path | None:
-    """Do what a button asks: add a condition or a group, remove one, or drop a picked value. The place to go on at."""
+    """Apply the action of a button: add a condition or a group, remove one, or drop a picked value. Returns the place
+    to focus."""
     verb, _, rest = act.partition(" ")
     place, _, rest = rest.partition(" ")
     path = path_of(place)

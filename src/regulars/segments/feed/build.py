@@ -98,8 +98,8 @@ async def _build(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) 
 async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
     fence, moment = await queries.find_fence(tx)
     if state.fence is None or state.fenced_at is None or state.fence > fence:
-        # This transaction sees the commit that began the epoch, so whoever begins from here on sees it too. A fence
-        # that is still ahead came from another cluster, with a backup.
+        # This transaction sees the commit that began the epoch, so every later transaction sees it too. A fence that
+        # is still ahead came from another cluster, with a backup.
         state.fence, state.fenced_at = fence, moment
         return
     if await queries.has_older_transaction(tx, below=state.fence, before=state.fenced_at):

@@ -34,7 +34,7 @@ from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, S
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Progress
 from regulars.segments.definition import Definition, DefinitionRefused, InUse, SegmentNotFound, read_definition
-from regulars.segments.pages.explanations import tell_why
+from regulars.segments.pages.explanations import explain_membership
 from regulars.segments.pages.figures import (
     AT_ONCE_S,
     Change,
@@ -63,7 +63,7 @@ SEEDS: Final = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """One look at a draft. `was` is the etag of the version that it began with, whatever was saved since."""
+    """A draft as a form sent it. `was` is the etag of the version that it began with, whatever was saved since."""
 
     segment: Segment | None
     was: str = ""
@@ -77,7 +77,7 @@ class Work:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Known:
+class _DraftContext:
     """All data of a draft that is read from the tables."""
 
     attributes: Types
@@ -227,7 +227,7 @@ class Builder:
         The page leaves out responses that miss the deadline, and requests them again.
         """
         async with visit.database.reading() as tx:
-            known = await self._look(tx, visit, work)
+            known = await self._load_context(tx, visit, work)
         resolved, built = known.resolved, known.built
         query = query_of(resolved, is_faulty=bool(known.faults))
         patience = Patience(patience_s)
@@ -276,7 +276,7 @@ class Builder:
         }
         return render(visit, "segments/builder.html", status=status, **values)
 
-    async def _look(self, tx: Tx, visit: Visit, work: Work) -> "_Known":
+    async def _load_context(self, tx: Tx, visit: Visit, work: Work) -> "_DraftContext":
         attributes, properties = await fit_tree(tx, visit.organization_id, work.root)
         built = build(work.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
@@ -293,7 +293,7 @@ class Builder:
         words = Labels(visit.format, offered.names)
         is_changed = _is_changed(work, built.match, is_complete=not built.incomplete)
         segment = work.segment if is_changed else None
-        return _Known(
+        return _DraftContext(
             attributes=attributes,
             properties=properties,
             built=built,
@@ -303,7 +303,7 @@ class Builder:
             offered=offered,
             is_changed=is_changed,
             uses=[] if work.segment is None else await self._uses(tx, visit, work.segment),
-            why=await tell_why(tx, visit, work.who, resolved, words) if work.who else None,
+            why=await explain_membership(tx, visit, work.who, resolved, words) if work.who else None,
             changes=[] if segment is None else changes(_as_a_form_says(segment), built.match, words),
             difference=None
             if segment is None
@@ -311,7 +311,7 @@ class Builder:
             progress=await lifecycle.find_progress(tx, visit.organization_id),
         )
 
-    async def _sizes(self, visit: Visit, work: Work, known: "_Known", counted: Counted) -> list[SizeRow]:
+    async def _sizes(self, visit: Visit, work: Work, known: "_DraftContext", counted: Counted) -> list[SizeRow]:
         """The sizes of the days; a count of what is saved is today's."""
         if work.segment is None:
             return []

@@ -22,13 +22,13 @@ NO_SALE = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplanationLine:
     """A line of the answer; `is_good` says whether it speaks for being in."""
 
     words: str
     is_good: bool
     ticket: str | None = None
-    inner: tuple["Line", ...] = ()
+    inner: tuple["ExplanationLine", ...] = ()
     is_group: bool = False
 
 
@@ -37,15 +37,15 @@ class Answers:
     words: Labels
     stores: Mapping[UUID, str]
 
-    def line(self, explained: customers.Explained, *, under_none: bool = False) -> Line:
+    def line(self, explained: customers.Explained, *, under_none: bool = False) -> ExplanationLine:
         is_good = explained.holds is (not under_none)
         if explained.observation is None and explained.inner:
             inner = tuple(
                 self.line(one, under_none=isinstance(explained.condition, tree.Nothing)) for one in explained.inner
             )
-            return Line(self.words.sentence(explained.condition), is_good, None, inner, is_group=True)
+            return ExplanationLine(self.words.sentence(explained.condition), is_good, None, inner, is_group=True)
         words, sale = self._seen(explained)
-        return Line(words, is_good, None if sale is None else sale.external_id)
+        return ExplanationLine(words, is_good, None if sale is None else sale.external_id)
 
     def _seen(self, explained: customers.Explained) -> tuple[str, customers.Sale | None]:
         if isinstance(explained.condition, tree.OfSales):
@@ -118,7 +118,7 @@ class Answers:
                 return self.words.sentence(condition), None
 
 
-async def tell_why(tx: Tx, visit: Visit, who: str, resolved: Resolved, words: Labels) -> dict[str, Any]:
+async def explain_membership(tx: Tx, visit: Visit, who: str, resolved: Resolved, words: Labels) -> dict[str, Any]:
     people = await find_candidates(
         tx,
         visit.organization_id,

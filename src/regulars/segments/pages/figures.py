@@ -59,7 +59,7 @@ async def count(
 ) -> Counted:
     """`progress` is that of the columns, by the table: without any the analysis process need not even run.
 
-    What takes longer than the deadline goes on: who asks again is told how far it is, and then gets the figures.
+    A count that exceeds the deadline continues: a later request gets its progress, and then the figures.
     """
     if progress is None:
         return Counted(is_without_columns=True)
@@ -98,7 +98,7 @@ async def ask_difference(
 async def find_difference(
     analysis: Analysis, organization_id: UUID, query: tuple[SegmentQuery, SegmentQuery] | None, patience: Patience
 ) -> Difference | None:
-    """None where nothing is asked, or nothing can be counted now."""
+    """None without a query, or if nothing can be counted now."""
     if query is None:
         return None
     try:

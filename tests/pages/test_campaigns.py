@@ -61,7 +61,7 @@ def test_the_empty_list_leads_to_a_first_campaign_and_a_segment_to_its_draft(vis
 
 
 def test_the_page_shows_each_outcome_once_and_they_add_up(marketer, shop):
-    path = shop.send(holdout_percent=30)
+    path = shop.send()
     shop.work()
     page = marketer.get(path)
     lines = figures(page)

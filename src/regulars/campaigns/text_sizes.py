@@ -140,7 +140,7 @@ def _size_variant(variant: Variant, counts: Mapping[TextKey, int]) -> VariantSiz
     return VariantSize(
         recipients=sum(counts.values()),
         parts=sum(parts * times for parts, times in spread.items()),
-        spread=dict(sorted(spread.items())),
+        spread={parts: times for parts, times in sorted(spread.items()) if times},
         unicode=sum(times for key, times in counts.items() if key.is_unicode),
         forcing=list(forcing.values()),
     )

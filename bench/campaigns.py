@@ -1,4 +1,5 @@
-"""Campaigns: how long it takes to count and freeze an audience of a large organization, and to find home stores.
+"""Campaigns: how long it takes to count and freeze an audience of a large organization, to find home stores, to say
+what a campaign costs, and to send it (`campaign_run.py`).
 
 The columns are written as a build and its merges leave them. Each audience is compared with the same arrays.
 """
@@ -11,15 +12,23 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
 
+import campaign_run
+from campaign_run import RunTimes, measure_run
+from campaign_shops import TEXT
 from database import Cluster
+from regulars.campaigns.definition import Definition as CampaignDefinition
+from regulars.campaigns.definition import Variant
+from regulars.campaigns.estimate import estimate
+from regulars.campaigns.exact_cost import CostQueue, find_exact_cost, request_exact_cost
+from regulars.campaigns.manage import create_campaign
 from regulars.conditions.tree import All, Bought, Condition, Created, When, Window
 from regulars.kit.db import Database
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
@@ -56,7 +65,24 @@ INSERT INTO stores (organization_id, id, external_id, created_at, updated_at)
 SELECT %(organization_id)s, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'S' || n, now(), now()
 FROM generate_series(0, 49) AS n
 """
+# The customers of the columns, each with a number that consented.
+PEOPLE = (
+    """
+    INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)
+    SELECT %(organization_id)s, ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid, 'P' || n,
+           'Claire' || n %% 500, now(), now()
+    FROM generate_series(0, %(customers)s - 1) AS n
+    """,
+    """
+    INSERT INTO subscriptions (organization_id, id, number_hash, phone_number, profile_id, status, consented_at,
+                               entry_count, last_hash, created_at, updated_at)
+    SELECT %(organization_id)s, gen_random_uuid(), int8send(n), '+336' || lpad(n::text, 8, '0'),
+           ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid, 'SUBSCRIBED', now(), 1, '\\x00', now(), now()
+    FROM generate_series(0, %(customers)s - 1) AS n
+    """,
+)
 Say = Callable[[str], None]
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -72,6 +98,11 @@ class CampaignTimes:
     start_cpu_s: float = 0.0
     memory_mib: float = 0.0
     home_stores_ms: float = 0.0
+    estimate_ms: float = 0.0
+    exact_customers: int = 0
+    exact_s: float = 0.0
+    exact_cpu_s: float = 0.0
+    run: RunTimes | None = None
 
 
 def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> CampaignTimes:
@@ -86,6 +117,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
         asyncio.run(_measure(url, Path(folder), times, say))
         for name in ("DATABASE_URL", "REGULARS_DATA_DIR", "REGULARS_SECRET_KEY"):
             del os.environ[name]
+    times.run = measure_run(cluster, say, is_quick=is_quick, scale=scale)
     return times
 
 
@@ -99,6 +131,10 @@ def show(times: CampaignTimes, say: Say) -> None:
     )
     say(f"  memory of the analysis process: {times.memory_mib:,.0f} MiB")
     say(f"  home stores of {HOME_BATCH} customers: {times.home_stores_ms:.1f} ms (bar: 20)")
+    say(f"  cost: estimated in {times.estimate_ms:.0f} ms (bar: 300), exact of {times.exact_customers:,} recipients in")
+    say(f"    {times.exact_s:.1f} s, {times.exact_cpu_s:.1f} s of processor time in worker and analysis (bar: 60)")
+    if times.run is not None:
+        campaign_run.show(times.run, say)
 
 
 def as_json(times: CampaignTimes) -> dict[str, Any]:
@@ -113,8 +149,13 @@ async def _measure(url: str, folder: Path, times: CampaignTimes, say: Say) -> No
             organization_id = (await create_organization(connection, "Large")).id
         times.home_stores_ms = await _home_stores_ms(database, organization_id)
         say(f"home stores: {times.home_stores_ms:.1f} ms")
+        async with database.transaction() as tx:
+            for statement in PEOPLE:
+                await tx.execute(statement, {"organization_id": organization_id, "customers": times.customers})
+        async with database.connection() as connection:
+            await connection.execute("VACUUM ANALYZE profiles, subscriptions")
         big = await write_big(database, organization_id, customers=times.customers, sales=times.sales)
-        query = await _query(database, organization_id)
+        query, campaign = await _query(database, organization_id)
         settings = Settings(data_dir=folder, database_url=url)
         async with running(settings) as analysis:
             times.start_cpu_s = analysis_worked_s()
@@ -131,12 +172,15 @@ async def _measure(url: str, folder: Path, times: CampaignTimes, say: Say) -> No
                 lambda: analysis.count_audience(organization_id, query, with_spend=True, deadline_s=DEADLINE_S)
             )
             times.memory_mib = analysis_memory_mib()
+            times.estimate_ms = await _median_ms(lambda: estimate(database, analysis, organization_id, campaign))
+            await _measure_exact(database, analysis, organization_id, campaign, times)
     finally:
         await database.close()
 
 
-async def _query(database: Database, organization_id: UUID) -> SegmentQuery:
-    """Nearly all customers: all who became known in ten years, without those who bought in the last days."""
+async def _query(database: Database, organization_id: UUID) -> tuple[SegmentQuery, CampaignDefinition]:
+    """Nearly all customers: all who became known in ten years, without those who bought in the last days; and a
+    campaign to them."""
     conditions: dict[str, Condition] = {
         "Known": Created(when=When(comparison="in_last_days", days=3_650)),
         "Just bought": Bought(window=Window(last_days=EXCLUDED_DAYS)),
@@ -146,7 +190,34 @@ async def _query(database: Database, organization_id: UUID) -> SegmentQuery:
             (await create_segment(tx, organization_id, Definition(name=name, match=All(of=(condition,))))).row.id
             for name, condition in conditions.items()
         ]
-        return await resolve_audience(tx, organization_id, include=[known], exclude=[bought])
+        campaign = CampaignDefinition(
+            name="Sale",
+            include=(SEGMENT.encode(known),),
+            exclude=(SEGMENT.encode(bought),),
+            variants=(Variant(text=TEXT),),
+        )
+        return await resolve_audience(tx, organization_id, include=[known], exclude=[bought]), campaign
+
+
+async def _measure_exact(
+    database: Database, analysis: Analysis, organization_id: UUID, campaign: CampaignDefinition, times: CampaignTimes
+) -> None:
+    """The queue of the worker, in this process."""
+    async with database.transaction() as tx:
+        campaign_id = (await create_campaign(tx, organization_id, campaign, created_by="ann")).row.id
+        await request_exact_cost(tx, organization_id, campaign_id)
+    queue = CostQueue(analysis)
+    started, before = time.perf_counter(), time.process_time() + analysis_worked_s()
+    found = None
+    while found is None or (found.completed_at is None and found.reason is None):
+        await queue.run_pass(database, organization_id)
+        await queue.finish()
+        async with database.reading() as tx:
+            found = await find_exact_cost(tx, organization_id, campaign_id)
+    if found.size is None:
+        raise AssertionError(f"not counted: {found.reason}")
+    times.exact_customers, times.exact_s = found.rendered, time.perf_counter() - started
+    times.exact_cpu_s = time.process_time() + analysis_worked_s() - before
 
 
 async def _freeze(analysis: Analysis, organization_id: UUID, query: SegmentQuery) -> AudienceCounts:
@@ -188,11 +259,11 @@ async def _home_stores_ms(database: Database, organization_id: UUID) -> float:
     return 1000 * statistics.median(taken)
 
 
-async def _timed(result: Awaitable[AudienceCounts]) -> tuple[float, AudienceCounts]:
+async def _timed(result: Awaitable[Result]) -> tuple[float, Result]:
     started = time.perf_counter()
-    counts = await result
-    return time.perf_counter() - started, counts
+    found = await result
+    return time.perf_counter() - started, found
 
 
-async def _median_ms(measured: Callable[[], Awaitable[AudienceCounts]]) -> float:
+async def _median_ms(measured: Callable[[], Awaitable[Any]]) -> float:
     return 1000 * statistics.median([(await _timed(measured()))[0] for _ in range(REPEATS)])

@@ -26,8 +26,8 @@ EVERYBODY: Final = {
     "name": "Everybody",
     "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]},
 }
-# Slow enough that the recipients of a trial are fed in several transactions.
-TEXTS_PER_HOUR: Final = 20 * 3_600
+# Slow enough that the recipients of a trial are fed in several transactions; or without a rate.
+RATES: Final = (8 * 3_600, 20 * 3_600, None)
 CONFIRMED: Final = 100_000
 HOLDOUT_PERCENT: Final = 10
 LAST_DIAL_S: Final = 2.0
@@ -60,7 +60,7 @@ class Campaign:
     looks: int = 0
 
 
-def draft_campaign(url: str, shop: Shop, *, texts_per_hour: int | None = TEXTS_PER_HOUR) -> Campaign:
+def draft_campaign(url: str, shop: Shop, *, texts_per_hour: int | None) -> Campaign:
     """To all who may be texted, in two variants, with a part that is held out."""
 
     async def work() -> UUID:
@@ -90,12 +90,12 @@ def draft_campaign(url: str, shop: Shop, *, texts_per_hour: int | None = TEXTS_P
 class Marketer(threading.Thread):
     """Sends the campaign of one shop, looks at it all the time, and pauses it once in a while."""
 
-    def __init__(self, world: World, shop: Shop, *, seed: int) -> None:
+    def __init__(self, world: World, shop: Shop, *, seed: int, rates: Sequence[int | None] = RATES) -> None:
         super().__init__(name=f"marketer-{shop.tag}", daemon=True)
         self._world = world
         self._shop = shop
         self._chance = random.Random(f"{seed}/{shop.tag}")
-        self.campaign = draft_campaign(world.url, shop)
+        self.campaign = draft_campaign(world.url, shop, texts_per_hour=self._chance.choice(rates))
         self.stop = threading.Event()
 
     def run(self) -> None:

@@ -6,6 +6,7 @@
     bin/crash --only same_key                 ten thousand requests with one idempotency key
     bin/crash --only overload                 half a minute of five times what the machine can do
     bin/crash --only rate_limit               half a minute of five times what a key may send
+    bin/crash --only campaign                 a campaign of 20,000 while everything is killed until it has ended
     bin/crash --soak                          half an hour under a quarter of what the machine can take
 
 Each trial's seed decides the traffic, the moment and the fault; not how the system's processes take turns.
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from tests.crash.campaign_kills import campaign_under_kills
 from tests.crash.crowds import same_key
 from tests.crash.disks import CannotMountError, database_on, small_disk
 from tests.crash.faults import Fault, choose
@@ -161,6 +163,7 @@ MEASURES: Final[dict[str, Callable[[Cluster, int, Callable[[str], None]], dict[s
     "same_key": _same_key,
     "overload": overload,
     "rate_limit": rate_limit,
+    "campaign": campaign_under_kills,
 }
 
 

@@ -1,0 +1,57 @@
+"""Two people press a button in the same second, and the worker feeds meanwhile."""
+
+import asyncio
+
+import pytest
+
+from regulars.campaigns import manage
+from regulars.campaigns.errors import NotPossible
+
+
+def press_at_once(desk, *acts):
+    async def press(act):
+        async with desk.database.transaction() as tx:
+            return await act(tx)
+
+    async def run():
+        return await asyncio.gather(*(press(act) for act in acts), return_exceptions=True)
+
+    return desk.runner.run(run())
+
+
+def test_of_two_people_who_send_in_the_same_second_one_wins(desk):
+    desk.crowd(2)
+    draft = desk.draft()
+
+    def send(by):
+        return lambda tx: manage.schedule(tx, desk.organization_id, draft, confirmed_recipients=2, by=by, is_now=True)
+
+    found = press_at_once(desk, send("ann"), send("bob"))
+    refused = [it for it in found if isinstance(it, NotPossible)]
+    assert [str(it) for it in refused] == ["This campaign is scheduled already."]
+    [row] = [it for it in found if not isinstance(it, Exception)]
+    desk.drain()
+    desk.start()
+    desk.work()
+    assert desk.outcomes(draft) == {"sent": 2}
+    assert len(desk.gateway.sent) == 2
+    assert desk.load(draft).row.confirmed_by == row.confirmed_by
+
+
+@pytest.mark.parametrize("stop", [manage.pause, manage.cancel])
+def test_a_stop_while_recipients_are_fed_leaves_nothing_queued(desk, stop):
+    desk.crowd(20)
+    campaign = desk.send()
+
+    async def run():
+        async def press():
+            async with desk.database.transaction() as tx:
+                await stop(tx, desk.organization_id, campaign, by="ann")
+
+        feeding = (desk.campaigns.run_pass(desk.database, desk.organization_id) for _ in range(3))
+        await asyncio.gather(*feeding, press())
+
+    desk.runner.run(run())
+    desk.work()
+    assert desk.gateway.sent == []
+    assert set(desk.outcomes(campaign)) == {"waiting" if stop is manage.pause else "skipped"}

@@ -63,16 +63,25 @@ async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_ev
     refused = await read("SELECT DISTINCT code FROM request_log WHERE organization_id = %(shop)s AND status >= 400")
     assert set(refused) == {("STORE_NOT_FOUND",), ("VALIDATION_ERROR",)}
     texts = await read(
-        "SELECT t.state, t.body, p.attributes ->> 'country' FROM texts t"
+        "SELECT t.state, t.body, p.attributes ->> 'country', t.origin_kind FROM texts t"
         " JOIN profiles p ON p.organization_id = t.organization_id AND p.id = t.profile_id"
         " WHERE t.organization_id = %(shop)s AND t.state IN ('sent', 'delivered', 'failed')"
     )
-    assert {"sent", "delivered", "failed"} <= {state for state, _, _ in texts}
+    assert {"sent", "delivered", "failed"} <= {state for state, *_ in texts}
     assert await read("SELECT FROM replies WHERE organization_id = %(shop)s AND body = 'STOP'")
-    for _, body, country in texts:
+    for _, body, country, origin in texts:
         language = COUNTRIES[country].language
-        assert FIRST_WORDS[language] in body, country
+        assert origin == "campaign" or FIRST_WORDS[language] in body, country
         assert NOTICES[country].words in body, country
+
+    campaigns = await read(
+        "SELECT c.state, c.name, (SELECT sum(recipients) FROM campaign_totals t WHERE t.organization_id = %(shop)s"
+        " AND t.campaign_id = c.id AND t.arm >= 0), c.recipients FROM campaigns c WHERE c.organization_id = %(shop)s"
+    )
+    assert sorted(state for state, *_ in campaigns) == ["draft", "ended", "ended", "sending"]
+    assert all(counted == recipients and counted > 0 for state, _, counted, recipients in campaigns if state != "draft")
+    outcomes = await read("SELECT DISTINCT outcome FROM campaign_totals WHERE organization_id = %(shop)s")
+    assert {"sent", "delivered", "failed", "held_out", "waiting"} <= {outcome for (outcome,) in outcomes}
 
 
 async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_twice(database, shop):

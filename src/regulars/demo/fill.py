@@ -14,9 +14,10 @@ import msgspec
 
 from regulars.catalog.entries import register_attributes
 from regulars.demo import queries
+from regulars.demo.campaigns import count_texts, run_campaigns
 from regulars.demo.chain import COUNTRIES, SHOPS
 from regulars.demo.load import DemoPlan, Progress, load_demo, mark_organization
-from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, REPLIES, translated
+from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, PRICES, REPLIES, translated
 from regulars.demo.traffic import log_requests, record_conflicts, report_deliveries
 from regulars.journeys.manage import activate, create_journey, list_journeys
 from regulars.journeys.runs.enter import enter_by_sales
@@ -70,6 +71,10 @@ async def fill(
     if is_demo_data:
         await create_segments(database, organization_id)
         await run_automations(database, organization_id, vault=vault)
+        await run_campaigns(database, organization_id, customers=plan.customers, by=BY)
+        await _reply(database, organization_id)
+        await report_deliveries(database, organization_id)
+        await count_texts(database, organization_id)
 
 
 async def create_journeys(database: Database, organization_id: UUID) -> bool:
@@ -82,7 +87,11 @@ async def create_journeys(database: Database, organization_id: UUID) -> bool:
         texting = await lock_texting(tx, organization_id)
         if texting is not None:
             settings = msgspec.structs.replace(
-                texting.settings, brand=BRAND, rules={shop.country: ALWAYS for shop in SHOPS}, notices=NOTICES
+                texting.settings,
+                brand=BRAND,
+                rules={shop.country: ALWAYS for shop in SHOPS},
+                notices=NOTICES,
+                prices=PRICES,
             )
             await save_texting(tx, organization_id, replace(texting, settings=settings))
         # Journeys compare the attribute before the first customer has it.

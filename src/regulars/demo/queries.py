@@ -49,3 +49,25 @@ async def find_profiles_without_sales(tx: Tx, organization_id: UUID, ids: Sequen
         (organization_id, list(ids)),
     )
     return [row[0] for row in rows]
+
+
+async def find_texted_profiles(tx: Tx, organization_id: UUID, countries: Sequence[str]) -> list[UUID]:
+    """Customers of these countries with a number that may be texted."""
+    rows = await tx.fetch(
+        "SELECT id FROM profiles WHERE organization_id = %(organization_id)s"
+        " AND attributes ->> 'country' = ANY (%(countries)s::text[]) AND EXISTS ("
+        "SELECT FROM subscriptions s WHERE s.organization_id = %(organization_id)s AND s.profile_id = profiles.id"
+        " AND s.status = 'SUBSCRIBED') ORDER BY id",
+        {"organization_id": organization_id, "countries": list(countries)},
+    )
+    return [row[0] for row in rows]
+
+
+async def find_open_recipients(tx: Tx, organization_id: UUID) -> list[tuple[UUID, UUID]]:
+    """Campaign and profile of recipients whose text may have another outcome by now."""
+    rows = await tx.fetch(
+        "SELECT campaign_id, profile_id FROM campaign_recipients"
+        " WHERE organization_id = %s AND outcome IN ('queued', 'sent') ORDER BY campaign_id, profile_id",
+        (organization_id,),
+    )
+    return [(row[0], row[1]) for row in rows]

@@ -1,6 +1,7 @@
 """The texts of the demo in the language of each country: journeys, opt-out notices and replies."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -18,13 +19,18 @@ from regulars.journeys.definition import (
     WaitForPurchase,
 )
 from regulars.journeys.journey_templates import find_template
-from regulars.messaging.settings.model import Notice
+from regulars.messaging.settings.model import Notice, Price
+from regulars.messaging.template import TextVariants
 
 LANGUAGE_KEY: Final = "language"
 # The language of customers without one; the others are branches before it.
 OTHERWISE: Final = "en"
 _NOTICES: Final = {"fr": "Répondez STOP pour arrêter", "de": "Abmelden: Antwort STOP", "en": "Reply STOP to opt out"}
 NOTICES: Final = {code: Notice(_NOTICES[country.language], "STOP") for code, country in COUNTRIES.items()}
+PRICES: Final = {
+    code: Price(Decimal("0.053" if country.currency == "CHF" else "0.049"), country.currency)
+    for code, country in COUNTRIES.items()
+}
 # A thank-you, an opt-out, a question, a possible opt-out and a compliment: some need a human decision.
 REPLIES: Final = {
     "fr": (
@@ -81,6 +87,38 @@ _OF_TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
         "en": 'Was something not right, {{ profile.first_name | default("dear customer") }}? Reply to this text and'
         " we will help.",
     },
+}
+
+_OF_CAMPAIGNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "collection": {
+        "fr": '{{ profile.first_name | default("Bonjour") }}, la collection de printemps est à'
+        ' {{ store.city | default("votre boutique") }}. Venez la découvrir.',
+        "de": '{{ profile.first_name | default("Guten Tag") }}, die Frühlingskollektion ist da:'
+        ' {{ store.city | default("in Ihrer Filiale") }}.',
+        "en": '{{ profile.first_name | default("Hello") }}, the spring collection is in'
+        ' {{ store.city | default("your store") }}. Come and see it.',
+    },
+    "preview": {
+        "fr": "La collection de printemps, en avant-première pour vous. Jusqu'à samedi en boutique.",
+        "de": "Die Frühlingskollektion, zuerst für Sie. Bis Samstag in der Filiale.",
+        "en": "The spring collection, for you first. In store until Saturday.",
+    },
+    "sale": {
+        "fr": 'Vente privée pour {{ profile.first_name | default("vous") }} : 20 % sur le lin, vendredi et samedi.',
+        "de": 'Private Sale für {{ profile.first_name | default("Sie") }}: 20 % auf Leinen, Freitag und Samstag.',
+        "en": 'A private sale for {{ profile.first_name | default("you") }}: 20 % off linen, Friday and Saturday.',
+    },
+    "evening": {
+        "fr": "Jeudi nous restons ouverts jusqu'à 21 h. À bientôt.",
+        "de": "Am Donnerstag haben wir bis 21 Uhr geöffnet. Bis bald.",
+        "en": "We are open until 9 pm on Thursday. See you soon.",
+    },
+}
+CAMPAIGN_TEXTS: Final = {
+    key: TextVariants(
+        LANGUAGE_KEY, texts[OTHERWISE], {language: text for language, text in texts.items() if language != OTHERWISE}
+    )
+    for key, texts in _OF_CAMPAIGNS.items()
 }
 
 

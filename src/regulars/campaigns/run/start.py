@@ -19,8 +19,15 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
 from regulars.segments.analysis.client import Analysis
-from regulars.segments.analysis.protocol import AnalysisUnavailable, AudienceCounts, NotReady, SegmentQuery
+from regulars.segments.analysis.protocol import (
+    AnalysisUnavailable,
+    AudienceCounts,
+    ConsentSplit,
+    NotReady,
+    SegmentQuery,
+)
 from regulars.segments.audience import AudienceRefused
 from regulars.work.claims import ClaimQueue
 from regulars.work.outbox import behind_since
@@ -102,9 +109,7 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
             return NotFrozen(str(error))
         if counts is None:
             return NotFrozen("The analysis process gave no counts.")
-        content = bytes(found)
-        pieces = [content[start : start + _PIECE_BYTES] for start in range(0, len(content), _PIECE_BYTES)]
-        return FrozenAudience(counts, pieces)
+        return FrozenAudience(counts, _split(bytes(found)))
 
     async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[StartClaim, FrozenAudience | NotFrozen]]
@@ -160,6 +165,28 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
     await differences.write(tx, organization_id)
     tx.touched.add(("campaigns", organization_id))
     failpoint.hit("campaign.frozen", tx.connection.cut_off)
+
+
+def _split(content: bytes) -> list[bytes]:
+    return [content[start : start + _PIECE_BYTES] for start in range(0, len(content), _PIECE_BYTES)]
+
+
+async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Sequence[UUID]) -> None:
+    """Start a campaign that was scheduled in this transaction, with an audience that the caller has read: the demo may
+    run without the analysis process. All of them may be texted."""
+    owner = new_uuid()
+    await queries.begin_freezing(tx, organization_id, campaign_id, owner=owner, until=tx.now)
+    campaign = await queries.lock_frozen(tx, organization_id, campaign_id, owner=owner)
+    if campaign is not None:
+        counts = AudienceCounts(
+            total=len(profile_ids),
+            split=ConsentSplit(may_be_texted=len(profile_ids)),
+            countries=(),
+            spend=(),
+            as_of=tx.now,
+        )
+        pieces = _split(b"".join(it.bytes for it in profile_ids))
+        await _store(tx, organization_id, campaign, FrozenAudience(counts, pieces))
 
 
 def why_to_ask(found: Question, campaign: DueCampaign, *, margin_percent: int) -> str | None:

@@ -19,6 +19,8 @@ ASKED_BEFORE = {
     "POST /webhooks/{endpoint}/rotate",
     "GET /customers.csv",
     "GET /customers/{customer}/export.json",
+    "GET /campaigns/{campaign}/proof.jsonl",
+    "GET /campaigns/{campaign}/recipients.csv",
     "GET /consent/numbers.csv",
     "GET /messages.csv",
     "GET /segments/{segment}/members.csv",

@@ -16,6 +16,8 @@ from regulars.stores.find import find_addresses_in
 from regulars.stores.model import Address
 
 _YEAR: Final = timedelta(days=365)
+# Otherwise the names are in the language of the server's locale.
+_LANGUAGE: Final = "en_US"
 # Federal holidays only: holidays of single states do not bind senders of texts.
 _COUNTRYWIDE_ONLY: Final = frozenset({"US"})
 # A holiday in this share of a country's regions counts as national: Good Friday is a holiday in 24 of 26 Swiss cantons,
@@ -48,18 +50,18 @@ def holidays_of(country: str, year: int, region: str | None = None) -> dict[date
     Where the region is unknown, those of most regions: the patron saints of towns would close 86 working days in Italy.
     """
     try:
-        national = holidays.country_holidays(country, years=year)
+        national = holidays.country_holidays(country, years=year, language=_LANGUAGE)
     except NotImplementedError:
         return {}
     found = dict(national.items())
     regions = () if country in _COUNTRYWIDE_ONLY else national.subdivisions
     if region in regions:
-        found = {**holidays.country_holidays(country, subdiv=region, years=year), **found}
+        found = {**holidays.country_holidays(country, subdiv=region, years=year, language=_LANGUAGE), **found}
     elif regions:
         regions_by_day = Counter[date]()
         names: dict[date, str] = {}
         for each in regions:
-            own = holidays.country_holidays(country, subdiv=each, years=year)
+            own = holidays.country_holidays(country, subdiv=each, years=year, language=_LANGUAGE)
             regions_by_day.update(own.keys())
             names = {**own, **names}
         found |= {day: names[day] for day, count in regions_by_day.items() if count >= _MOST_REGIONS * len(regions)}

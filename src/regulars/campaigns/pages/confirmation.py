@@ -75,10 +75,10 @@ class Confirmation:
         form = FormState(visit.form)
         recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
         cost = _read_cost(form)
-        if form.is_refused:
-            raise Conflict("The figures to confirm could not be read; open the confirmation again.")
         async with visit.database.transaction() as tx:
             campaign = await find_campaign(tx, visit)
+            if form.is_refused:
+                raise Conflict("The figures to confirm could not be read; open the confirmation again.")
             is_now = isinstance(campaign.definition.schedule, SendNow)
             try:
                 with page_errors():

@@ -25,7 +25,7 @@ from regulars.web.visit import Visit
 # A page is rendered after this time without figures, and asks for them again.
 AT_ONCE_S: Final = 1.0
 COUNTING: Final = "The audience is being counted."
-_PREVIEW: Final = re.compile(r"([a-z_]+) ([1-4]) ([0-9]{1,3})")
+_PREVIEW: Final = re.compile(r"([a-z_]{1,32}) ([1-4]) ([0-9]{1,3})")
 _MINUTE_S: Final = 60
 
 

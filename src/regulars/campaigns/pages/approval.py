@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.approval import ApprovalRule, load_rule, save_rule
-from regulars.campaigns.pages.common import PATH
+from regulars.campaigns.manage import PATH
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
-from regulars.campaigns.manage import Campaign, load_campaign
+from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
@@ -15,7 +15,6 @@ from regulars.web.errors import Conflict, PageNotFound
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
-PATH: Final = "/campaigns"
 ARCHIVED: Final = "archived"
 # Label, kind of badge, icon.
 STATES: Final = {

@@ -16,11 +16,12 @@ from regulars.campaigns.definition import (
     SendNow,
     Variant,
 )
+from regulars.campaigns.estimate import HOLDOUTS_OFFERED
 from regulars.messaging.text_form import fill_text_form, list_rows, read_text_form
 from regulars.web.form import FormState, local_value
 
 NAME_CHARACTERS_MAX: Final = 120
-HOLDOUTS: Final = (0, 5, 10, 20)
+HOLDOUTS: Final = (0, *HOLDOUTS_OFFERED)
 HOLDOUT_MAX: Final = 90
 RATE_MAX: Final = 10_000_000
 OTHER: Final = "other"

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.definition import Definition
-from regulars.campaigns.manage import create_campaign, list_campaigns
+from regulars.campaigns.manage import PATH, create_campaign, list_campaigns
 from regulars.campaigns.model import RECEIVED, CampaignRow
-from regulars.campaigns.pages.common import ARCHIVED, PATH, STATES, campaign_url
+from regulars.campaigns.pages.common import ARCHIVED, STATES, campaign_url
 from regulars.campaigns.totals import count_outcomes
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT

@@ -7,9 +7,9 @@ from starlette.responses import Response, StreamingResponse
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
-from regulars.campaigns.manage import Campaign
+from regulars.campaigns.manage import PATH, Campaign
 from regulars.campaigns.model import LEFT_OUT
-from regulars.campaigns.pages.common import PATH, STATES, campaign_url, find_campaign
+from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign
 from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS, VARIANT_LETTERS
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import (

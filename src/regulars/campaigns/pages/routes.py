@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Final
 
+from regulars.campaigns.manage import PATH
 from regulars.campaigns.pages import approval, lifecycle, listing, progress, recipients
-from regulars.campaigns.pages.common import PATH
 from regulars.campaigns.pages.confirmation import Confirmation
 from regulars.campaigns.pages.editor import Editor
 from regulars.segments.analysis.client import Analysis

@@ -1,5 +1,5 @@
 from collections import Counter
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from uuid import uuid4
 
 import msgspec
@@ -19,7 +19,7 @@ from regulars.demo.load import (
     record_tickets,
 )
 from regulars.demo.people import count_customers, make_consents, make_customers, make_profiles
-from regulars.demo.tickets import days_until, make_tickets, tickets_per_day
+from regulars.demo.tickets import RECALL_DAYS, RECALLED_DAYS_AGO, days_until, make_tickets, tickets_per_day
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.write import upsert_profiles
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.anyio
 
 LAST_DAY = date(2026, 6, 30)
 SALES = 600
+COAT, LINEN = b"Wool coat", b"Linen shirt"
 
 # Everything but canonical ids and the time of loading, which differ between any two loads.
 SALES_ROWS = """
@@ -159,6 +160,34 @@ def test_the_demo_has_seasons_weekends_opening_hours_returns_and_anonymous_ticke
     assert 0.02 < sum(sale.type == "RETURN" for sale in made) / len(made) < 0.06
     assert 0.25 < sum(sale.profile is None for sale in made) / len(made) < 0.35
     assert {sale.currency for sale in made} == {"EUR", "GBP", "CHF"}
+
+
+def test_the_two_years_have_a_new_shop_a_recall_and_new_customers_in_every_month():
+    made = list(tickets(sales=40_000))
+    days = days_until(LAST_DAY - timedelta(days=1))
+    bristol = [sale.occurred_at.date() for sale in made if sale.store == ByExternalId("BRS-CABOT")]
+    assert days[360] <= min(bristol) < days[367]
+    assert all(sale.occurred_at.weekday() != 6 for sale in made if sale.currency == "EUR")
+
+    recall = days[-RECALLED_DAYS_AGO]
+    sneakers = [sale for sale in made if b"Leather sneakers" in sale.line_items]
+    returned = Counter(sale.occurred_at.date() >= recall for sale in sneakers if sale.type == "RETURN")
+    assert returned[True] > 3 * returned[False] / len(days) * RECALLED_DAYS_AGO
+    stopped = [recall + timedelta(days=day) for day in range(RECALL_DAYS)]
+    assert not any(sale.type == "PURCHASE" and sale.occurred_at.date() in stopped for sale in sneakers)
+
+    months = {
+        name: Counter(sale.occurred_at.month for sale in made if name in sale.line_items) for name in (COAT, LINEN)
+    }
+    assert months[COAT][12] > 5 * months[COAT][7]
+    assert months[LINEN][7] > 3 * months[LINEN][12]
+
+    first: dict[object, date] = {}
+    for sale in made:
+        if sale.profile is not None:
+            first.setdefault(sale.profile, sale.occurred_at.date())
+    assert min(Counter((day.year, day.month) for day in first.values()).values()) > 10
+    assert len(first) > 0.9 * count_customers(40_000)
 
 
 def test_every_ticket_is_one_that_the_api_would_read_the_same_way():

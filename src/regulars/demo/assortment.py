@@ -5,6 +5,8 @@ longer than everything else about the ticket.
 """
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
 
 from regulars.demo.chain import Country
 from regulars.kit.json import encode
@@ -15,6 +17,20 @@ DISCOUNTS_PERCENT = (0, 20, 30, 50)
 COLORS = ("navy", "ecru", "black", "olive", "rust", "sky")
 SIZES = ("XS", "S", "M", "L", "XL")
 PROPERTY_KEYS = frozenset({"category", "color", "size", "collection", "organic"})
+WARM, COLD = frozenset({4, 5, 6, 7, 8}), frozenset({10, 11, 12, 1, 2})
+# How much more often a line for the season sells in the months of its season, and how much more rarely outside them.
+IN_SEASON, OUT_OF_SEASON = 3.0, 0.35
+SEASONS = {
+    "Linen shirt": WARM,
+    "Summer dress": WARM,
+    "Striped T-shirt": WARM,
+    "Wool jumper": COLD,
+    "Cashmere cardigan": COLD,
+    "Wool coat": COLD,
+    "Rain coat": COLD,
+}
+# Sold until it was recalled, and again once it was mended.
+RECALLED = "Leather sneakers"
 # Name, category, price in euro cents, whether it has sizes.
 ARTICLES = (
     ("Linen shirt", "shirts", 5900, True),
@@ -42,6 +58,7 @@ ARTICLES = (
 class ArticleLine:
     """A line encoded for each position on a ticket, with its amounts."""
 
+    name: str
     encoded: tuple[bytes, ...]
     price_cents: int
     discount_cents: int
@@ -56,6 +73,20 @@ def lines_of(country: Country, discount_percent: int) -> list[ArticleLine]:
         for color in COLORS
         for size in (SIZES if ARTICLES[article][3] else ("one size",))
     ]
+
+
+@cache
+def line_weights(month: int, *, is_recalled: bool) -> list[float]:
+    """How often each line of `lines_of` is sold in this month, added up from the first line on."""
+    names = (name for name, _, _, has_sizes in ARTICLES for _ in COLORS for _ in (SIZES if has_sizes else (None,)))
+    return [*accumulate(0.0 if is_recalled and name == RECALLED else _season_weight(name, month) for name in names)]
+
+
+def _season_weight(name: str, month: int) -> float:
+    season = SEASONS.get(name)
+    if season is None:
+        return 1.0
+    return IN_SEASON if month in season else OUT_OF_SEASON
 
 
 def _line(country: Country, discount_percent: int, article: int, *, color: str, size: str) -> ArticleLine:
@@ -88,4 +119,4 @@ def _line(country: Country, discount_percent: int, article: int, *, color: str, 
         )
         for position in range(1, LINES_MAX + 1)
     ]
-    return ArticleLine(tuple(encode(item) for item in items), price, discount, tax)
+    return ArticleLine(name, tuple(encode(item) for item in items), price, discount, tax)

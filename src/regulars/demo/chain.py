@@ -35,6 +35,8 @@ class Shop:
     region: str
     # Share of the chain's tickets, relative to the other shops.
     weight: int
+    # Days between the first day of the demo and its opening.
+    opens_after_days: int = 0
 
 
 COUNTRIES = {
@@ -186,5 +188,5 @@ SHOPS = (
     Shop("LDN-KINGS", "London King's Road", "GB", "64 King's Road", "SW3 4UD", "London", "Greater London", 6),
     Shop("MAN-ARNDA", "Manchester Arndale", "GB", "22 Market Street", "M1 1PT", "Manchester", "Greater Manchester", 5),
     Shop("EDI-PRINC", "Edinburgh Princes Street", "GB", "97 Princes Street", "EH2 2ER", "Edinburgh", "Scotland", 4),
-    Shop("BRS-CABOT", "Bristol Cabot Circus", "GB", "11 Broadmead", "BS1 3DX", "Bristol", "Bristol", 3),
+    Shop("BRS-CABOT", "Bristol Cabot Circus", "GB", "11 Broadmead", "BS1 3DX", "Bristol", "Bristol", 6, 360),
 )

@@ -81,7 +81,7 @@ def make_consents(seed: int, customers: Sequence[Customer], last_day: date) -> C
     for customer in customers:
         if customer.phone_number is None or customer.is_light or source.random() > CONSENT_SHARE:
             continue
-        consented_at = _moment(source, end - timedelta(days=DAYS), end)
+        consented_at = _moment(source, end - timedelta(days=DAYS - customer.shop.opens_after_days), end)
         source_name = source.choices(SOURCES, weights=SOURCE_WEIGHTS)[0]
         consent = Consent(
             phone_number=customer.phone_number,

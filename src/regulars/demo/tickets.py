@@ -1,4 +1,8 @@
-"""The tickets of two years in the order of time, distributed over the year, the week and the day."""
+"""The tickets of two years in the order of time, distributed over the year, the week and the day.
+
+The two years tell a story that the pages under *Analyse* show: the chain grows and opens a shop, articles have seasons,
+customers come for a first time and some come back, and an article is recalled.
+"""
 
 import random
 from collections import defaultdict
@@ -6,8 +10,16 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import accumulate
+from typing import NamedTuple
 
-from regulars.demo.assortment import DISCOUNTS_PERCENT, PROPERTY_KEYS, ArticleLine, lines_of
+from regulars.demo.assortment import (
+    DISCOUNTS_PERCENT,
+    PROPERTY_KEYS,
+    RECALLED,
+    ArticleLine,
+    line_weights,
+    lines_of,
+)
 from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, Shop
 from regulars.demo.people import Customer
 from regulars.kit.ids import ByExternalId
@@ -55,10 +67,27 @@ LINE_COUNT_WEIGHTS = (45, 80, 95, 100)
 # Outside the sale months few articles are discounted; during them, most are.
 USUAL_DISCOUNT_WEIGHTS = (92, 98, 100, 100)
 SALE_DISCOUNT_WEIGHTS = (30, 60, 85, 100)
+# The share of the customers who have come by the first day; the others come for a first time later.
+FIRST_DAY_SHARE = 0.25
+# Who buys: one of the customers who have come so far, or one of those who came lately.
+LOYAL_SHARE = 0.55
+# The recall: its day, counted back from the last one, and for how long nothing of the article is sold after it. Of what
+# was sold in the weeks before, this share comes back within some days.
+RECALLED_DAYS_AGO = 50
+RECALL_DAYS = 25
+RECALL_REACHES_BACK_DAYS = 60
+RECALL_RETURN_SHARE = 0.6
+RECALL_RETURN_WITHIN_DAYS = 14
 SOURCE = "demo tills"
 CARD, CASH = b"card", b"cash"
 CARD_SHARE = 0.8
 SUNDAY = 6
+
+
+class ReturnedLine(NamedTuple):
+    till: "Till"
+    customer: ByExternalId
+    line: ArticleLine
 
 
 class Till:
@@ -68,7 +97,9 @@ class Till:
         self.shop = shop
         self.store = ByExternalId(shop.external_id)
         self.customers = customers
-        self.currency = COUNTRIES[shop.country].currency
+        country = COUNTRIES[shop.country]
+        self.opens_on_sunday = country.opens_on_sunday
+        self.currency = country.currency
         self.lines = _lines(shop.country)
         self.next_number = 1
 
@@ -76,6 +107,22 @@ class Till:
         number = self.next_number
         self.next_number = number + 1
         return f"{self.shop.external_id}:{number:07d}"
+
+    def is_open(self, day: int, date_: date) -> bool:
+        return day >= self.shop.opens_after_days and (self.opens_on_sunday or date_.weekday() != SUNDAY)
+
+    def choose_customer(self, day: int, source: random.Random) -> ByExternalId | None:
+        """The number of customers who have come so far grows with the days since the shop opened."""
+        opened = self.shop.opens_after_days
+        first_share = FIRST_DAY_SHARE if opened == 0 else 0.0
+        share = first_share + (1 - first_share) * (day + 1 - opened) / (DAYS - opened)
+        known = int(len(self.customers) * share)
+        if known == 0:
+            return None
+        # The powers make few customers come often and many rarely.
+        if source.random() < LOYAL_SHARE:
+            return self.customers[int(known * source.random() ** 3)]
+        return self.customers[known - 1 - int(known * source.random() ** 4)]
 
 
 @cache
@@ -92,34 +139,38 @@ def make_tickets(seed: int, customers: Sequence[Customer], *, count: int, last_d
         regulars[customer.shop.external_id].append(ByExternalId(customer.external_id))
     tills = [Till(shop, regulars[shop.external_id]) for shop in SHOPS]
     days = days_until(last_day - timedelta(days=1))
-    returns: dict[date, list[tuple[Till, ByExternalId, ArticleLine]]] = defaultdict(list)
-    for day, planned in zip(days, tickets_per_day(days, count), strict=True):
+    returns: dict[int, list[ReturnedLine]] = defaultdict(list)
+    for day, planned in enumerate(tickets_per_day(days, count)):
         due = returns.pop(day, [])[:planned]
-        yield from _day(source, tills, day, purchases=planned - len(due), due=due, returns=returns)
+        yield from _day(source, tills, days, day, purchases=planned - len(due), due=due, returns=returns)
 
 
 def _day(
     source: random.Random,
     tills: Sequence[Till],
-    day: date,
+    days: Sequence[date],
+    day: int,
     *,
     purchases: int,
-    due: list[tuple[Till, ByExternalId, ArticleLine]],
-    returns: dict[date, list[tuple[Till, ByExternalId, ArticleLine]]],
+    due: list[ReturnedLine],
+    returns: dict[int, list[ReturnedLine]],
 ) -> Iterator[Sale]:
     """Random values are drawn for all tickets of the day at once, which is several times faster than one by one."""
-    opened = [till for till in tills if day.weekday() != SUNDAY or COUNTRIES[till.shop.country].opens_on_sunday]
+    date_ = days[day]
+    opened = [till for till in tills if till.is_open(day, date_)]
     total = purchases + len(due)
     at = source.choices
     minutes = sorted(at(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=total))
     chosen = at(opened, cum_weights=list(accumulate(till.shop.weight for till in opened)), k=purchases)
     counts = at(LINE_COUNTS, cum_weights=LINE_COUNT_WEIGHTS, k=purchases)
-    weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(day) else USUAL_DISCOUNT_WEIGHTS
+    weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(date_) else USUAL_DISCOUNT_WEIGHTS
     discounts = at(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
     tickets = list(zip(chosen, counts, discounts, strict=True))
+    since_recall = day - (DAYS - RECALLED_DAYS_AGO)
+    line_shares = line_weights(date_.month, is_recalled=0 <= since_recall < RECALL_DAYS)
     # Returns are spread evenly over the day.
     returned_at = {position * total // len(due): item for position, item in enumerate(due)} if due else {}
-    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    midnight = datetime(date_.year, date_.month, date_.day, tzinfo=UTC)
     uniform = source.random
     for position, minute in enumerate(minutes):
         occurred_at = midnight + timedelta(minutes=minute, milliseconds=int(uniform() * 60_000))
@@ -129,15 +180,31 @@ def _day(
             yield _sale(till, "RETURN", occurred_at=occurred_at, customer=customer, lines=[line], paid_by=CARD)
             continue
         till, lines_count, discount = tickets.pop()
-        buyer = None
-        if uniform() > ANONYMOUS_SHARE and till.customers:
-            # The square makes a few customers come often and many rarely.
-            buyer = till.customers[int(len(till.customers) * uniform() ** 2)]
-        lines = at(till.lines[discount], k=lines_count)
-        if buyer is not None and uniform() < RETURN_SHARE:
-            returns[day + timedelta(days=1 + int(uniform() * RETURN_WITHIN_DAYS))].append((till, buyer, lines[0]))
+        buyer = till.choose_customer(day, source) if uniform() > ANONYMOUS_SHARE else None
+        lines = at(till.lines[discount], cum_weights=line_shares, k=lines_count)
+        if buyer is not None and (found := _choose_return(source, lines, since_recall)) is not None:
+            line, days_later = found
+            back = _next_open_day(till, days, day + days_later)
+            returns[back].append(ReturnedLine(till, buyer, line))
         paid_by = CARD if uniform() < CARD_SHARE else CASH
         yield _sale(till, "PURCHASE", occurred_at=occurred_at, customer=buyer, lines=lines, paid_by=paid_by)
+
+
+def _choose_return(
+    source: random.Random, lines: Sequence[ArticleLine], since_recall: int
+) -> tuple[ArticleLine, int] | None:
+    """A line that is brought back, and after how many days."""
+    if -RECALL_REACHES_BACK_DAYS <= since_recall < 0 and source.random() < RECALL_RETURN_SHARE:
+        for line in lines:
+            if line.name == RECALLED:
+                return line, -since_recall + int(source.random() * RECALL_RETURN_WITHIN_DAYS)
+    if source.random() < RETURN_SHARE:
+        return lines[0], 1 + int(source.random() * RETURN_WITHIN_DAYS)
+    return None
+
+
+def _next_open_day(till: Till, days: Sequence[date], day: int) -> int:
+    return next((one for one in range(day, len(days)) if till.is_open(one, days[one])), len(days))
 
 
 def _sale(

@@ -11,6 +11,8 @@ from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
 from regulars.conditions.tree import ConsentState, OfAttribute, OfSales, Path, walk
 from regulars.kit.clock import format_timestamp
+from regulars.kit.ids import PROFILE
+from regulars.profiles.model import Profile
 from regulars.segments.analysis.client import Analysis, follow
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
@@ -23,7 +25,7 @@ from regulars.segments.analysis.protocol import (
 from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import AT_ONCE_S, count
-from regulars.segments.pages.member_rows import Person, find_people
+from regulars.segments.pages.member_rows import Person, find_members, find_people
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.segments.saved.sizes import list_sizes
@@ -133,9 +135,9 @@ class MemberPages:
     async def _rows(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
         async for found in follow(self._analysis, visit.organization_id, query, first, limit=CSV_PAGE):
             async with visit.database.reading() as tx:
-                people = await find_people(tx, visit, found.profile_ids)
-            for person in people:
-                yield _row(person)
+                members = await find_members(tx, visit.organization_id, found.profile_ids)
+            for profile, state in members:
+                yield _row(profile, state)
 
     async def _query(self, visit: Visit) -> tuple[Segment, SegmentQuery]:
         async with visit.database.reading() as tx:
@@ -160,14 +162,13 @@ def _unreadable(visit: Visit, segment: Segment) -> Unreadable | None:
     raise PageNotFound("The condition reads no value of a declared type.")
 
 
-def _row(person: Person) -> list[str]:
-    profile = person.profile
+def _row(profile: Profile, state: ConsentState) -> list[str]:
     return [
-        person.canonical,
+        PROFILE.encode(profile.id),
         profile.external_id,
         profile.first_name or "",
         profile.last_name or "",
         profile.phone_number or "",
-        CONSENT[person.state],
+        CONSENT[state],
         format_timestamp(profile.created_at),
     ]

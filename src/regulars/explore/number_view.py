@@ -8,12 +8,12 @@ from regulars.consent.history import ConsentAtMoment, find_consent_at, list_last
 from regulars.consent.model import Entry, Kind
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
-from regulars.explore.charts import Change, Strip, consent_strip
 from regulars.explore.ledger_labels import SOURCES, EntryView, describe
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
 from regulars.organizations.manage import list_keys
+from regulars.web.charts import Change, Strip, consent_strip
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 

@@ -119,6 +119,33 @@ class Format:
             rounded = exact.quantize(_PERCENT_STEP, ROUND_DOWN)
         return _signed(rounded < 0, self._percent(abs(rounded)))
 
+    def delta(self, now: float, before: float) -> str:
+        """How much more or less than before, in per cent; nothing where before there was nothing to compare with."""
+        if before <= 0:
+            return NOTHING
+        change = (Decimal(now) / Decimal(before) - 1).quantize(_PERCENT_STEP)
+        return f"{'+' if change > 0 else ''}{_signed(change < 0, self._percent(abs(change)))}"
+
+    def points(self, now: float, before: float) -> str:
+        """The difference of two shares, in percentage points."""
+        change = Decimal(str(round((now - before) * 100, 1)))
+        return f"{'+' if change > 0 else ''}{self.number(change)} pts"
+
+    def weekday(self, day: date) -> str:
+        """A date with its weekday, and with its year when that is not this one."""
+        skeleton = "MMMEd" if day.year == self._today.year else "yMMMEd"
+        return str(format_skeleton(skeleton, day, locale=self.locale))
+
+    def period(self, first: date, last: date) -> str:
+        """The days of a period, both included; the year once where it is the same."""
+        if first == last:
+            return self.full_day(first)
+        skeleton = "MMMd" if first.year == last.year else "yMMMd"
+        return f"{format_skeleton(skeleton, first, locale=self.locale)} {NOTHING} {self.full_day(last)}"
+
+    def month(self, day: date) -> str:
+        return str(format_skeleton("yMMM", day, locale=self.locale))
+
     def day(self, value: datetime | date) -> str:
         """A date, with its year when that is not this one."""
         local = self._local_day(value)

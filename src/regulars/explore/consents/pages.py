@@ -14,7 +14,6 @@ from regulars.consent.certificate import Certificate, as_json, make_certificate
 from regulars.consent.figures import WEEKS, ConsentFigures, FiguresSnapshot, read_figures
 from regulars.consent.find import DO_NOT_CONTACT, SubscriptionLine, find_subscription, list_newest, search_subscription
 from regulars.consent.model import State
-from regulars.explore.charts import Chart, bar_chart
 from regulars.explore.ledger_labels import SOURCES, describe
 from regulars.explore.number_view import NumberLabels, read_moment, read_number
 from regulars.kit.clock import format_timestamp
@@ -27,6 +26,7 @@ from regulars.sales.totals.reports import sum_stores
 from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.access import Action
+from regulars.web.charts import Chart, bar_chart
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.listing import Filter, ListPage, ListView, make_page, read_view, walk

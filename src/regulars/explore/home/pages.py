@@ -6,12 +6,12 @@ from starlette.responses import Response
 
 from regulars.campaigns.attention import CampaignInNeed
 from regulars.consent.figures import FiguresSnapshot, read_figures
-from regulars.explore.charts import Chart, bar_chart, hours, sparkline
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
+from regulars.web.charts import Chart, bar_chart, hours, sparkline
 from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.route import Page

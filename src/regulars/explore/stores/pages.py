@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.consent.figures import read_figures
-from regulars.explore.charts import bar_chart, hours
 from regulars.explore.stores.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
@@ -19,6 +18,7 @@ from regulars.sales.totals.reports import DaySales, filled_until, list_days, rea
 from regulars.stores.find import count_stores, find_store, list_by_name
 from regulars.stores.model import NamedStore
 from regulars.web.access import Action
+from regulars.web.charts import bar_chart, hours
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.listing import Filter, ListView, make_page, read_view, walk

@@ -1,9 +1,10 @@
 """The geometry of charts: bars per day, a sparkline, hours of a store, and a number's consent over time."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 # Widths are in per cent, so that the text is not scaled with the chart.
@@ -39,31 +40,120 @@ class Label(NamedTuple):
     text: str
 
 
+class Step(NamedTuple):
+    """A line of the compared period over one bar, and the line that joins it to the next one."""
+
+    x: str
+    end_x: str
+    y: str
+    next_y: str | None
+
+
+class Mark(NamedTuple):
+    """A pale column behind a bar, such as a public holiday, and its name."""
+
+    x: str
+    width: str
+    label: str
+
+
 @dataclass(frozen=True, slots=True)
 class Chart:
     bars: list[Bar]
     rules: list[Rule]
     labels: list[Label]
+    steps: list[Step] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
 
 
-def bar_chart(values: Sequence[float], *, titles: Sequence[str], labels: Sequence[str], is_last_open: bool) -> Chart:
-    """Bars from 0. A negative value is drawn below the axis in the colour of returns."""
-    top = nice_top(max([*values, 0.0]))
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """From `low`, which is 0 or less, to `top`."""
+
+    low: float
+    top: float
+
+    def y_of(self, value: float) -> float:
+        share = (min(max(value, self.low), self.top) - self.low) / (self.top - self.low)
+        return FLOOR - share * (FLOOR - TOP)
+
+    def rules(self) -> list[Rule]:
+        values = [0.0, self.top / 2, self.top, *([self.low] if self.low else [])]
+        return [Rule(_c(y), _c(y + 4), short(value)) for value in values for y in [self.y_of(value)]]
+
+
+def bar_chart(
+    values: Sequence[float],
+    *,
+    titles: Sequence[str],
+    labels: Sequence[str],
+    is_last_open: bool,
+    compared: Sequence[float | None] = (),
+    marked: Mapping[int, str] | None = None,
+) -> Chart:
+    """Bars from 0. A negative value is drawn below the axis in the colour of returns.
+
+    `compared` has the value of the compared period for each bar, and `marked` the names of the bars that stand before a
+    pale column.
+    """
+    drawn = [*values, *(one for one in compared if one is not None)]
+    axis = _axis(drawn)
     slot = WIDTH_PERCENT / max(1, len(values))
     bars = []
     for n, value in enumerate(values):
-        height = min(abs(value) / top * (FLOOR - TOP), FLOOR - TOP)
-        y = FLOOR - height if value >= 0 else FLOOR
         is_open = is_last_open and n == len(values) - 1
         kind = "c4" if value < 0 else "c1 is-open" if is_open else "c1"
-        x = slot * (n + 0.16)
-        bars.append(Bar(_percent(x), _c(y), _percent(slot * 0.68), _c(max(height, 0.0)), kind, titles[n]))
-    rules = [
-        Rule(_c(y), _c(y + 4), short(top * share)) for share in (0, 0.5, 1) for y in [FLOOR - share * (FLOOR - TOP)]
+        bars.append(_bar(axis, n, slot, since=0.0, until=value, kind=kind, title=titles[n]))
+    return Chart(
+        bars,
+        axis.rules(),
+        _labels(labels, slot),
+        _steps(axis, compared, slot),
+        [Mark(_percent(slot * n), _percent(slot), name) for n, name in (marked or {}).items()],
+    )
+
+
+def stacked_chart(
+    series: Sequence[Sequence[float]], *, titles: Sequence[Sequence[str]], labels: Sequence[str], is_last_open: bool
+) -> Chart:
+    """Bars of several parts, the first series at the foot. Values are not negative."""
+    wholes = [sum(parts) for parts in zip(*series, strict=True)]
+    axis = _axis(wholes)
+    slot = WIDTH_PERCENT / max(1, len(wholes))
+    bars = []
+    for n in range(len(wholes)):
+        foot = 0.0
+        is_open = is_last_open and n == len(wholes) - 1
+        for number, one in enumerate(series):
+            kind = f"c{number + 1}{' is-open' if is_open else ''}"
+            bars.append(_bar(axis, n, slot, since=foot, until=foot + one[n], kind=kind, title=titles[number][n]))
+            foot += one[n]
+    return Chart(bars, axis.rules(), _labels(labels, slot))
+
+
+def _axis(values: Sequence[float]) -> _Axis:
+    low = min([*values, 0.0])
+    return _Axis(-nice_top(-low) if low < 0 else 0.0, nice_top(max([*values, 0.0])))
+
+
+def _bar(axis: _Axis, n: int, slot: float, *, since: float, until: float, kind: str, title: str) -> Bar:
+    y = axis.y_of(max(since, until))
+    height = axis.y_of(min(since, until)) - y
+    return Bar(_percent(slot * (n + 0.16)), _c(y), _percent(slot * 0.68), _c(height), kind, title)
+
+
+def _labels(labels: Sequence[str], slot: float) -> list[Label]:
+    every = max(1, math.ceil(len(labels) / LABELS_MAX))
+    return [Label(_percent(slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
+
+
+def _steps(axis: _Axis, compared: Sequence[float | None], slot: float) -> list[Step]:
+    heights = [None if value is None else _c(axis.y_of(value)) for value in compared]
+    return [
+        Step(_percent(slot * n), _percent(slot * (n + 1)), y, following)
+        for n, (y, following) in enumerate(pairwise([*heights, None]))
+        if y is not None
     ]
-    every = max(1, math.ceil(len(values) / LABELS_MAX))
-    drawn = [Label(_percent(slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
-    return Chart(bars, rules, drawn)
 
 
 def nice_top(value: float) -> float:
@@ -77,9 +167,11 @@ def nice_top(value: float) -> float:
 
 
 def short(value: float) -> str:
-    if value >= _MILLION:
-        return f"{value / _MILLION:g}M"
-    return f"{value / _THOUSAND:g}k" if value >= _THOUSAND else f"{value:g}"
+    if abs(value) >= _MILLION:
+        text = f"{value / _MILLION:g}M"
+    else:
+        text = f"{value / _THOUSAND:g}k" if abs(value) >= _THOUSAND else f"{value:g}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def sparkline(values: Sequence[float]) -> str:

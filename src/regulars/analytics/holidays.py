@@ -1,0 +1,39 @@
+"""Public holidays of a period in the countries of some stores."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import date
+from uuid import UUID
+
+from regulars.analytics.period import Period
+from regulars.kit.db import Tx
+from regulars.messaging.public_holidays import holidays_of
+from regulars.stores.find import find_addresses
+
+
+async def find_holidays(
+    tx: Tx, organization_id: UUID, store_ids: Collection[UUID], periods: Collection[Period]
+) -> dict[date, str]:
+    """The holidays in the periods with their names; with the countries, where not all stores are in one of them."""
+    addresses = await find_addresses(tx, organization_id, store_ids)
+    countries = sorted({address.country_code for address in addresses.values()})
+    # The first request for a country computes the calendars of all its regions, so it runs in a thread.
+    return await asyncio.to_thread(_holidays, countries, periods)
+
+
+def _holidays(countries: list[str], periods: Collection[Period]) -> dict[date, str]:
+    years = {year for period in periods for year in range(period.first.year, period.last.year + 1)}
+    found: dict[date, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for country in countries:
+        for year in years:
+            for day, name in holidays_of(country, year).items():
+                if any(day in period for period in periods):
+                    found[day][name].append(country)
+    return {day: _describe(names, len(countries)) for day, names in sorted(found.items())}
+
+
+def _describe(names: dict[str, list[str]], countries: int) -> str:
+    return ", ".join(
+        name if len(where) == countries else f"{name} ({', '.join(where)})" for name, where in names.items()
+    )

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path as FilePath
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -37,6 +37,7 @@ from regulars.segments.analysis.protocol import (
     socket_path,
     write_message,
 )
+from regulars.segments.analysis.questions import AnswerType, Question, QuestionOf
 
 DEADLINE_S: Final = 8.0
 # The first piece may wait until the columns are read.
@@ -145,6 +146,27 @@ class Analysis:
         if response.audience is None:
             raise AnalysisUnavailable("The analysis process gave no audience.")
         return response.audience
+
+    async def answer(
+        self,
+        organization_id: UUID,
+        query: SegmentQuery,
+        question: QuestionOf[AnswerType],
+        *,
+        deadline_s: float = DEADLINE_S,
+    ) -> AnswerType:
+        """The answer to a question of analytics about the members of the query, or about all tickets."""
+        request = AnalysisRequest(
+            organization_id=organization_id,
+            query=query,
+            want="answer",
+            question=cast("Question", question),
+            deadline_s=deadline_s,
+        )
+        response = await _within(deadline_s, self._exchange(request))
+        if response.answer is None:
+            raise AnalysisUnavailable("The analysis process gave no answer.")
+        return cast("AnswerType", response.answer)
 
     async def freeze(
         self,

@@ -18,6 +18,7 @@ from regulars.catalog.model import AttributeType
 from regulars.conditions.tree import ConsentState, Group, Path
 from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
+from regulars.segments.analysis.questions import Answer, Question
 from regulars.segments.columns.model import Progress
 
 _CURSOR: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
@@ -134,7 +135,7 @@ class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     is_faulty: bool = False
 
 
-Want = Literal["figures", "members", "sample", "unreadable", "audience", "freeze"]
+Want = Literal["figures", "members", "sample", "unreadable", "audience", "freeze", "answer"]
 
 
 class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,11 +152,13 @@ class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     # Whether the counts of an audience have its spend, for which sales are read.
     with_spend: bool = False
+    # Of analytics.
+    question: Question | None = None
     deadline_s: float
 
 
 class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Has counts, members, a piece of an audience or a fault.
+    """Has counts, members, a piece of an audience, the answer to a question of analytics, or a fault.
 
     `is_ready` is false while the columns are built, or if there are none.
     `is_renumbered`: the cursor of the request belongs to an earlier build.
@@ -165,6 +168,7 @@ class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
     members: Members | None = None
     audience: AudienceCounts | None = None
     piece: AudiencePiece | None = None
+    answer: Answer | None = None
     is_ready: bool = True
     is_renumbered: bool = False
     progress: Progress | None = None

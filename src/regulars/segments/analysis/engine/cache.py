@@ -12,7 +12,7 @@ from regulars.segments.analysis.engine.coded_values import LoadProgress
 from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply, grown, last_of_each
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.queries import Snapshot
-from regulars.segments.analysis.engine.sales_runs import Dictionaries, SalesRun, is_product_part
+from regulars.segments.analysis.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part
 from regulars.segments.columns.model import CustomerState, Run
 
 RESULTS_BYTES_MAX: Final = 256 << 20
@@ -190,7 +190,7 @@ class CachedColumns:
 
 
 def _is_derived_from(key: str, part: str) -> bool:
-    return (key.startswith("day:") and part == "at_s") or (key == "unit" and part == "quantity")
+    return (key.startswith(("day:", BOUGHT)) and part == "at_s") or (key == "unit" and part == "quantity")
 
 
 class ColumnCache:

@@ -12,6 +12,7 @@ import numpy as np
 
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
+from regulars.segments.analysis.engine.answers.answer import add_required, respond_to
 from regulars.segments.analysis.engine.audience import FrozenAudience, choose, freeze
 from regulars.segments.analysis.engine.cache import CachedColumns, ColumnCache
 from regulars.segments.analysis.engine.calendar import Zone
@@ -76,6 +77,8 @@ class Engine:
             return AnalysisResponse(is_renumbered=True)
         cached = self.cache.find(request.organization_id, snapshot)
         required = required_parts_of(request)
+        if request.question is not None:
+            required = add_required(required, request.question)
         zone = self._zones.setdefault(query.zone, Zone(query.zone))
         await load(tx, request.organization_id, cached, required, zone=zone)
         response: AnalysisResponse | FrozenAudience
@@ -83,6 +86,8 @@ class Engine:
             figures = await asyncio.to_thread(_count, cached, request, zone, tx.now)
             took_ms = round((time.perf_counter() - started) * 1000, 1)
             response = AnalysisResponse(figures=msgspec.structs.replace(figures, took_ms=took_ms))
+        elif request.question is not None:
+            response = await asyncio.to_thread(respond_to, cached, query, request.question, zone, tx.now)
         elif request.want in {"audience", "freeze"}:
             audience = await asyncio.to_thread(freeze, cached, request, zone, tx.now)
             response = audience if request.want == "freeze" else AnalysisResponse(audience=audience.counts)

@@ -56,7 +56,7 @@ def required_parts_of(request: AnalysisRequest) -> RequiredParts:
 
 def _add_wanted(required: RequiredParts, request: AnalysisRequest) -> None:
     """What the response contains, and what members are sorted by."""
-    if request.want not in {"figures", "audience"} or request.limit:
+    if request.want not in {"figures", "audience", "answer"} or request.limit:
         required.customers.update(PROFILE)
     if request.want in {"audience", "freeze"}:
         required.customers.add("country")

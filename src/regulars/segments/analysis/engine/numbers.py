@@ -18,6 +18,8 @@ from regulars.segments.analysis.engine.encoding import Array
 
 # Sums that cannot exceed this are computed in 64 bits.
 SUM_MAX: Final = 2**63 - 1
+# Doubles are exact up to this.
+DOUBLE_MAX: Final = 2**53
 # Digits before and after the decimal point that fit into 64 bits.
 DIGITS: Final = 18
 _ONE: Final = 10**DIGITS
@@ -44,6 +46,26 @@ def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitInt
         _add_up(values, size, lambda value: value % _LOW_UNIT),
         _LOW_UNIT,
     )
+
+
+def sum_groups(values: Collection[tuple[Array, Array]], size: int) -> Array:
+    """The same as 64-bit integers; OverflowError if they do not fit.
+
+    Adding doubles is exact for sums of usual size, and faster than adding integers.
+    """
+    values = [(places, value) for places, value in values if value.size]
+    most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
+    if most <= DOUBLE_MAX:
+        sums = np.zeros(size, np.float64)
+        for places, value in values:
+            sums += np.bincount(places, weights=value, minlength=size)
+        return sums.astype(np.int64)
+    high, low = sum_by_index(values, size)
+    if low is None:
+        return high
+    if high.min() < -_LOW_UNIT // 2 or high.max() >= _LOW_UNIT // 2:
+        raise OverflowError("a sum exceeds 64 bits")
+    return high * _LOW_UNIT + low
 
 
 def are_within(numbers: SplitIntegers, low: int | None, high: int | None) -> Array:

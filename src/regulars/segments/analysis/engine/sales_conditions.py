@@ -253,7 +253,7 @@ class SalesConditions:
         kinds = self._kinds(condition)
         stores = self._stores(condition)
         for meta in self._cached.runs("sales"):
-            if not _overlaps(meta.first_s, meta.last_s, window):
+            if not overlaps(meta.first_s, meta.last_s, window):
                 continue
             run = self._cached.sales[meta.id]
             selection = select_window(run, window, self._zone)
@@ -340,7 +340,7 @@ def _is_one_of(kinds: Array, wanted: Array) -> Array:
     return selection
 
 
-def _overlaps(first_s: int | None, last_s: int | None, window: tuple[int, int]) -> bool:
+def overlaps(first_s: int | None, last_s: int | None, window: tuple[int, int]) -> bool:
     if first_s is None or last_s is None:
         return True
     return first_s // DAY_S - _SLACK_DAYS <= window[1] and last_s // DAY_S + _SLACK_DAYS >= window[0]

@@ -17,13 +17,17 @@ from regulars.segments.columns.model import Run
 
 # Above this many products, lines are selected one by one instead of product by product.
 SLICES_MAX: Final = 2_000
-# Parts of products: their external ids, and a property, whose key follows the prefix.
+# Parts of products: their external ids, their names, and a property, whose key follows the prefix.
 IDS: Final = "ids"
+NAMES: Final = "names"
 PROPERTY: Final = "p:"
+# Purchase days, which are derived from the days in the zone whose name follows the prefix.
+BOUGHT: Final = "bought:"
 
 
 class _Product(msgspec.Struct):
     external_id: str | None = None
+    name: str | None = None
     properties: dict[str, Any] | None = None
 
 
@@ -73,12 +77,12 @@ class Dictionaries:
 
 def is_product_part(part: str) -> bool:
     """Whether the part is a value of products."""
-    return part == IDS or part.startswith(PROPERTY)
+    return part in {IDS, NAMES} or part.startswith(PROPERTY)
 
 
 def _value_of(part: str, product: _Product) -> str | None:
-    if part == IDS:
-        return product.external_id
+    if part in {IDS, NAMES}:
+        return product.external_id if part == IDS else product.name
     value = (product.properties or {}).get(part.removeprefix(PROPERTY))
     return None if value is None else spell(value)
 

@@ -1,0 +1,1 @@
+"""Answers to questions of analytics, from the columns of one snapshot."""

@@ -1,0 +1,179 @@
+"""The sales that a question counts: those of its period, its stores and its members, run by run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+
+from regulars.conditions import tree
+from regulars.sales.model import Currency
+from regulars.segments.analysis.engine.cache import CachedColumns
+from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, Zone, number_of
+from regulars.segments.analysis.engine.encoding import Array
+from regulars.segments.analysis.engine.evaluation import Evaluation
+from regulars.segments.analysis.engine.sales_conditions import overlaps
+from regulars.segments.analysis.engine.sales_runs import SalesSelection, select_window
+from regulars.segments.analysis.protocol import SegmentQuery
+from regulars.segments.analysis.questions import Bucket, Period
+from regulars.segments.columns.model import Run
+
+# A table has at most so many rows of days, weeks or months.
+BUCKETS_MAX: Final = 4_000
+# 1 January 1970 was a Thursday.
+_MONDAY_BEFORE_EPOCH: Final = 3
+
+Window = tuple[int, int]
+
+
+class RefusedQuestion(Exception):
+    """The question cannot be answered; the message says why."""
+
+
+class Tickets:
+    """The sales of the members of a query at some stores; of all tickets if the query matches everybody."""
+
+    def __init__(
+        self, cached: CachedColumns, query: SegmentQuery, zone: Zone, store_ids: Sequence[UUID] | None
+    ) -> None:
+        self.cached = cached
+        self.zone = zone
+        self.today = number_of(query.today)
+        # A mask of the living members.
+        self.members = Evaluation(cached, query, zone).members()
+        self.is_of_everybody = query.match == tree.All()
+        self.stores = None if store_ids is None else self._mask_of(store_ids)
+
+    @property
+    def size(self) -> int:
+        return self.cached.size
+
+    @property
+    def currencies(self) -> list[Currency]:
+        return list(self.cached.dictionaries.currencies.values)
+
+    def select(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
+        """All counted sales of a window, or only those of customers who are not erased."""
+        is_of_members = of_customers or not self.is_of_everybody
+        for meta in self.runs():
+            if not overlaps(meta.first_s, meta.last_s, window):
+                continue
+            selection = select_window(self.cached.sales[meta.id], window, self.zone)
+            if selection.first >= selection.last:
+                continue
+            if self.stores is not None:
+                selection = selection.where(self.stores[selection.all_of("store")])
+            if is_of_members:
+                selection = selection.where(self.members[selection.all_of("customer")])
+            yield selection
+
+    def days_of(self, selection: SalesSelection) -> Array:
+        days = selection.run.days(self.zone)[selection.first : selection.last]
+        return days if selection.some is None else days[selection.some]
+
+    def kinds_of(self, currency: Currency) -> tuple[int, int]:
+        """The codes of purchases and returns in a currency; of no sale if there are none in it."""
+        code = self.cached.dictionaries.currencies.find(currency)
+        return (-1, -1) if code < 0 else (2 * code, 2 * code + 1)
+
+    def first_and_last_day(self) -> Window:
+        """The days that have all sales between them; the last is before the first if there are no sales."""
+        bounds = [
+            (int(days.min()), int(days.max()))
+            for meta in self.runs()
+            if (days := self.cached.sales[meta.id].days(self.zone)).size
+        ]
+        return (min(first for first, _ in bounds), max(last for _, last in bounds)) if bounds else (0, -1)
+
+    def runs(self) -> list[Run]:
+        """The runs that have counted sales."""
+        return self.cached.runs("sales")
+
+    def _mask_of(self, store_ids: Sequence[UUID]) -> Array:
+        stores = self.cached.dictionaries.stores
+        mask = np.zeros(len(stores) + 1, bool)
+        mask[[code for store_id in store_ids if (code := stores.find(store_id.bytes)) >= 0]] = True
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Consecutive days, weeks or months of a period, by their first and last days inside it."""
+
+    first: Array
+    last: Array
+    # The first day that can be looked up, and for each day from it the index of its bucket.
+    since: int
+    of_day: Array
+
+    def __len__(self) -> int:
+        return self.first.size
+
+    @property
+    def window(self) -> Window:
+        return self.since, self.since + self.of_day.size - 1
+
+    def index(self, days: Array) -> Array:
+        indexes: Array = self.of_day[days - self.since]
+        return indexes
+
+
+def window_of(period: Period) -> Window:
+    return number_of(period.first), number_of(period.last)
+
+
+def whole_bucket(period: Period, between: Window) -> Buckets:
+    """The whole period as one bucket."""
+    window = window_of(period)
+    first, last = max(window[0], between[0]), min(window[1], between[1])
+    of_day = np.zeros(max(0, last - first + 1), np.int32)
+    return Buckets(np.array([window[0]]), np.array([window[1]]), first, of_day)
+
+
+def buckets_of(period: Period, by: Bucket, between: Window) -> Buckets:
+    """The buckets of a period; those before the first and after the last sale are left out."""
+    window = window_of(period)
+    first, last = max(window[0], between[0]), min(window[1], between[1])
+    days = np.arange(first, max(first, last + 1))
+    starts, ends = _bounds(days, by)
+    firsts, places, of_day = np.unique(starts, return_index=True, return_inverse=True)
+    if firsts.size > BUCKETS_MAX:
+        raise RefusedQuestion(f"The period has more than {BUCKETS_MAX:,} rows; choose longer ones or fewer days.")
+    return Buckets(np.maximum(firsts, window[0]), np.minimum(ends[places], window[1]), first, of_day.astype(np.int32))
+
+
+def _bounds(days: Array, by: Bucket) -> tuple[Array, Array]:
+    """The first and the last day of the bucket of each day."""
+    match by:
+        case "day":
+            return days, days
+        case "week":
+            mondays = days - (days + _MONDAY_BEFORE_EPOCH) % 7
+            return mondays, mondays + 6
+        case "month":
+            months = months_of(days)
+            return first_days_of(months), first_days_of(months + 1) - 1
+
+
+def months_of(days: Array) -> Array:
+    """The number of the month of each day, counted from January 1970."""
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
+def first_days_of(months: Array) -> Array:
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def first_day_of(month: int) -> int:
+    return int(first_days_of(np.array(month)))
+
+
+def date_of(day: int) -> date:
+    return date.fromordinal(int(day) + EPOCH_ORDINAL)
+
+
+def money_of(currencies: Sequence[Currency], cents: Array) -> Mapping[Currency, int]:
+    """Amounts by currency, without those of 0."""
+    return {currency: amount for currency, amount in zip(currencies, cents.tolist(), strict=True) if amount}

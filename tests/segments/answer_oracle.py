@@ -1,0 +1,193 @@
+"""What the questions of analytics should be answered with, in plain Python over the rows."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from statistics import median
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from tests.segments.fed_shop import FedShop
+
+from regulars.kit.clock import in_zone
+from regulars.segments.analysis.questions import Period
+
+INTERVALS = ((1, 7), (8, 14), (15, 30), (31, 60), (61, 90), (91, 180), (181, 365), (366, None))
+
+
+@dataclass
+class Row:
+    profile_id: UUID | None
+    is_erased: bool
+    is_return: bool
+    at: datetime
+    day: date
+    store_id: UUID
+    currency: str
+    amount: int
+
+    @property
+    def net(self) -> int:
+        return -self.amount if self.is_return else self.amount
+
+
+def read_rows(shop: FedShop) -> list[Row]:
+    found = shop.sql(
+        "SELECT profile_id, anonymised_at IS NOT NULL, type = 'RETURN', occurred_at, store_id, currency,"
+        " total_amount_cents FROM sales_events WHERE organization_id = %s"
+    )
+    zone = ZoneInfo(shop.zone)
+    return [Row(*row[:4], in_zone(row[3], zone).date(), *row[4:]) for row in found]
+
+
+@dataclass
+class Oracle:
+    """All rows, whom the question is about (None: everybody), and its stores (None: all)."""
+
+    rows: Sequence[Row]
+    today: date
+    members: set[UUID] | None = None
+    stores: set[UUID] | None = None
+
+    def of_customers(self, *, everywhere: bool = False) -> list[Row]:
+        return [
+            row
+            for row in self.rows
+            if row.profile_id is not None
+            and (self.members is None or row.profile_id in self.members)
+            and (everywhere or self.stores is None or row.store_id in self.stores)
+        ]
+
+    def counted(self) -> list[Row]:
+        """Also those without a customer, if the question is about everybody."""
+        return [
+            row
+            for row in self.rows
+            if (self.members is None or row.profile_id in self.members)
+            and (self.stores is None or row.store_id in self.stores)
+        ]
+
+    def firsts(self) -> dict[UUID, date]:
+        return {who: days[0] for who, days in purchase_days(self.of_customers(everywhere=True)).items()}
+
+    def customers(self, first: date, last: date) -> dict[str, Any]:
+        """Of one period or bucket."""
+        rows = [row for row in self.of_customers() if first <= row.day <= last]
+        bought, firsts = purchase_days(rows), self.firsts()
+        new = {who for who, day in firsts.items() if first <= day <= last}
+        return {
+            "first": first,
+            "last": last,
+            "new": len(bought.keys() & new),
+            "returning": len(bought.keys() - new),
+            "repeated": sum(len(days) > 1 for days in bought.values()),
+            "new_net_cents": nets(row for row in rows if row.profile_id in new),
+            "returning_net_cents": nets(row for row in rows if row.profile_id not in new),
+        }
+
+    def intervals(self, period: Period) -> tuple[list[tuple[int, int | None, int]], float | None]:
+        days = purchase_days(self.of_customers(everywhere=True))
+        found = [
+            (day - max(it for it in days[who] if it < day)).days
+            for who, those in purchase_days(self.of_customers()).items()
+            for day in those
+            if period.first <= day <= period.last and days[who][0] < day
+        ]
+        counts = [
+            (low, high, sum(low <= it and (high is None or it <= high) for it in found)) for low, high in INTERVALS
+        ]
+        return counts, median(found) if found else None
+
+    def cohorts(self) -> dict[date, dict[str, Any]]:
+        """By the first day of the month, with sizes, and for each month after it the customers and the net."""
+        firsts = self.firsts()
+        rows = self.of_customers()
+        months: dict[UUID, set[int]] = defaultdict(set)
+        for who, days in purchase_days(rows).items():
+            months[who] = {month_number(day) for day in days}
+        found: dict[date, dict[str, Any]] = {}
+        for first in {day.replace(day=1) for day in firsts.values()}:
+            start = month_number(first)
+            people = {who for who, day in firsts.items() if month_number(day) == start and start in months[who]}
+            after = []
+            for number in range(month_number(self.today) - start + 1):
+                later = set(range(start + 1, start + number + 1))
+                month = [row for row in rows if row.profile_id in people and month_number(row.day) == start + number]
+                before = [
+                    row for row in rows if row.profile_id in people and start <= month_number(row.day) <= start + number
+                ]
+                bought = sum(start + number in months[who] for who in people)
+                after.append((bought, sum(bool(months[who] & later) for who in people), nets(month), nets(before)))
+            found[first] = {"customers": len(people), "months": after}
+        return found
+
+    def rfm(self, currency: str) -> tuple[dict[str, tuple[int, dict[str, int]]], int]:
+        """For each group its customers and nets, and how many customers there are."""
+        first = self.today - timedelta(days=729)
+        rows = self.of_customers()
+        days = {who: those for who, those in purchase_days(rows).items() if those[-1] <= self.today}
+        recent = [row for row in rows if first <= row.day <= self.today]
+        frequency = {who: sum(first <= day <= self.today for day in those) for who, those in days.items()}
+        money: Counter[UUID] = Counter()
+        for row in recent:
+            if row.currency == currency:
+                money[row.profile_id] += row.net
+        scored = [who for who in days if days[who][-1] >= first and money[who] > 0]
+        r, f, m = (scores(scored, key) for key in (lambda who: days[who][-1], frequency.__getitem__, money.__getitem__))
+        groups: dict[str, set[UUID]] = defaultdict(set)
+        for who in days:
+            if days[who][-1] < first:
+                groups["lapsed"].add(who)
+            elif money[who] <= 0:
+                groups["no_net"].add(who)
+            else:
+                groups[name_of(r[who], f[who], m[who])].add(who)
+        return {
+            name: (len(people), nets(row for row in recent if row.profile_id in people))
+            for name, people in groups.items()
+        }, len(days)
+
+
+def name_of(recency: int, frequency: int, money: int) -> str:
+    if recency >= 4:
+        if frequency >= 4:
+            return "champions" if money >= 4 else "loyal"
+        return "big_spenders" if money >= 4 else "recent"
+    name = "slowing" if recency >= 2 else "at_risk"
+    return f"{name}_high_value" if money >= 4 else name
+
+
+def scores(people: Sequence[UUID], value: Callable[[UUID], Any]) -> dict[UUID, int]:
+    values = [value(who) for who in people]
+    return {who: 1 + 5 * sum(it < value(who) for it in values) // len(people) for who in people}
+
+
+def purchase_days(rows: Iterable[Row]) -> dict[UUID, list[date]]:
+    days: dict[UUID, set[date]] = defaultdict(set)
+    for row in rows:
+        if not row.is_return and row.profile_id is not None:
+            days[row.profile_id].add(row.day)
+    return {who: sorted(those) for who, those in days.items()}
+
+
+def nets(rows: Iterable[Row]) -> dict[str, int]:
+    """Without currencies whose net is 0."""
+    sums: Counter[str] = Counter()
+    for row in rows:
+        sums[row.currency] += row.net
+    return {currency: cents for currency, cents in sums.items() if cents}
+
+
+def month_number(day: date) -> int:
+    return 12 * day.year + day.month
+
+
+def buckets(first: date, last: date, by: str) -> list[tuple[date, date]]:
+    """The days, weeks or months between two days, cut at both ends."""
+    found: dict[Any, list[date]] = defaultdict(list)
+    for number in range((last - first).days + 1):
+        day = first + timedelta(days=number)
+        found[{"day": day, "week": day.isocalendar()[:2], "month": (day.year, day.month)}[by]].append(day)
+    return [(days[0], days[-1]) for days in found.values()]

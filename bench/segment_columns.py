@@ -13,7 +13,7 @@ from regulars.kit.ids import new_uuid
 from regulars.segments import queries as columns
 from regulars.segments.analysis.engine.customer_columns import PROFILE
 from regulars.segments.analysis.engine.encoding import Dictionary, encode, encode_coded
-from regulars.segments.analysis.engine.sales_encoding import arranged, encode_parts
+from regulars.segments.analysis.engine.sales_encoding import arranged, encode_parts, with_sums_of_lines
 from regulars.segments.analysis.engine.sales_runs import Dictionaries
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
 
@@ -185,12 +185,13 @@ async def _write_sales(
             "store": chance.integers(0, STORES, size),
             "kind": is_return.astype(np.int64),
             "amount": sign * chance.integers(500, 25_000, size),
-            "sale": np.repeat(np.arange(size), lines),
-            "product": product,
-            "quantity": line_sign * chance.choice([1, 1, 1, 2, 3], count) * 1_000_000,
-            "total": line_sign * chance.integers(200, 12_000, count),
+            "lines": lines,
         }
-        encoded = encode_parts(arranged(parts), dictionaries)
+        parts |= {"discount": parts["amount"] // 10, "tax": parts["amount"] // 6}
+        quantity = line_sign * chance.choice([1, 1, 1, 2, 3], count) * 1_000_000
+        total = line_sign * chance.integers(200, 12_000, count)
+        of_lines = {"product": product, "quantity": quantity, "line_units": quantity, "total": total}
+        encoded = encode_parts(arranged(with_sums_of_lines(parts, of_lines)), dictionaries)
         run = Run(run_id, "sales", 2, run_id, size, sum(map(len, encoded.values())), int(at_s.min()), int(at_s.max()))
         async with database.transaction() as tx:
             await _write(tx, organization_id, run, encoded)
@@ -202,7 +203,7 @@ async def _write_sales(
             ("a", parts["amount"].astype(np.int32)),
             ("lc", np.repeat(customer, lines).astype(np.int32)),
             ("lp", product.astype(np.int32)),
-            ("lq", parts["quantity"].astype(np.int32)),
+            ("lq", quantity.astype(np.int32)),
         ):
             kept[name].append(array)
     joined = {name: np.concatenate(arrays) for name, arrays in kept.items()}

@@ -121,6 +121,8 @@ class FedShop:
         at: datetime | None = None,
         store: str = "LYO",
         currency: str = "EUR",
+        discount: int = 0,
+        tax: int | None = None,
         lines: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         items = [{"quantity": 1, "total_price_cents": amount, **line} for line in lines]
@@ -134,8 +136,8 @@ class FedShop:
                 profile=None if name is None else ByExternalId(name),
                 currency=currency,
                 total_amount_cents=amount,
-                total_discount_cents=0,
-                total_tax_cents=None,
+                total_discount_cents=discount,
+                total_tax_cents=tax,
                 source=None,
                 payments=None,
                 loyalty=None,

@@ -14,6 +14,7 @@ from tests.segments.locked import until_locked
 from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, PROFILE
 from regulars.segments.analysis.engine.encoding import decode, decode_coded
 from regulars.segments.analysis.engine.engine import Engine
+from regulars.segments.analysis.engine.sales_encoding import read_numbers
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import FORMAT, WHOLE, unpack_customers, unpack_sales
 from regulars.segments.feed.build import run_batch
@@ -250,7 +251,7 @@ def stored_profiles(shop) -> set[UUID]:
     rows = shop.sql(
         "SELECT r.id, r.kind, b.part, b.content FROM segment_blobs AS b JOIN segment_runs AS r"
         " ON r.organization_id = b.organization_id AND r.epoch = b.epoch AND r.id = b.run_id"
-        " WHERE b.organization_id = %s AND r.kind <> 'sales'"
+        " WHERE b.organization_id = %s AND r.kind IN ('patch', 'block')"
     )
     found = {
         UUID(bytes=state.profile)
@@ -270,12 +271,12 @@ def stored_customers(shop) -> set[int]:
     rows = shop.sql(
         "SELECT r.level, b.part, b.content FROM segment_blobs AS b JOIN segment_runs AS r"
         " ON r.organization_id = b.organization_id AND r.epoch = b.epoch AND r.id = b.run_id"
-        " WHERE b.organization_id = %s AND r.kind = 'sales'"
+        " WHERE b.organization_id = %s AND r.kind IN ('sales', 'anonymous')"
     )
     found: set[int] = set()
     for _, part, content in rows:
         if part == WHOLE:
-            found.update(unpack_sales(content).customer)
+            found.update(read_numbers(unpack_sales(content).customer).tolist())
         elif part == "customer":
             found.update(decode(content).tolist())
     return found

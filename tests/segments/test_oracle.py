@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.segments.fed_shop import OUR_LISTENERS, FedShop
+from tests.segments.stored_sales import check_all_sales
 from tests.segments.trees import DAYS, ENUMS, LARGE, VALUES, Trees
 
 from regulars.catalog.entries import find_types, retype
@@ -69,6 +70,7 @@ class Story:
         lines = [
             {
                 "quantity": pick([1, 2, 0.5, 0.1234565]) * pick([1, sign]),
+                "unit": pick([None, None, "kg"]),
                 "total_price_cents": sign * pick([500, 1000, 12_345, *self.amounts]),
                 "product": pick(
                     [
@@ -88,6 +90,8 @@ class Story:
             ago=timedelta(days=pick(DAYS), hours=pick([0, 1, 23])),
             store=pick(["LYO", "PAR"]),
             currency=pick(["EUR", "EUR", "CHF"]),
+            discount=pick([0, 0, 150]),
+            tax=pick([None, 0, 200]),
             lines=lines,
         )
 
@@ -215,6 +219,7 @@ def test_columns_and_rows_agree(shop, seed, columns_database_url, monkeypatch):
         if number == 2:
             story.is_killed(columns_database_url)
         shop.drain()
+        check_all_sales(shop)
         trees.types = types_of(shop)
         for _ in range(8):
             compare(shop, trees.group(), seed)
@@ -264,7 +269,7 @@ class Crowd:
         for number in range(60):
             name = f"p{self.chance.randrange(12)}"
             if number % 3:
-                await self.shop.sale_now(name, amount=100)
+                await self.shop.sale_now(name if number % 5 else None, amount=100)
             else:
                 await self.shop.customer_now(
                     name, {"tier": self.chance.choice(["Gold", "Silver"]), "points": str(number)}
@@ -295,6 +300,7 @@ def test_they_agree_after_everything_happened_at_once(shop, seed):
     shop.runner.run(Crowd(shop, seed).act())
     shop.drain()
     assert shop.sql("SELECT count(*) FROM sales_events WHERE organization_id = %s") == [(70,)]
+    check_all_sales(shop)
     trees = Trees(seed)
     for bound in range(0, 1500, 100):
         compare(shop, {"type": "all", "of": [{"type": "spend", "currency": "EUR", "at_least_cents": bound}]}, seed)

@@ -88,7 +88,7 @@ def test_numbers_are_found_by_profiles_among_many(fresh, monkeypatch):
     thrown = watch(monkeypatch)
 
     async def find(tx: Tx) -> None:
-        numbers = await find_numbers(tx, shop.organization_id, 1, [profile_id for (profile_id,) in rows])
+        numbers = await find_numbers(tx, shop.organization_id, 1, [profile_id.bytes for (profile_id,) in rows])
         assert sorted(numbers.values()) == list(wanted)
 
     shop.do(find)

@@ -9,34 +9,46 @@ import pytest
 from regulars.segments.analysis.engine import sales_runs
 from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, Zone
 from regulars.segments.analysis.engine.sales_encoding import (
+    OF_LINES,
+    OF_SALES,
     arranged,
     encode_parts,
     grouped,
     merge,
     read_flat,
     read_part,
+    split_erased,
+    with_sums_of_lines,
 )
-from regulars.segments.analysis.engine.sales_runs import EVER, Dictionaries, SalesRun, select_window
-from regulars.segments.columns.model import Run
+from regulars.segments.analysis.engine.sales_runs import EVER, Dictionaries, SalesRun, scale_of, select_window
+from regulars.segments.columns.model import ERASED, Run
 
 RUN = Run(1, "sales", 1, 1, 0, 0)
 
 
 def flat_run(seed: int, *, size: int = 60, products: int = 9) -> dict[str, np.ndarray]:
-    """Sales in no order, lines of theirs in no order either; the product 0 is none."""
+    """Sales in no order, with lines of products in no order; the product 0 is none."""
     chance = np.random.default_rng(seed)
-    lines = 2 * size
-    return {
-        "customer": chance.integers(0, 12, size),
-        "at_s": chance.integers(1_700_000_000, 1_700_900_000, size),
-        "store": chance.integers(0, 3, size),
-        "kind": chance.integers(0, 4, size),
-        "amount": chance.integers(-500, 500, size),
-        "sale": chance.integers(0, size, lines),
-        "product": chance.integers(0, products, lines),
-        "quantity": chance.integers(-3, 4, lines) * 500_000,
-        "total": chance.integers(-900, 900, lines),
-    }
+    lines = chance.integers(0, 5, size)
+    count = int(lines.sum())
+    return with_sums_of_lines(
+        {
+            "customer": chance.integers(0, 12, size),
+            "at_s": chance.integers(1_700_000_000, 1_700_900_000, size),
+            "store": chance.integers(0, 3, size),
+            "kind": chance.integers(0, 4, size),
+            "amount": chance.integers(-500, 500, size),
+            "discount": chance.integers(-50, 50, size),
+            "tax": chance.integers(-90, 90, size),
+            "lines": lines,
+        },
+        {
+            "product": chance.integers(0, products, count),
+            "quantity": chance.integers(-3, 4, count) * 500_000,
+            "line_units": chance.integers(-3, 4, count) * 1_000_000,
+            "total": chance.integers(-900, 900, count),
+        },
+    )
 
 
 def dictionaries() -> Dictionaries:
@@ -47,40 +59,46 @@ def dictionaries() -> Dictionaries:
     return made
 
 
-def lines_of(flat: dict[str, np.ndarray]) -> list[tuple[int, ...]]:
-    """Each line of a product with all that its sale says: the same whatever the order."""
-    of_sale = [flat[name][flat["sale"]] for name in ("customer", "at_s", "store", "kind", "amount")]
-    rows = zip(*of_sale, flat["product"], flat["quantity"], flat["total"], strict=True)
-    return sorted(tuple(int(value) for value in row) for row in rows if row[5] > 0)
+def sales_of(flat: dict[str, np.ndarray]) -> list[tuple[object, ...]]:
+    """Each sale with all that it says and with its lines: the same whatever the order."""
+    lines: dict[int, list[tuple[int, ...]]] = {place: [] for place in range(flat["customer"].size)}
+    for sale, names in OF_LINES.items():
+        for place, *row in zip(*(flat[name].tolist() for name in (sale, *names)), strict=True):
+            lines[place].append(tuple(row))
+    rows = zip(*(flat[name].tolist() for name in OF_SALES), strict=True)
+    return sorted((*row, tuple(sorted(lines[place]))) for place, row in enumerate(rows))
 
 
 def test_a_merge_and_the_way_to_the_disk_and_back_change_no_line():
     first, second = flat_run(1), flat_run(2)
     together = merge([arranged(first), arranged(second)])
     assert (np.diff(together["at_s"]) >= 0).all()
-    assert lines_of(together) == sorted(lines_of(first) + lines_of(second))
+    assert sales_of(together) == sorted(sales_of(first) + sales_of(second))
     # Whoever reads it knows its words in another order.
     others = Dictionaries()
     others.map("store", [b"\x02", b"x", b"\x00"])
     others.map("kind", ["CHF"])
     others.map("product", [b'{"external_id":"7"}'])
     back = read_flat(encode_parts(together, dictionaries()), others)
-    assert back["customer"].tolist() == together["customer"].tolist()
-    assert sum(back["quantity"]) == sum(together["quantity"])
+    coded = {"store", "kind", "product"}
+    for name in set(back) - coded:
+        assert back[name].tolist() == together[name].tolist(), name
     spelled = [dictionaries().products.values[code] for code in together["product"].tolist()]
     assert [others.products.values[code] for code in back["product"].tolist()] == spelled
     kinds = [(others.currencies.values[kind >> 1], kind & 1) for kind in back["kind"].tolist()]
     assert kinds == [(dictionaries().currencies.values[kind >> 1], kind & 1) for kind in together["kind"].tolist()]
-    assert read_part("quantity", encode_parts(together, dictionaries())["quantity"], others)["unit"].tolist() == [
-        500_000
-    ]
+    for name, scale in {"quantity": 500_000, "other_units": 1_000_000}.items():
+        part = read_part(name, encode_parts(together, dictionaries())[name], others)
+        assert part[scale_of(name)].tolist() == [scale]
 
 
-def test_the_sales_of_whoever_is_gone_go_with_their_lines():
+def test_the_sales_of_erased_customers_lose_only_the_customer():
     flat = flat_run(3)
-    left = merge([arranged(flat)], np.array([2, 5]))
-    assert not set(left["customer"].tolist()) & {2, 5}
-    assert lines_of(left) == [line for line in lines_of(flat) if line[0] not in {2, 5}]
+    left, erased = split_erased(arranged(flat), np.array([2, 5]))
+    sales = sales_of(flat)
+    assert sales_of(left) == [sale for sale in sales if sale[0] not in {2, 5}]
+    assert sales_of(erased) == sorted((ERASED, *sale[1:]) for sale in sales if sale[0] in {2, 5})
+    assert len(sales_of(erased)) > 3
 
 
 @pytest.mark.parametrize("slices_max", [0, 2_000])

@@ -1,4 +1,4 @@
-"""Columns that no segment asks for end after a day."""
+"""Columns that no segment needs end after a day, and after thirty if the pages of Analyse use them."""
 
 import pytest
 
@@ -54,3 +54,28 @@ def test_a_day_later_they_may_be_begun_again(prepared):
     assert has_columns(prepared)
     prepared.build_columns()
     assert has_columns(prepared)
+
+
+def use_ago(desk, days: int) -> None:
+    desk.alter(f"UPDATE segment_columns SET used_at = now() - interval '{days} days' WHERE organization_id = %s")  # noqa: S608  # a number of ours
+
+
+def test_columns_that_analyse_uses_stay_until_it_is_unused_for_thirty_days(desk):
+    desk.do(lambda tx: lifecycle.need_columns(tx, desk.organization_id))
+    desk.build_columns()
+    pass_a_day(desk)
+    assert has_columns(desk)
+    segment = desk.segment(NAMED)
+    desk.do(lambda tx: manage.delete_segment(tx, desk.organization_id, segment))
+    assert has_columns(desk)
+    use_ago(desk, 29)
+    assert has_columns(desk)
+    # Another visit counts from its day on.
+    desk.do(lambda tx: lifecycle.need_columns(tx, desk.organization_id))
+    assert desk.sql("SELECT used_at > now() - interval '1 hour' FROM segment_columns WHERE organization_id = %s") == [
+        (True,)
+    ]
+    use_ago(desk, 31)
+    assert not has_columns(desk)
+    desk.do(lambda tx: lifecycle.need_columns(tx, desk.organization_id))
+    assert has_columns(desk)

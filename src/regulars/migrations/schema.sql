@@ -597,6 +597,8 @@ CREATE TABLE segment_columns (
     tidy_at timestamp with time zone,
     updated_at timestamp with time zone NOT NULL,
     build_at timestamp with time zone DEFAULT now(),
+    phase_at timestamp with time zone,
+    used_at timestamp with time zone,
     CONSTRAINT segment_columns_phase_check CHECK ((phase = ANY (ARRAY['waiting'::text, 'customers'::text, 'sales'::text, 'done'::text]))),
     CONSTRAINT segment_columns_state_check CHECK ((state = ANY (ARRAY['building'::text, 'ready'::text, 'ended'::text])))
 );
@@ -632,8 +634,7 @@ CREATE TABLE segment_runs (
     rows bigint NOT NULL,
     bytes bigint NOT NULL,
     first_s bigint,
-    last_s bigint,
-    CONSTRAINT segment_runs_kind_check CHECK ((kind = ANY (ARRAY['sales'::text, 'patch'::text, 'block'::text])))
+    last_s bigint
 );
 
 CREATE TABLE segment_sizes (
@@ -1114,6 +1115,9 @@ ALTER TABLE ONLY segment_fed
 
 ALTER TABLE ONLY segment_keys
     ADD CONSTRAINT segment_keys_pkey PRIMARY KEY (organization_id, catalog, key, segment_id);
+
+ALTER TABLE segment_runs
+    ADD CONSTRAINT segment_runs_kind_check CHECK ((kind = ANY (ARRAY['sales'::text, 'anonymous'::text, 'patch'::text, 'block'::text]))) NOT VALID;
 
 ALTER TABLE ONLY segment_runs
     ADD CONSTRAINT segment_runs_pkey PRIMARY KEY (organization_id, epoch, id);

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
+from struct import iter_unpack
 from typing import Final
 from uuid import UUID
 
 from psycopg.sql import SQL, Identifier, Placeholder
 
+from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
 from regulars.segments.columns.model import Run, State
 
@@ -49,6 +51,13 @@ async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
 
 async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:
     await tx.execute(_UPDATE_STATE, {"organization_id": organization_id, "now": tx.now, **asdict(state)})
+
+
+async def update_used_at(tx: Tx, organization_id: UUID) -> None:
+    await tx.execute(
+        "UPDATE segment_columns SET used_at = %(now)s WHERE organization_id = %(organization_id)s",
+        {"organization_id": organization_id, "now": tx.now},
+    )
 
 
 async def lock_free_state(tx: Tx, organization_id: UUID) -> bool:
@@ -131,19 +140,23 @@ async def delete_runs(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequen
     )
 
 
-async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID]) -> dict[UUID, int]:
-    rows = await tx.fetch(
+async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[bytes]) -> dict[bytes, int]:
+    """The numbers of profiles, whose ids are given as bytes: no object is made for each."""
+    if not profile_ids:
+        return {}
+    [(ids, numbers)] = await tx.fetch(
         """
-        SELECT it.id, found.number
+        SELECT string_agg(uuid_send(it.id), ''::bytea), string_agg(int4send(found.number), ''::bytea)
         FROM unnest(%(ids)s::uuid[]) AS it (id)
         CROSS JOIN LATERAL (
             SELECT number FROM segment_customers
             WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND profile_id = it.id LIMIT 1
         ) AS found
         """,
-        {"organization_id": organization_id, "epoch": epoch, "ids": list(profile_ids)},
+        {"organization_id": organization_id, "epoch": epoch, "ids": Uuids(profile_ids)},
     )
-    return {row[0]: row[1] for row in rows}
+    pairs = zip(iter_unpack("16s", ids or b""), iter_unpack(">i", numbers or b""), strict=True)
+    return {identifier: number for (identifier,), (number,) in pairs}
 
 
 async def insert_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID], *, first: int) -> None:

@@ -1,8 +1,9 @@
-"""Begin, rebuild and end the columns of an organization: they exist as long as it has segments.
+"""Begin, rebuild and end the columns of an organization: they exist as long as it has segments or uses Analyse.
 
 Each build is a new epoch. Rows of earlier epochs are ignored, and the build queue deletes them in batches.
 """
 
+from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
@@ -17,7 +18,9 @@ from regulars.work.outbox import register_interest, withdraw_interest
 NEEDED_BY: Final = "segments.columns"
 BUILD_QUEUE: Final = "segments.build"
 WANTED: Final = (ProfilesChanged, SubscriptionsChanged, MessagesChanged)
-_BEFORE_ALL: Final = UUID(int=0)
+# Without segments, the columns last this long after the pages of Analyse were last opened.
+UNUSED_AFTER: Final = timedelta(days=30)
+_USE_RECORDED_EVERY: Final = timedelta(days=1)
 
 
 async def begin(tx: Tx, organization_id: UUID) -> None:
@@ -35,8 +38,23 @@ async def begin(tx: Tx, organization_id: UUID) -> None:
     tx.touched.add((BUILD_QUEUE, organization_id))
 
 
+async def need_columns(tx: Tx, organization_id: UUID) -> None:
+    """Build columns if there are none, and record that they are used; called when a page of Analyse is opened."""
+    state = await queries.find_state(tx, organization_id)
+    if state is None or state.state == "ended" or not _is_used(state, tx.now, within=_USE_RECORDED_EVERY):
+        await begin(tx, organization_id)
+        await queries.update_used_at(tx, organization_id)
+
+
+def _is_used(state: State, now: datetime, *, within: timedelta) -> bool:
+    return state.used_at is not None and state.used_at > now - within
+
+
 async def end(tx: Tx, organization_id: UUID) -> None:
-    """Delete the columns; called in the transaction that deletes the last segment."""
+    """Delete the columns, unless Analyse uses them; called in the transaction that deletes the last segment."""
+    used = await queries.find_state(tx, organization_id)
+    if used is not None and _is_used(used, tx.now, within=UNUSED_AFTER):
+        return
     for fact in WANTED:
         await withdraw_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
     await queries.set_lock_timeout(tx)
@@ -60,22 +78,22 @@ async def rebuild(tx: Tx, organization_id: UUID) -> bool:
 
 async def find_progress(tx: Tx, organization_id: UUID) -> Progress | None:
     state = await queries.find_state(tx, organization_id)
-    return None if state is None else progress_of(state)
-
-
-def progress_of(state: State) -> Progress | None:
-    if state.state == "ended":
+    if state is None or state.state == "ended":
         return None
     state_name: Literal["building", "ready"] = "ready" if state.state == "ready" else "building"
-    return Progress(state_name, state.phase, state.done, max(state.total, state.done))
+    total = max(state.total, state.done)
+    left_s = None
+    if state_name == "building" and state.phase_at is not None and state.done:
+        left_s = round((tx.now - state.phase_at).total_seconds() * (total - state.done) / state.done)
+    return Progress(state_name, state.phase, state.done, total, left_s)
 
 
 async def begin_epoch(tx: Tx, organization_id: UUID, state: State) -> None:
     """Discard the columns and build them again; the caller holds the lock on the state."""
     state.epoch += 1
-    state.state, state.phase, state.format = "building", "waiting", FORMAT
+    state.state, state.format = "building", FORMAT
+    state.begin_phase("waiting", tx.now)
     state.fence = state.fenced_at = None
-    state.walked_to, state.done, state.total = _BEFORE_ALL, 0, 0
     state.next_number, state.next_run, state.folded_to = 0, 1, 0
     state.erased_since = state.tidy_at = None
     state.is_littered, state.build_at = True, tx.now

@@ -12,21 +12,21 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from psycopg.errors import QueryCanceled
+from psycopg.errors import ProgramLimitExceeded, QueryCanceled
 
 from regulars.kit.db import Database, Tx
 from regulars.segments import queries as columns
 from regulars.segments.columns.lifecycle import BUILD_QUEUE, begin_epoch
 from regulars.segments.columns.model import FORMAT, State
-from regulars.segments.feed import queries
+from regulars.segments.feed import queries, sales_queries
 from regulars.segments.feed.runs import feed_customers, feed_sales
+from regulars.segments.feed.sales_packing import ID_BYTES, split_values
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_CUSTOMERS: Final = 4_000
 BATCH_SALES: Final = 8_000
 BATCH_LEFTOVERS: Final = 5_000
 WAIT_AGAIN: Final = timedelta(seconds=1)
-_BEFORE_ALL: Final = UUID(int=0)
 
 
 class ColumnsBuild(Queue):
@@ -43,9 +43,9 @@ class ColumnsBuild(Queue):
         rows = self._sizes.of(organization_id)
         try:
             has_more = await run_batch(database, organization_id, rows_max=rows)
-        except BLOCKED_ERRORS as error:
-            # A batch that is too slow would fail again, and locks the state that the feed waits for.
-            if isinstance(error, QueryCanceled) and self._sizes.halve(organization_id, rows):
+        except (*BLOCKED_ERRORS, ProgramLimitExceeded) as error:
+            # A batch that is too slow, or whose lines exceed 1 GB, would fail again.
+            if isinstance(error, QueryCanceled | ProgramLimitExceeded) and self._sizes.halve(organization_id, rows):
                 log_queue_error("segments.batch_halved", self.name, organization_id, error)
                 return True
             raise
@@ -105,7 +105,7 @@ async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
     if await queries.has_older_transaction(tx, below=state.fence, before=state.fenced_at):
         state.build_at = tx.now + WAIT_AGAIN
         return
-    state.phase, state.walked_to, state.done = "customers", _BEFORE_ALL, 0
+    state.begin_phase("customers", tx.now)
     state.total = await queries.count_profiles(tx, organization_id)
 
 
@@ -117,21 +117,24 @@ async def _walk_customers(tx: Tx, organization_id: UUID, state: State, *, limit:
     if len(ids) == limit:
         state.walked_to = ids[-1]
         return
-    state.phase, state.walked_to, state.done = "sales", _BEFORE_ALL, 0
+    state.begin_phase("sales", tx.now)
     state.total = await queries.estimate_sales(tx, organization_id)
 
 
 async def _walk_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
-    sales = await queries.list_sales_to_build(tx, organization_id, state.epoch, after=state.walked_to, limit=limit)
-    # Read after the sales: a fact commits with its sales, and is deleted in the transaction that feeds them. That one
-    # waits for the state, which the caller locks. So each sale is named by a waiting fact, or was fed, or is fed here.
-    bounds = {"first": sales[0].id, "last": sales[-1].id} if sales else None
-    waiting = await queries.find_waiting_sales(tx, organization_id, **bounds) if bounds else set()
-    new = [sale for sale in sales if not sale.is_fed and sale.id not in waiting]
-    await feed_sales(tx, organization_id, state, new)
-    state.done += len(sales)
+    sales = await sales_queries.list_sales_to_build(tx, organization_id, after=state.walked_to, limit=limit)
+    ids = [] if sales is None else split_values(sales.ids, ID_BYTES)
+    if sales is not None:
+        # Read after the sales: a fact commits with its sales, and is deleted in the transaction that feeds them. That
+        # one waits for the state, which the caller locks. So each sale is named by a waiting fact, or was fed, or is
+        # fed here.
+        first, last = UUID(bytes=ids[0]), UUID(bytes=ids[-1])
+        fed = await sales_queries.find_fed_sales(tx, organization_id, state.epoch, first=first, last=last)
+        waiting = await sales_queries.find_waiting_sales(tx, organization_id, first=first, last=last)
+        await feed_sales(tx, organization_id, state, sales, without=fed | waiting)
+    state.done += len(ids)
     state.request_compaction(tx.now)
-    if len(sales) == limit:
-        state.walked_to = sales[-1].id
+    if len(ids) == limit:
+        state.walked_to = UUID(bytes=ids[-1])
         return
     state.state, state.phase, state.is_littered = "ready", "done", True

@@ -21,6 +21,7 @@ from regulars.segments.columns.lifecycle import begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
 from regulars.segments.feed.runs import feed_customers, feed_sales
+from regulars.segments.feed.sales_queries import find_sales
 from regulars.work.facts import needed_if
 
 # How a text counts in these states; in all others it does not.
@@ -37,9 +38,9 @@ async def on_sales_recorded(tx: Tx, organization_id: UUID, facts: Sequence[Sales
     if state is None:
         return
     named = {sale for fact in facts for sale in fact.sales}
-    found = await queries.find_sales(tx, organization_id, sorted(named))
-    found.sort(key=lambda sale: sale.id)
-    await feed_sales(tx, organization_id, state, found)
+    found = await find_sales(tx, organization_id, sorted(named))
+    if found is not None:
+        await feed_sales(tx, organization_id, state, found)
     if state.state == "building":
         await columns.insert_fed(tx, organization_id, state.epoch, sorted(named))
     await _save_state(tx, organization_id, state)

@@ -4,26 +4,12 @@ A profile is looked up as the first row from its key on, in key order, which onl
 an equality the planner, without statistics of the organization, may choose another index and scan all its rows.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.sales.facts import SalesRecorded
-from regulars.segments.columns.model import SALES_LISTENER
-
-
-class SaleRow(NamedTuple):
-    id: UUID
-    profile_id: UUID | None
-    at_s: int
-    store_id: UUID
-    type: str
-    currency: str
-    total_amount_cents: int
-    line_items: str
-    is_fed: bool = False
 
 
 class ProfileRow(NamedTuple):
@@ -43,83 +29,6 @@ class ConsentRow(NamedTuple):
     store_id: UUID | None
     since_s: int | None
     is_suppressed: bool
-
-
-async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
-    rows = await tx.fetch(
-        """
-        SELECT sale.id, sale.profile_id, sale.at_s, sale.store_id, sale.type, sale.currency, sale.total_amount_cents,
-               sale.line_items
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        CROSS JOIN LATERAL (
-            SELECT id, profile_id, floor(extract(epoch FROM occurred_at))::bigint AS at_s, store_id, type, currency,
-                   total_amount_cents, line_items::text AS line_items
-            FROM sales_events
-            WHERE organization_id = %(organization_id)s AND id = it.id AND profile_id IS NOT NULL
-            LIMIT 1
-        ) AS sale
-        """,
-        {"organization_id": organization_id, "ids": list(ids)},
-    )
-    return [SaleRow(*row) for row in rows]
-
-
-async def list_sales_to_build(tx: Tx, organization_id: UUID, epoch: int, *, after: UUID, limit: int) -> list[SaleRow]:
-    """The sales that follow, each with whether it was fed already."""
-    rows = await tx.fetch(
-        """
-        SELECT sale.id, sale.profile_id, sale.at_s, sale.store_id, sale.type, sale.currency, sale.total_amount_cents,
-               sale.line_items,
-               EXISTS (
-                   SELECT FROM segment_fed
-                   WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND sale_id = sale.id
-               )
-        FROM (
-            SELECT id, profile_id, floor(extract(epoch FROM occurred_at))::bigint AS at_s, store_id, type, currency,
-                   total_amount_cents, CASE WHEN profile_id IS NULL THEN '[]' ELSE line_items::text END AS line_items
-            FROM sales_events
-            WHERE organization_id = %(organization_id)s AND id > %(after)s
-            ORDER BY id
-            LIMIT %(limit)s
-        ) AS sale
-        ORDER BY sale.id
-        """,
-        {"organization_id": organization_id, "epoch": epoch, "after": after, "limit": limit},
-    )
-    return [SaleRow(*row) for row in rows]
-
-
-async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last: UUID) -> set[UUID]:
-    """The sales in a range of ids that are named by a fact which the feed has not handled yet.
-
-    A statement of its own, and the caller compares: the planner estimates millions of sales per fact, and in a join
-    would search all of them once per sale.
-    """
-    rows = await tx.fetch(
-        """
-        SELECT named.sale::uuid
-        FROM outbox
-        CROSS JOIN LATERAL json_array_elements(outbox.payload) AS fact (body)
-        CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
-        WHERE outbox.organization_id = %(organization_id)s AND outbox.topic = %(topic)s
-          AND named.sale::uuid BETWEEN %(first)s AND %(last)s
-        UNION ALL
-        SELECT named.sale::uuid
-        FROM outbox_retries
-        CROSS JOIN LATERAL json_array_elements(outbox_retries.payload) AS fact (body)
-        CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
-        WHERE outbox_retries.organization_id = %(organization_id)s AND outbox_retries.topic = %(topic)s
-          AND outbox_retries.listener = %(listener)s AND named.sale::uuid BETWEEN %(first)s AND %(last)s
-        """,
-        {
-            "organization_id": organization_id,
-            "topic": SalesRecorded.topic,
-            "listener": SALES_LISTENER,
-            "first": first,
-            "last": last,
-        },
-    )
-    return {row[0] for row in rows}
 
 
 async def list_profile_ids(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> list[UUID]:

@@ -5,7 +5,6 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.conditions.customers import MILLION, millionths
 from regulars.conditions.loading import country_of
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
@@ -13,19 +12,21 @@ from regulars.organizations.manage import find_particulars
 from regulars.segments import queries as columns
 from regulars.segments.columns.model import (
     DO_NOT_CONTACT,
+    ERASED,
     MAY_BE_TEXTED,
     NEVER_ASKED,
     WHOLE,
     WITHDRAWN,
     CustomerState,
     Run,
-    SalesPack,
     State,
     pack_customers,
     pack_sales,
 )
 from regulars.segments.feed import queries
-from regulars.segments.feed.queries import ConsentRow, ProfileRow, SaleRow
+from regulars.segments.feed.queries import ConsentRow, ProfileRow
+from regulars.segments.feed.sales_packing import ID_BYTES, RESERVED, pack_runs, split_values
+from regulars.segments.feed.sales_queries import SaleColumns
 
 _attributes = msgspec.json.Decoder(dict[str, str])
 
@@ -39,7 +40,8 @@ async def feed_customers(tx: Tx, organization_id: UUID, state: State, profile_id
     if not ids:
         return {}
     profiles = await queries.find_profiles(tx, organization_id, ids)
-    numbers = await columns.find_numbers(tx, organization_id, state.epoch, ids)
+    found = await columns.find_numbers(tx, organization_id, state.epoch, [identifier.bytes for identifier in ids])
+    numbers = {UUID(bytes=identifier): number for identifier, number in found.items()}
     there = {profile.id for profile in profiles}
     gone = [identifier for identifier in ids if identifier in numbers and identifier not in there]
     new = [profile.id for profile in profiles if profile.id not in numbers]
@@ -117,93 +119,22 @@ async def _write(tx: Tx, organization_id: UUID, state: State, states: Sequence[C
     await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=WHOLE, content=content)
 
 
-class _Line(msgspec.Struct, gc=False):
-    quantity: int | float
-    total_price_cents: int
-    # Compared by its bytes, so that equal products are decoded once.
-    product: msgspec.Raw = msgspec.Raw(b"null")
+async def feed_sales(
+    tx: Tx, organization_id: UUID, state: State, sales: SaleColumns, *, without: Collection[UUID] = ()
+) -> None:
+    """Write the sales, those without an existing customer as a run of their own; the caller passes each sale once.
 
-
-_lines = msgspec.json.Decoder(list[_Line])
-_NO_PRODUCT = b"null"
-
-
-async def feed_sales(tx: Tx, organization_id: UUID, state: State, sales: Sequence[SaleRow]) -> None:
-    """Write the sales of existing customers; the caller passes each sale once.
-
-    A sale without its profile was recorded while the customer was erased, and is left out.
+    A sale may name a customer who does not exist: it was recorded while the customer was erased.
     """
-    named = {sale.profile_id for sale in sales if sale.profile_id is not None}
-    if not named:
-        return
+    profiles = split_values(sales.profiles, ID_BYTES)
+    named = set(profiles) - RESERVED.keys()
     numbers = await columns.find_numbers(tx, organization_id, state.epoch, sorted(named))
-    numbers |= await feed_customers(tx, organization_id, state, named - numbers.keys())
-    pack = pack_of(sales, numbers)
-    if not pack.customer:
-        return
-    content = pack_sales(pack)
-    run = Run(
-        state.next_run,
-        "sales",
-        0,
-        state.next_run,
-        len(pack.customer),
-        len(content),
-        min(pack.at_s),
-        max(pack.at_s),
-    )
-    state.next_run += 1
-    await columns.insert_run(tx, organization_id, state.epoch, run)
-    await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=WHOLE, content=content)
-
-
-def pack_of(sales: Sequence[SaleRow], numbers: Mapping[UUID, int]) -> SalesPack:
-    pack = SalesPack([], [], [], [], [], [], [], [], [], [], [], [])
-    stores: dict[bytes, int] = {}
-    currencies: dict[str, int] = {}
-    products: dict[bytes, int] = {}
-    for sale in sales:
-        number = None if sale.profile_id is None else numbers.get(sale.profile_id)
-        if number is None:
-            continue
-        is_return = sale.type == "RETURN"
-        lines = _lines.decode(sale.line_items)
-        pack.customer.append(number)
-        pack.at_s.append(sale.at_s)
-        pack.store.append(stores.setdefault(sale.store_id.bytes, len(stores)))
-        pack.kind.append(2 * currencies.setdefault(sale.currency, len(currencies)) + is_return)
-        pack.amount.append(-sale.total_amount_cents if is_return else sale.total_amount_cents)
-        pack.lines.append(len(lines))
-        _add_lines(pack, lines, products, is_return=is_return)
-    pack.stores.extend(stores)
-    pack.currencies.extend(currencies)
-    pack.products.extend(products)
-    return pack
-
-
-def _add_lines(pack: SalesPack, lines: Sequence[_Line], products: dict[bytes, int], *, is_return: bool) -> None:
-    quantities, totals, codes = [], [], []
-    of_products = []
-    for line in lines:
-        product = bytes(line.product)
-        quantity = line.quantity * MILLION if isinstance(line.quantity, int) else millionths(line.quantity)
-        quantities.append(quantity)
-        totals.append(line.total_price_cents)
-        if product == _NO_PRODUCT:
-            codes.append(0)
-        else:
-            codes.append(products.setdefault(product, len(products)) + 1)
-            of_products.append(quantity)
-    if is_return:
-        sign = sign_of(of_products, is_return=True)
-        quantities = [sign * quantity for quantity in quantities]
-        sign = sign_of(totals, is_return=True)
-        totals = [sign * total for total in totals]
-    pack.product.extend(codes)
-    pack.quantity.extend(quantities)
-    pack.total.extend(totals)
-
-
-def sign_of(values: Sequence[int], *, is_return: bool) -> int:
-    """The factor for the values of a sale's lines: those of a return that sum below 0 have their sign already."""
-    return -1 if is_return and sum(values) >= 0 else 1
+    new = await feed_customers(tx, organization_id, state, [UUID(bytes=it) for it in named - numbers.keys()])
+    numbers |= RESERVED | {identifier.bytes: number for identifier, number in new.items()}
+    customers = [numbers.get(profile, ERASED) for profile in profiles]
+    for kind, pack in pack_runs(sales, customers, without={identifier.bytes for identifier in without}):
+        content = pack_sales(pack)
+        run = Run(state.next_run, kind, 0, state.next_run, pack.sales, len(content), pack.first_s, pack.last_s)
+        state.next_run += 1
+        await columns.insert_run(tx, organization_id, state.epoch, run)
+        await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=WHOLE, content=content)

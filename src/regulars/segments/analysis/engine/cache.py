@@ -12,8 +12,8 @@ from regulars.segments.analysis.engine.coded_values import LoadProgress
 from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply, grown, last_of_each
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.queries import Snapshot
-from regulars.segments.analysis.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part
-from regulars.segments.columns.model import CustomerState, Run
+from regulars.segments.analysis.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part, scale_of
+from regulars.segments.columns.model import OF_CUSTOMERS, CustomerState, Run
 
 RESULTS_BYTES_MAX: Final = 256 << 20
 
@@ -98,7 +98,8 @@ class CachedColumns:
 
     @property
     def sales_as_of(self) -> tuple[int, int]:
-        ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == "sales"]
+        """Of the sales that segments read; a sale without a customer changes no result of theirs."""
+        ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == OF_CUSTOMERS]
         return self.snapshot.epoch, max([0, *ordinals])
 
     def profile_of(self, number: int) -> UUID:
@@ -117,8 +118,8 @@ class CachedColumns:
             raise TypeError("ids are stored as numbers")
         return high, low
 
-    def runs(self, kind: str) -> list[Run]:
-        return [run for run in self.snapshot.runs if run.kind == kind]
+    def runs(self, *kinds: str) -> list[Run]:
+        return [run for run in self.snapshot.runs if run.kind in kinds]
 
     def is_still_valid(self, erased_since: datetime | None) -> bool:
         """Whether no customer who may be in memory was purged from the blobs since the last check."""
@@ -190,7 +191,7 @@ class CachedColumns:
 
 
 def _is_derived_from(key: str, part: str) -> bool:
-    return (key.startswith(("day:", BOUGHT)) and part == "at_s") or (key == "unit" and part == "quantity")
+    return (key.startswith(("day:", BOUGHT)) and part == "at_s") or key == scale_of(part)
 
 
 class ColumnCache:

@@ -1,4 +1,4 @@
-"""Compaction: merge runs of sales by level, merge patches into blocks, and purge erased customers.
+"""Compaction: merge runs of sales by level, merge patches into blocks, and purge erased customers, whose sales remain.
 
 Runs are immutable. So the heavy work happens without the state's lock: new runs are written beside the old ones, not
 live yet, and one short transaction replaces the old ones. It checks that all old runs still exist. If another process
@@ -19,12 +19,22 @@ from regulars.segments import queries as columns
 from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.customer_columns import last_of_each, merge_into_block
 from regulars.segments.analysis.engine.encoding import Array, decode
-from regulars.segments.analysis.engine.sales_encoding import PARTS, encode_parts, merge, read_flat, unpack
+from regulars.segments.analysis.engine.sales_encoding import (
+    PARTS,
+    encode_parts,
+    merge,
+    read_flat,
+    read_numbers,
+    split_erased,
+    unpack,
+)
 from regulars.segments.analysis.engine.sales_runs import Dictionaries
 from regulars.segments.columns.model import (
+    ANONYMOUS,
     BLOCK_CUSTOMERS,
     COMPACTION_CLAIM,
     FORMAT,
+    OF_CUSTOMERS,
     WHOLE,
     CustomerState,
     Run,
@@ -96,9 +106,9 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     The order of sales runs does not matter, so large runs stay and the others do not wait for them. Of patches the
     last one wins, so they are merged all together.
     """
-    sales = [run for run in runs if run.kind == "sales" and run.rows <= MERGED_ROWS_MAX // MERGE_RUNS]
-    for level in sorted({run.level for run in sales}):
-        oldest = [run for run in sales if run.level == level][:MERGE_RUNS]
+    sales = [run for run in runs if run.kind in {OF_CUSTOMERS, ANONYMOUS} and run.rows <= MERGED_ROWS_MAX // MERGE_RUNS]
+    for level, kind in sorted({(run.level, run.kind) for run in sales}):
+        oldest = [run for run in sales if (run.level, run.kind) == (level, kind)][:MERGE_RUNS]
         if len(oldest) == MERGE_RUNS and sum(run.rows for run in oldest) <= MERGED_ROWS_MAX:
             return oldest
     patches = [run for run in runs if run.kind == "patch"]
@@ -123,8 +133,8 @@ async def _merge_some(database: Database, organization_id: UUID, epoch: int) -> 
     if are_merged:
         await merge_patches(database, organization_id, epoch)
         return True
-    make = _merged_sales if chosen[0].kind == "sales" else _merged_patches
-    new_run = await asyncio.to_thread(make, chosen, blobs, None)
+    make = _merged_patches if chosen[0].kind == "patch" else _merged_sales
+    new_run = await asyncio.to_thread(make, chosen, blobs)
     await _replace(database, organization_id, epoch, chosen, [new_run])
     return True
 
@@ -132,23 +142,29 @@ async def _merge_some(database: Database, organization_id: UUID, epoch: int) -> 
 Blobs = Mapping[tuple[int, str], bytes]
 
 
-def _merged_sales(runs: Sequence[Run], blobs: Blobs, dead: Array | None) -> NewRun:
+def _merged_sales(runs: Sequence[Run], blobs: Blobs) -> NewRun:
     dictionaries = Dictionaries()
-    parts = merge([_arrays(run, blobs, dictionaries) for run in runs], dead)
+    parts = merge([_arrays(run, blobs, dictionaries) for run in runs])
+    level = max(run.level for run in runs) + 1
+    return _new_run(runs[0].kind, level, max(run.ordinal for run in runs), parts, dictionaries)
+
+
+def _purged_sales(run: Run, blobs: Blobs, dead: Array) -> list[NewRun]:
+    """The run without erased customers, and a run with their sales."""
+    dictionaries = Dictionaries()
+    remaining, erased = split_erased(_arrays(run, blobs, dictionaries), dead)
+    return [
+        _new_run(kind, max(1, run.level), run.ordinal, parts, dictionaries)
+        for kind, parts in ((OF_CUSTOMERS, remaining), (ANONYMOUS, erased))
+        if parts["customer"].size
+    ]
+
+
+def _new_run(kind: str, level: int, ordinal: int, parts: Mapping[str, Array], dictionaries: Dictionaries) -> NewRun:
     encoded = encode_parts(parts, dictionaries)
-    rows = parts["customer"].size
-    level = max(run.level for run in runs) + (len(runs) > 1)
-    merged = Run(
-        0,
-        "sales",
-        max(1, level),
-        max(run.ordinal for run in runs),
-        rows,
-        sum(map(len, encoded.values())),
-        int(parts["at_s"].min()) if rows else None,
-        int(parts["at_s"].max()) if rows else None,
-    )
-    return NewRun(merged, encoded)
+    size = sum(map(len, encoded.values()))
+    first_s, last_s = int(parts["at_s"][0]), int(parts["at_s"][-1])
+    return NewRun(Run(0, kind, level, ordinal, parts["customer"].size, size, first_s, last_s), encoded)
 
 
 def _arrays(run: Run, blobs: Blobs, dictionaries: Dictionaries) -> dict[str, Array]:
@@ -159,7 +175,7 @@ def _arrays(run: Run, blobs: Blobs, dictionaries: Dictionaries) -> dict[str, Arr
     return read_flat({part: blobs[run.id, part] for part in PARTS}, dictionaries)
 
 
-def _merged_patches(runs: Sequence[Run], blobs: Blobs, _dead: Array | None) -> NewRun:
+def _merged_patches(runs: Sequence[Run], blobs: Blobs) -> NewRun:
     states = _states(runs, blobs)
     content = pack_customers(states)
     return NewRun(Run(0, "patch", 0, max(run.ordinal for run in runs), len(states), len(content)), {WHOLE: content})
@@ -207,7 +223,7 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
         before = await columns.find_state(tx, organization_id)
         runs = await columns.list_runs(tx, organization_id, epoch)
         dead = await _find_dead(tx, organization_id, epoch, [run for run in runs if run.kind == "block"])
-    for run in [run for run in runs if run.kind == "sales"]:
+    for run in [run for run in runs if run.kind == OF_CUSTOMERS]:
         await _purge_sales(database, organization_id, epoch, run, dead)
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
@@ -237,13 +253,13 @@ async def _purge_sales(database: Database, organization_id: UUID, epoch: int, ru
     if await asyncio.to_thread(_has_any, run, some, dead):
         async with database.transaction() as tx:
             blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id], None)
-        new_run = await asyncio.to_thread(_merged_sales, [run], blobs, dead)
-        await _replace(database, organization_id, epoch, [run], [new_run] if new_run.run.rows else [])
+        new_runs = await asyncio.to_thread(_purged_sales, run, blobs, dead)
+        await _replace(database, organization_id, epoch, [run], new_runs)
 
 
 def _has_any(run: Run, blobs: Blobs, dead: Array) -> bool:
     if (run.id, WHOLE) in blobs:
-        customers = np.array(unpack_sales(blobs[run.id, WHOLE]).customer, np.int64)
+        customers = read_numbers(unpack_sales(blobs[run.id, WHOLE]).customer)
     elif (run.id, "customer") in blobs:
         customers = decode(blobs[run.id, "customer"])
     else:

@@ -26,7 +26,7 @@ from regulars.segments.analysis.engine.customer_columns import (
 from regulars.segments.analysis.engine.sales_encoding import read_part, stored_as, unpack_grouped
 from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, is_product_part
 from regulars.segments.analysis.protocol import AnalysisRequest
-from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
+from regulars.segments.columns.model import OF_CUSTOMERS, WHOLE, Run, unpack_customers, unpack_sales
 
 # Bytes read at a time, which are in memory twice while they are decoded.
 BYTES_AT_ONCE: Final = 32 << 20
@@ -37,8 +37,11 @@ Item = TypeVar("Item")
 
 
 class RequiredParts(NamedTuple):
+    """Parts of customers and of sales, and the kinds of sales whose parts are needed."""
+
     customers: set[str]
     sales: set[str]
+    kinds: tuple[str, ...] = (OF_CUSTOMERS,)
 
 
 def required_parts_of(request: AnalysisRequest) -> RequiredParts:
@@ -124,19 +127,19 @@ async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: R
         cached.forbidden_as_of = cached.snapshot.consents
     columns = sorted(required.customers - cached.columns.keys())
     in_blocks = sum(run.rows for run in cached.runs("block"))
-    cached.progress = LoadProgress(total=in_blocks * len(columns) + _count_missing(cached, required.sales, zone))
+    cached.progress = LoadProgress(total=in_blocks * len(columns) + _count_missing(cached, required, zone))
     for name in columns:
         await _load_column(tx, organization_id, cached, name)
     for name in required.customers:
         cached.columns.move_to_end(name)
     if required.sales:
-        await _load_sales(tx, organization_id, cached, required.sales, zone=zone)
+        await _load_sales(tx, organization_id, cached, required, zone=zone)
 
 
-def _count_missing(cached: CachedColumns, parts: set[str], zone: Zone) -> int:
+def _count_missing(cached: CachedColumns, required: RequiredParts, zone: Zone) -> int:
     """How many values of sales have to be read; lines, of which there are about twice as many, are not counted."""
-    known = {run.id: cached.sales.get(run.id, SalesRun(run)) for run in cached.runs("sales")} if parts else {}
-    return sum(run.run.rows * len(_missing(run, parts, zone)) for run in known.values())
+    known = [cached.sales.get(run.id, SalesRun(run)) for run in cached.runs(*required.kinds)] if required.sales else []
+    return sum(run.run.rows * len(_missing(run, required.sales, zone)) for run in known)
 
 
 async def load_patches(tx: Tx, organization_id: UUID, cached: CachedColumns) -> None:
@@ -179,11 +182,14 @@ def _write_blocks(
         cached.progress.done += run.rows
 
 
-async def _load_sales(tx: Tx, organization_id: UUID, cached: CachedColumns, parts: set[str], *, zone: Zone) -> None:
-    for run in cached.runs("sales"):
+async def _load_sales(
+    tx: Tx, organization_id: UUID, cached: CachedColumns, required: RequiredParts, *, zone: Zone
+) -> None:
+    runs, parts = cached.runs(*required.kinds), required.sales
+    for run in runs:
         if run.id not in cached.sales:
             cached.sales[run.id] = SalesRun(run)
-    packed = [run for run in cached.runs("sales") if run.level == 0 and _missing(cached.sales[run.id], parts, zone)]
+    packed = [run for run in runs if run.level == 0 and _missing(cached.sales[run.id], parts, zone)]
     for some in _by_bytes(packed):
         blobs = await find_parts(tx, organization_id, cached, some, [WHOLE])
         for run in some:
@@ -195,15 +201,17 @@ async def _load_sales(tx: Tx, organization_id: UUID, cached: CachedColumns, part
             )
     is_gone = False
     try:
-        await _load_merged(tx, organization_id, cached, parts, zone=zone)
+        merged = [run for run in runs if run.level > 0]
+        await _load_merged(tx, organization_id, cached, merged, parts, zone=zone)
     except* RunGoneError:
         is_gone = True
     if is_gone:
         raise RunGoneError
 
 
-async def _load_merged(tx: Tx, organization_id: UUID, cached: CachedColumns, parts: set[str], *, zone: Zone) -> None:
-    merged = [run for run in cached.runs("sales") if run.level > 0]
+async def _load_merged(
+    tx: Tx, organization_id: UUID, cached: CachedColumns, merged: Sequence[Run], parts: set[str], *, zone: Zone
+) -> None:
     async with asyncio.TaskGroup() as decoding:
         for part in sorted(parts):
             lacking = [run for run in merged if part in _missing(cached.sales[run.id], {part}, zone)]

@@ -6,16 +6,23 @@ from typing import Any, Final
 import numpy as np
 
 from regulars.segments.analysis.engine.encoding import Array, decode, decode_coded, encode, encode_values, narrow
-from regulars.segments.analysis.engine.sales_runs import Dictionaries, is_product_part
-from regulars.segments.columns.model import SalesPack
+from regulars.segments.analysis.engine.sales_runs import SCALED, Dictionaries, is_product_part, scale_of
+from regulars.segments.columns.model import ERASED, SalesPack
 
-PARTS: Final = ("customer", "at_s", "store", "kind", "amount", "product", "sale", "quantity", "total")
+OF_SALES: Final = ("customer", "at_s", "store", "kind", "amount", "discount", "tax", "units", "lines")
+# Lines of products, and lines without a product, each with the part that has the index of its sale.
+OF_LINES: Final = {
+    "sale": ("product", "quantity", "line_units", "total"),
+    "other_sale": ("other_units", "other_total"),
+}
+PARTS: Final = (*OF_SALES, *OF_LINES, *OF_LINES["sale"], *OF_LINES["other_sale"])
+_CODED: Final = ("store", "kind", "product", *SCALED)
 
 
 def unpack(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
     """All arrays of a run that was packed row by row, flat: each line with its sale and its product."""
     # Product 0 means no product.
-    products = np.concatenate((np.zeros(1, np.int64), dictionaries.map("product", pack.products)))
+    products = np.concatenate((np.zeros(1, np.int64), dictionaries.map("product", pack.of_lines.products)))
     flat = _unpacked(pack, dictionaries)
     return arranged(flat | {"product": products[flat["product"]]})
 
@@ -23,53 +30,79 @@ def unpack(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
 def unpack_grouped(pack: SalesPack, dictionaries: Dictionaries, product_parts: Iterable[str]) -> dict[str, Array]:
     """The same grouped by product, with these product parts."""
     parts = grouped(arranged(_unpacked(pack, dictionaries)))
-    products = [pack.products[number - 1] for number in parts.pop("product").tolist()]
+    products = [pack.of_lines.products[number - 1] for number in parts.pop("product").tolist()]
     return parts | {part: dictionaries.encode_products(part, products) for part in product_parts}
 
 
 def _unpacked(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
     """Unsorted; products by their number in the pack, which counts from 1."""
-    lines = np.array(pack.lines, np.int64)
-    kind = np.array(pack.kind, np.int64)
+    kind = read_numbers(pack.kind)
+    return with_sums_of_lines(
+        {
+            **{name: read_numbers(getattr(pack, name)) for name in ("customer", "at_s", *_MONEY, "lines")},
+            "store": dictionaries.map("store", pack.stores)[read_numbers(pack.store)],
+            "kind": 2 * dictionaries.map("kind", pack.currencies)[kind >> 1] + (kind & 1),
+        },
+        {name: read_numbers(getattr(pack.of_lines, name)) for name in OF_LINES["sale"]},
+    )
+
+
+def read_numbers(packed: bytes) -> Array:
+    """The numbers that `pack_numbers` packed."""
+    return np.frombuffer(packed, f"i{packed[0]}", offset=1).astype(np.int64)
+
+
+_MONEY: Final = ("amount", "discount", "tax")
+
+
+def with_sums_of_lines(sales: Mapping[str, Array], lines: Mapping[str, Array]) -> dict[str, Array]:
+    """Flat arrays of sales and of their lines, which follow in the order of the sales; product 0 means no product."""
+    sale = np.repeat(np.arange(sales["lines"].size), sales["lines"])
+    ends = np.cumsum(sales["lines"])
+    units_before = _starts(lines["line_units"])
+    has_product = lines["product"] > 0
     return {
-        "customer": np.array(pack.customer, np.int64),
-        "at_s": np.array(pack.at_s, np.int64),
-        "store": dictionaries.map("store", pack.stores)[np.array(pack.store, np.int64)],
-        "kind": 2 * dictionaries.map("kind", pack.currencies)[kind >> 1] + (kind & 1),
-        "amount": np.array(pack.amount, np.int64),
-        "sale": np.repeat(np.arange(lines.size), lines),
-        "product": np.array(pack.product, np.int64),
-        "quantity": np.array(pack.quantity, np.int64),
-        "total": np.array(pack.total, np.int64),
+        **sales,
+        "units": units_before[ends] - units_before[ends - sales["lines"]],
+        "sale": sale[has_product],
+        **{name: part[has_product] for name, part in lines.items()},
+        "other_sale": sale[~has_product],
+        "other_units": lines["line_units"][~has_product],
+        "other_total": lines["total"][~has_product],
     }
 
 
 def encode_parts(flat: Mapping[str, Array], dictionaries: Dictionaries) -> dict[str, bytes]:
     """Encode arranged arrays; only dictionary values in use are written."""
     products, counts = np.unique(flat["product"], return_counts=True)
-    unit = max(1, int(np.gcd.reduce(flat["quantity"]))) if flat["quantity"].size else 1
     return {
-        **{name: encode(flat[name]) for name in ("customer", "at_s", "amount", "total")},
+        **{name: encode(flat[name]) for name in ("customer", "at_s", *_MONEY, "lines", "total", "other_total")},
         "store": _encode_codes(flat["store"], dictionaries.stores.values),
         "kind": _kinds(flat["kind"], dictionaries),
         "product": encode_values([dictionaries.products.values[code] for code in products.tolist()], counts),
         # The sales of a product ascend, so the steps between them are small.
-        "sale": encode(np.diff(flat["sale"], prepend=0)),
-        "quantity": encode_values([unit], flat["quantity"] // unit),
+        **{name: encode(np.diff(flat[name], prepend=0)) for name in OF_LINES},
+        **{name: _encode_scaled(flat[name]) for name in SCALED},
     }
+
+
+def _encode_scaled(values: Array) -> bytes:
+    """Millionths divided by their greatest common divisor, which is a million where all are whole."""
+    unit = max(1, int(np.gcd.reduce(values))) if values.size else 1
+    return encode_values([unit], values // unit)
 
 
 def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str, Array]:
     """Decode a part into arrays, in the codes of the organization."""
-    if name == "sale":
+    if name in OF_LINES:
         return {name: np.cumsum(decode(content), dtype=np.int32)}
-    if name not in {"store", "kind", "product", "quantity"} and not is_product_part(name):
+    if name not in _CODED and not is_product_part(name):
         return {name: decode(content)}
     values, rows = decode_coded(content)
     if is_product_part(name):
         return {name: dictionaries.encode_products(name, values), "starts": _starts(rows)}
-    if name == "quantity":
-        return {name: rows, "unit": np.array(values, np.int64)}
+    if name in SCALED:
+        return {name: rows, scale_of(name): np.array(values, np.int64)}
     codes = dictionaries.map(name, values)
     if name == "product":
         return {name: codes[:-1], "starts": _starts(rows)}
@@ -92,11 +125,9 @@ def read_flat(blobs: Mapping[str, bytes], dictionaries: Dictionaries) -> dict[st
     parts: dict[str, Array] = {}
     for name in PARTS:
         parts |= read_part(name, blobs[name], dictionaries)
-    unit, starts = parts.pop("unit"), parts.pop("starts")
-    return parts | {
-        "product": np.repeat(parts["product"], np.diff(starts)),
-        "quantity": parts["quantity"].astype(np.int64) * unit[0],
-    }
+    starts = parts.pop("starts")
+    scaled = {name: parts[name].astype(np.int64) * parts.pop(scale_of(name))[0] for name in SCALED}
+    return parts | {"product": np.repeat(parts["product"], np.diff(starts)), **scaled}
 
 
 def _encode_codes(codes: Array, values: Sequence[Any]) -> bytes:
@@ -113,7 +144,8 @@ def grouped(flat: Mapping[str, Array]) -> dict[str, Array]:
     """From lines sorted by product to products with the slice of their lines."""
     product, counts = np.unique(flat["product"], return_counts=True)
     parts = {name: narrow(part) for name, part in flat.items() if name != "product"}
-    return parts | {"product": product, "starts": np.concatenate(([0], np.cumsum(counts))), "unit": np.ones(1, int)}
+    scales = {scale_of(name): np.ones(1, np.int64) for name in SCALED}
+    return parts | scales | {"product": product, "starts": np.concatenate(([0], np.cumsum(counts)))}
 
 
 def arranged(flat: Mapping[str, Array]) -> dict[str, Array]:
@@ -121,25 +153,35 @@ def arranged(flat: Mapping[str, Array]) -> dict[str, Array]:
     order = np.argsort(flat["at_s"], kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
-    sale = place[flat["sale"]]
-    lines = np.lexsort((sale, flat["product"]))
-    lines = lines[np.searchsorted(flat["product"][lines], 1) :]
-    return {
-        **{name: flat[name][order] for name in ("customer", "at_s", "store", "kind", "amount")},
-        **{name: flat[name][lines] for name in ("product", "quantity", "total")},
-        "sale": sale[lines],
-    }
+    parts = {name: flat[name][order] for name in OF_SALES}
+    for sale, names in OF_LINES.items():
+        places = place[flat[sale]]
+        lines = np.lexsort((places, flat["product"])) if sale == "sale" else np.argsort(places, kind="stable")
+        parts |= {sale: places[lines], **{name: flat[name][lines] for name in names}}
+    return parts
 
 
-def merge(runs: Sequence[Mapping[str, Array]], dead: Array | None = None) -> dict[str, Array]:
-    """Concatenate flat runs, without the sales of erased customers."""
-    sizes = np.cumsum([0, *(run["customer"].size for run in runs)])
-    moved = [{**run, "sale": run["sale"].astype(np.int64) + first} for run, first in zip(runs, sizes[:-1], strict=True)]
-    together = {name: np.concatenate([run[name].astype(np.int64) for run in moved]) for name in moved[0]}
-    if dead is not None and dead.size:
-        remaining = ~np.isin(together["customer"], dead)
-        lines = remaining[together["sale"]]
-        together["sale"] = (np.cumsum(remaining) - 1)[together["sale"]]
-        for name, part in together.items():
-            together[name] = part[lines if name in {"sale", "product", "quantity", "total"} else remaining]
-    return arranged(together)
+def merge(runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Concatenate flat runs."""
+    firsts = np.cumsum([0, *(run["customer"].size for run in runs)])[:-1]
+    moved = [
+        {**run, **{sale: run[sale].astype(np.int64) + first for sale in OF_LINES}}
+        for run, first in zip(runs, firsts, strict=True)
+    ]
+    return arranged({name: np.concatenate([run[name].astype(np.int64) for run in moved]) for name in PARTS})
+
+
+def split_erased(flat: Mapping[str, Array], dead: Array) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The sales of customers who exist, and those of erased customers, without the customer."""
+    is_dead = np.isin(flat["customer"], dead)
+    erased = _take(flat, is_dead)
+    return _take(flat, ~is_dead), {**erased, "customer": np.full_like(erased["customer"], ERASED)}
+
+
+def _take(flat: Mapping[str, Array], some: Array) -> dict[str, Array]:
+    parts = {name: flat[name][some] for name in OF_SALES}
+    place = np.cumsum(some) - 1
+    for sale, names in OF_LINES.items():
+        lines = some[flat[sale]]
+        parts |= {sale: place[flat[sale][lines]], **{name: flat[name][lines] for name in names}}
+    return parts

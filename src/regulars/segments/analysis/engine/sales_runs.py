@@ -23,6 +23,8 @@ NAMES: Final = "names"
 PROPERTY: Final = "p:"
 # Purchase days, which are derived from the days in the zone whose name follows the prefix.
 BOUGHT: Final = "bought:"
+# Parts in millionths, which are stored divided by their common divisor.
+SCALED: Final = ("units", "quantity", "line_units", "other_units")
 
 
 class _Product(msgspec.Struct):
@@ -75,6 +77,11 @@ class Dictionaries:
             return dictionary.map(values)
 
 
+def scale_of(part: str) -> str:
+    """The name of the divisor of a scaled part."""
+    return f"scale:{part}"
+
+
 def is_product_part(part: str) -> bool:
     """Whether the part is a value of products."""
     return part in {IDS, NAMES} or part.startswith(PROPERTY)
@@ -92,8 +99,8 @@ class SalesRun:
     """The arrays of a run that were loaded so far, in the codes of the organization.
 
     Lines are grouped by product: `starts` holds where the lines of each product begin, a product part holds one code
-    per product, and `sale` holds the index of the sale of each line. Lines without a product are left out, since no
-    condition needs them.
+    per product, and `sale` holds the index of the sale of each line. Lines without a product, which no condition
+    needs, are in the parts `other_sale`, `other_units` and `other_total`.
     """
 
     run: Run
@@ -135,9 +142,9 @@ class SalesRun:
         slices = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
         return [np.concatenate([part[first:last] for first, last in slices]) if slices else part[:0] for part in parts]
 
-    def measures(self, name: str, lines: Array) -> Array:
-        """Totals as they are; quantities, which are stored divided by their common unit, in millionths."""
-        return lines.astype(np.int64) * self.parts["unit"][0] if name == "quantity" else lines
+    def measures(self, name: str, values: Array) -> Array:
+        """Values of a part: cents as they are; quantities and units in millionths."""
+        return values.astype(np.int64) * self.parts[scale_of(name)][0] if name in SCALED else values
 
 
 # The first and the last day there are.

@@ -1,0 +1,138 @@
+"""Pack sales column by column, without a loop over sales where a function of the interpreter has one."""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, chain, compress
+from struct import iter_unpack, unpack
+from typing import Final, TypeVar
+
+import msgspec
+
+from regulars.conditions.customers import MILLION, millionths
+from regulars.segments.columns.model import (
+    ANONYMOUS,
+    ERASED,
+    NO_CUSTOMER,
+    OF_CUSTOMERS,
+    LinePack,
+    SalesPack,
+    pack_numbers,
+)
+from regulars.segments.feed.sales_queries import WITH_ERASED_PROFILE, WITHOUT_PROFILE, SaleColumns
+
+ID_BYTES: Final = 16
+# The customer numbers of sales without a profile.
+RESERVED: Final = {WITHOUT_PROFILE.bytes: NO_CUSTOMER, WITH_ERASED_PROFILE.bytes: ERASED}
+_KIND_CHARACTERS: Final = 4
+_RETURNED: Final = "R"
+Value = TypeVar("Value", bytes, str)
+_MICROSECONDS: Final = 1_000_000
+# The epoch of PostgreSQL's timestamps.
+_2000_S: Final = 946_684_800
+
+
+class _Line(msgspec.Struct, gc=False):
+    quantity: int | float
+    total_price_cents: int
+    unit: str | None = None
+    # Compared by its bytes, so that equal products are decoded once.
+    product: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_lines = msgspec.json.Decoder(list[list[_Line]])
+_NO_PRODUCT: Final = b"null"
+
+
+def split_values(values: bytes, size: int) -> list[bytes]:
+    return [value for (value,) in iter_unpack(f"{size}s", values)]
+
+
+def pack_runs(
+    sales: SaleColumns, customers: Sequence[int], *, without: Collection[bytes]
+) -> Iterator[tuple[str, SalesPack]]:
+    """A pack for the sales of customers, and one for all others, leaving out the sales with some ids."""
+    are_wanted = [identifier not in without for identifier in split_values(sales.ids, ID_BYTES)]
+    are_of_customers = [number >= 0 for number in customers]
+    lines = _lines.decode(sales.line_items)
+    for kind, is_of_customer in ((OF_CUSTOMERS, True), (ANONYMOUS, False)):
+        some = [is_wanted and it is is_of_customer for is_wanted, it in zip(are_wanted, are_of_customers, strict=True)]
+        if any(some):
+            yield kind, _pack(sales, list(compress(customers, some)), list(compress(lines, some)), some)
+
+
+def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], some: list[bool]) -> SalesPack:
+    """Pack the sales for which `some` is true; `customers` and `lines` are of these already."""
+    at_s = [moment // _MICROSECONDS + _2000_S for moment in compress(_integers(sales.occurred_at), some)]
+    kinds = [sales.kinds[at : at + _KIND_CHARACTERS] for at in range(0, len(sales.kinds), _KIND_CHARACTERS)]
+    kinds = list(compress(kinds, some))
+    returns = [place for place, kind in enumerate(kinds) if kind[-1] == _RETURNED]
+    stores, currencies = _Codes[bytes](), _Codes[str]()
+    kind_codes = {kind: 2 * currencies[kind[:-1]] + (kind[-1] == _RETURNED) for kind in sorted(set(kinds))}
+
+    def pack_cents(column: bytes) -> bytes:
+        values = list(compress(_integers(column), some))
+        for place in returns:
+            values[place] = -values[place]
+        return pack_numbers(values)
+
+    return SalesPack(
+        sales=len(customers),
+        first_s=min(at_s),
+        last_s=max(at_s),
+        customer=pack_numbers(customers),
+        at_s=pack_numbers(at_s),
+        store=pack_numbers(list(map(stores.__getitem__, compress(split_values(sales.stores, ID_BYTES), some)))),
+        kind=pack_numbers(list(map(kind_codes.__getitem__, kinds))),
+        amount=pack_cents(sales.amounts),
+        discount=pack_cents(sales.discounts),
+        tax=pack_cents(sales.taxes),
+        lines=pack_numbers(list(map(len, lines))),
+        stores=list(stores),
+        currencies=list(currencies),
+        of_lines=_pack_lines(lines, returns),
+    )
+
+
+def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
+    flat = list(chain.from_iterable(lines))
+    products = _Codes[bytes]({_NO_PRODUCT: 0})
+    codes = [products[bytes(line.product)] for line in flat]
+    quantities = [
+        quantity * MILLION if isinstance(quantity, int) else millionths(quantity)
+        for quantity in [line.quantity for line in flat]
+    ]
+    units = [
+        quantity if line.unit is None else MILLION if quantity > 0 else -MILLION
+        for line, quantity in zip(flat, quantities, strict=True)
+    ]
+    totals = [line.total_price_cents for line in flat]
+    ends = list(accumulate(map(len, lines)))
+    for place in returns:
+        of_sale = slice(ends[place] - len(lines[place]), ends[place])
+        _negate(quantities, of_sale, by=sum(compress(quantities[of_sale], codes[of_sale])))
+        _negate(units, of_sale, by=sum(units[of_sale]))
+        _negate(totals, of_sale, by=sum(totals[of_sale]))
+    return LinePack(
+        product=pack_numbers(codes),
+        quantity=pack_numbers(quantities),
+        line_units=pack_numbers(units),
+        total=pack_numbers(totals),
+        products=list(products)[1:],
+    )
+
+
+def _negate(values: list[int], of_sale: slice, *, by: int) -> None:
+    """What comes back counts below 0; the lines of a return that sum below 0 have their sign already."""
+    if by >= 0:
+        values[of_sale] = [-value for value in values[of_sale]]
+
+
+def _integers(column: bytes) -> tuple[int, ...]:
+    return unpack(f">{len(column) // 8}q", column)
+
+
+class _Codes(dict[Value, int]):
+    """The code of each value, in the order in which they come."""
+
+    def __missing__(self, value: Value) -> int:
+        code = self[value] = len(self)
+        return code

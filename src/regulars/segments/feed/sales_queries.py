@@ -1,0 +1,146 @@
+"""The SQL that reads sales for the columns. Each statement returns one row, with a value for each column of the sales:
+the driver makes no object per sale, which took most of the time of a build.
+
+A sale is looked up as the first row from its key on, as profiles are in `feed/queries.py`.
+"""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.sales.facts import SalesRecorded
+from regulars.segments.columns.model import SALES_LISTENER
+
+# In place of the id of a profile: the sale never had a customer, or the customer was erased.
+WITHOUT_PROFILE: Final = UUID(int=0)
+WITH_ERASED_PROFILE: Final = UUID(int=(1 << 128) - 1)
+_RESERVED: Final = {"without_profile": WITHOUT_PROFILE, "with_erased_profile": WITH_ERASED_PROFILE}
+
+
+_ROWS: Final = """
+    SELECT id, store_id, occurred_at, total_amount_cents, total_discount_cents, currency, type, line_items,
+           COALESCE(total_tax_cents, 0) AS total_tax_cents,
+           COALESCE(profile_id, CASE WHEN anonymised_at IS NULL THEN %(without_profile)s::uuid
+                                ELSE %(with_erased_profile)s::uuid END) AS profile_id
+    FROM sales_events
+    WHERE organization_id = %(organization_id)s
+"""
+# The fields of `SaleColumns`.
+_AGGREGATED: Final = """
+    SELECT string_agg(uuid_send(sale.id), ''::bytea), string_agg(uuid_send(sale.profile_id), ''::bytea),
+           string_agg(uuid_send(sale.store_id), ''::bytea), string_agg(timestamptz_send(sale.occurred_at), ''::bytea),
+           string_agg(int8send(sale.total_amount_cents), ''::bytea),
+           string_agg(int8send(sale.total_discount_cents), ''::bytea),
+           string_agg(int8send(sale.total_tax_cents), ''::bytea), string_agg(sale.currency || left(sale.type, 1), ''),
+           '[' || string_agg(sale.line_items::text, ',') || ']'
+"""
+
+
+class SaleColumns(NamedTuple):
+    """Sales column by column, in one order."""
+
+    # 16 bytes each.
+    ids: bytes
+    profiles: bytes
+    stores: bytes
+    # Microseconds since 2000, in 8 bytes each.
+    occurred_at: bytes
+    # In cents, in 8 bytes each; of a return without a sign, as the rows have them.
+    amounts: bytes
+    discounts: bytes
+    taxes: bytes
+    # The currency and the first letter of the type, four characters each.
+    kinds: str
+    # A JSON array with the lines of each sale.
+    line_items: str
+
+
+async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> SaleColumns | None:
+    rows = await tx.fetch(
+        _AGGREGATED
+        + """
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            """
+        + _ROWS
+        + """
+            AND id >= it.id
+            ORDER BY id
+            LIMIT 1
+        ) AS sale
+        WHERE sale.id = it.id
+        """,
+        {"organization_id": organization_id, "ids": list(ids), **_RESERVED},
+    )
+    return _columns_of(rows)
+
+
+async def list_sales_to_build(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> SaleColumns | None:
+    """The sales that follow, in the order of their ids."""
+    rows = await tx.fetch(
+        _AGGREGATED
+        + """
+        FROM (
+            """
+        + _ROWS
+        + """
+            AND id > %(after)s
+            ORDER BY id
+            LIMIT %(limit)s
+        ) AS sale
+        """,
+        {"organization_id": organization_id, "after": after, "limit": limit, **_RESERVED},
+    )
+    return _columns_of(rows)
+
+
+def _columns_of(rows: list[tuple[object, ...]]) -> SaleColumns | None:
+    """None if there are no sales."""
+    [row] = rows
+    return None if row[0] is None else SaleColumns._make(row)
+
+
+async def find_fed_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UUID, last: UUID) -> set[UUID]:
+    """The sales in a range of ids that the feed wrote since the build began."""
+    rows = await tx.fetch(
+        """
+        SELECT sale_id FROM segment_fed
+        WHERE organization_id = %s AND epoch = %s AND sale_id BETWEEN %s AND %s
+        """,
+        (organization_id, epoch, first, last),
+    )
+    return {row[0] for row in rows}
+
+
+async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last: UUID) -> set[UUID]:
+    """The sales in a range of ids that are named by a fact which the feed has not handled yet.
+
+    A statement of its own, and the caller compares: the planner estimates millions of sales per fact, and in a join
+    would search all of them once per sale.
+    """
+    rows = await tx.fetch(
+        """
+        SELECT named.sale::uuid
+        FROM outbox
+        CROSS JOIN LATERAL json_array_elements(outbox.payload) AS fact (body)
+        CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
+        WHERE outbox.organization_id = %(organization_id)s AND outbox.topic = %(topic)s
+          AND named.sale::uuid BETWEEN %(first)s AND %(last)s
+        UNION ALL
+        SELECT named.sale::uuid
+        FROM outbox_retries
+        CROSS JOIN LATERAL json_array_elements(outbox_retries.payload) AS fact (body)
+        CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
+        WHERE outbox_retries.organization_id = %(organization_id)s AND outbox_retries.topic = %(topic)s
+          AND outbox_retries.listener = %(listener)s AND named.sale::uuid BETWEEN %(first)s AND %(last)s
+        """,
+        {
+            "organization_id": organization_id,
+            "topic": SalesRecorded.topic,
+            "listener": SALES_LISTENER,
+            "first": first,
+            "last": last,
+        },
+    )
+    return {row[0] for row in rows}

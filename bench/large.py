@@ -15,7 +15,8 @@ from paperwork import fill_paperwork
 from regulars.demo.load import DemoPlan, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import create_organization, find_particulars
-from regulars.sales.totals.fill import add_range, last_id_at
+from regulars.sales.totals.fill import fill_batch, recount
+from regulars.sales.totals.tables import DAILY, HOURLY, last_id_at, update_fill
 
 STATEMENT_TIMEOUT_MS = 3_600_000
 GROWING = ("profiles", "sales_events", "subscriptions")
@@ -99,8 +100,8 @@ async def fill_large(url: str, size: Size, say: Say) -> UUID:
             fill_runs(connection, organization_id, journeys, size.runs)
             fill_paperwork(connection, organization_id)
             say(f"{size.runs:,} runs of journeys after {_seconds(started):.0f} s")
-        await _count_hours(database, organization_id)
-        say(f"totals of every hour after {_seconds(started):.0f} s")
+        await _count_totals(database, organization_id)
+        say(f"totals of every hour and day after {_seconds(started):.0f} s")
     finally:
         await database.close()
     with psycopg.connect(url, autocommit=True) as connection:
@@ -148,18 +149,16 @@ def _columns(connection: Connection, table: str) -> list[str]:
     return [str(row[0]) for row in rows.fetchall()]
 
 
-async def _count_hours(database: Database, organization_id: UUID) -> None:
-    """The totals of all sales in one pass, and the note that nothing is left to count."""
+async def _count_totals(database: Database, organization_id: UUID) -> None:
+    """All sales as the fills count them, and the note that nothing is left to count."""
     async with database.transaction() as tx:
-        await tx.execute("DELETE FROM hourly_totals WHERE organization_id = %s", (organization_id,))
+        await recount(tx, organization_id)
         end = last_id_at(tx.now)
-        await add_range(tx, organization_id, after=UUID(int=0), until=end)
-        await tx.execute(
-            "INSERT INTO hourly_totals_fills (organization_id, fence, walked_to, due_at) VALUES (%s, %s, %s, NULL)"
-            " ON CONFLICT (organization_id) DO UPDATE SET fence = excluded.fence, walked_to = excluded.walked_to,"
-            " due_at = excluded.due_at",
-            (organization_id, end, end),
-        )
+    for totals in (HOURLY, DAILY):
+        while await fill_batch(database, organization_id, totals):
+            pass
+        async with database.transaction() as tx:
+            await update_fill(tx, organization_id, totals, walked_to=end, due_at=None)
 
 
 def _count(connection: Connection, table: str) -> int:

@@ -44,6 +44,7 @@ from regulars.messaging.providers.gateways import Gateways, open_gateways
 from regulars.messaging.retention import RETENTION as TEXT_RETENTION
 from regulars.messaging.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
+from regulars.organizations.facts import TimeZoneChanged
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.privacy.jobs import anonymise_stragglers, continue_erasing_responses
 from regulars.profiles.attribute_values import AttributeValues
@@ -51,9 +52,10 @@ from regulars.profiles.facts import ProfilesChanged
 from regulars.request_log.entries import sweep as sweep_request_log
 from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.jobs import count_new_sales, register_new_product_keys
+from regulars.sales.jobs import count_new_sales, recount_in_time_zone, register_new_product_keys
 from regulars.sales.property_values import PropertyValues
-from regulars.sales.totals.fill import HourlyTotalsFill
+from regulars.sales.totals.fill import TotalsFill
+from regulars.sales.totals.tables import DAILY, HOURLY
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.segments.feed import fact_handlers as feed
@@ -91,6 +93,7 @@ LISTENERS: Final[Listeners] = {
         "webhooks.sales": post_sales_events,
         SEGMENT_SALES: feed.on_sales_recorded,
     },
+    TimeZoneChanged: {"sales.daily_totals": recount_in_time_zone},
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
     StoredResponsesRemain: {"privacy.answers": continue_erasing_responses},
     ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.on_profiles_changed},
@@ -145,7 +148,8 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("replies.sweep", REPLIES, sweep_replies, poll_every_s=3600),
         Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, poll_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
-        HourlyTotalsFill(),
+        TotalsFill(HOURLY),
+        TotalsFill(DAILY),
         ColumnsBuild(),
         Sweep("segments.unneeded", COLUMNS, end_unneeded, poll_every_s=3600),
         SizeQueue(Analysis(settings)),

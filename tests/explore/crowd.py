@@ -35,6 +35,15 @@ _STATEMENTS = (
     FROM sales_events WHERE organization_id = %(organization)s GROUP BY 1, 2, 3, 4, 5
     """,
     """
+    INSERT INTO daily_totals (organization_id, day, store_id, currency, purchases, returns, identified, gross_cents,
+                              returned_cents, discount_cents, tax_cents, units, returned_units, lines)
+    SELECT organization_id, (occurred_at AT TIME ZONE 'UTC')::date, store_id, currency,
+           count(*) FILTER (WHERE type = 'PURCHASE'), count(*) FILTER (WHERE type = 'RETURN'), count(profile_id),
+           coalesce(sum(total_amount_cents) FILTER (WHERE type = 'PURCHASE'), 0),
+           coalesce(sum(total_amount_cents) FILTER (WHERE type = 'RETURN'), 0), 0, 0, count(*), 0, count(*)
+    FROM sales_events WHERE organization_id = %(organization)s GROUP BY 1, 2, 3, 4
+    """,
+    """
     INSERT INTO subscriptions (organization_id, id, number_hash, phone_number, profile_id, status, consent_source,
                                consented_at, latest_opt_in_at, entry_count, last_hash, created_at, updated_at)
     SELECT %(organization)s, ID(n), sha256(n::text::bytea), '+336' || lpad(n::text, 8, '0'),
@@ -63,7 +72,7 @@ STATEMENTS = [
     for text in _STATEMENTS
 ]
 LARGE = {
-    "profiles", "sales_events", "hourly_totals", "subscriptions", "consent_ledger", "consent_payloads",
+    "profiles", "sales_events", "hourly_totals", "daily_totals", "subscriptions", "consent_ledger", "consent_payloads",
     "ticket_collision_totals",
 }  # fmt: skip
 

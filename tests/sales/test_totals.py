@@ -1,7 +1,8 @@
-"""Hourly totals: every sale is counted once, by the listener, by a bulk load or by the fill."""
+"""Totals of hours and days: every sale is counted once, by the listener, by a bulk load or by the fill."""
 
 import asyncio
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -9,28 +10,58 @@ import pytest
 from tests.sales.desk import STORE, ticket
 
 from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.jobs import count_new_sales
+from regulars.sales.jobs import count_new_sales, recount_in_time_zone
 from regulars.sales.load import load_sales
 from regulars.sales.personal import anonymise_sales
 from regulars.sales.totals import fill as filling
-from regulars.sales.totals.fill import fill_batch, last_id_at, made_at
+from regulars.sales.totals import tables
+from regulars.sales.totals.fill import fill_batch
 from regulars.sales.totals.model import Sums, expected_tickets, is_silent
-from regulars.sales.totals.reports import filled_until, list_days, read_rhythms, sum_stores
+from regulars.sales.totals.reports import filled_until, read_rhythms, sum_days, sum_stores
+from regulars.sales.totals.tables import DAILY, HOURLY, last_id_at, made_at
 from regulars.stores.find import find_stores
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 PARIS = ZoneInfo("Europe/Paris")
-EVERY_ROW = """
+EVERY_ROW = {
+    HOURLY: """
 SELECT hour, currency, type, tickets, identified_tickets, amount_cents::bigint, discount_cents::bigint
 FROM hourly_totals WHERE organization_id = %s ORDER BY 1, 2, 3
-"""
-COUNTED_BY_HAND = """
+""",
+    DAILY: """
+SELECT day, currency, purchases, returns, identified, gross_cents, returned_cents, discount_cents, tax_cents, units,
+       returned_units, lines
+FROM daily_totals WHERE organization_id = %s ORDER BY 1, 2
+""",
+}
+COUNTED_BY_HAND = {
+    HOURLY: """
 SELECT date_trunc('hour', occurred_at, 'UTC'), currency, type, count(*), count(profile_id),
        sum(total_amount_cents)::bigint, sum(total_discount_cents)::bigint
 FROM sales_events WHERE organization_id = %s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-"""
+""",
+    DAILY: """
+SELECT timezone('UTC', occurred_at)::date, currency,
+       count(*) FILTER (WHERE type = 'PURCHASE'), count(*) FILTER (WHERE type = 'RETURN'), count(profile_id),
+       coalesce(sum(total_amount_cents) FILTER (WHERE type = 'PURCHASE'), 0),
+       coalesce(sum(total_amount_cents) FILTER (WHERE type = 'RETURN'), 0),
+       coalesce(sum(total_discount_cents) FILTER (WHERE type = 'PURCHASE'), 0), coalesce(sum(total_tax_cents), 0),
+       coalesce(sum(units) FILTER (WHERE type = 'PURCHASE'), 0), coalesce(sum(units) FILTER (WHERE type = 'RETURN'), 0),
+       coalesce(sum(json_array_length(line_items)) FILTER (WHERE type = 'PURCHASE'), 0)
+FROM sales_events CROSS JOIN LATERAL (
+    SELECT sum((line->>'quantity')::numeric) AS units FROM json_array_elements(line_items) AS line
+) AS of_lines
+WHERE organization_id = %s GROUP BY 1, 2 ORDER BY 1, 2
+""",
+}
+
+
+@pytest.fixture(params=[HOURLY, DAILY], ids=["hours", "days"])
+def totals(request):
+    return request.param
 
 
 async def hear(desk):
@@ -41,12 +72,10 @@ async def hear(desk):
         await count_new_sales(tx, desk.organization_id, facts)
 
 
-async def begin_fill(desk, *, fence: datetime):
+async def begin_fill(desk, totals, *, fence: datetime):
     async with desk.database.transaction() as tx:
-        await tx.execute(
-            "INSERT INTO hourly_totals_fills (organization_id, fence, walked_to, due_at) VALUES (%s, %s, %s, now())",
-            (desk.organization_id, last_id_at(fence), UUID(int=0)),
-        )
+        await tables.insert_fills_if_new(tx, desk.organization_id)
+        await tables.restart_fill(tx, desk.organization_id, totals, fence=last_id_at(fence), due_at=tx.now)
 
 
 async def test_the_worker_counts_new_sales():
@@ -62,7 +91,7 @@ async def test_sales_are_counted_in_their_hour_per_store_currency_and_type(desk)
     )
     await hear(desk)
     ten, eleven = datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026, 3, 1, 11, tzinfo=UTC)
-    rows = [(*row[:5], row[5]) for row in await desk.rows(EVERY_ROW)]
+    rows = [(*row[:5], row[5]) for row in await desk.rows(EVERY_ROW[HOURLY])]
     assert [row[:6] for row in rows] == [
         (ten, "EUR", "PURCHASE", 2, 1, 150),
         (ten, "EUR", "RETURN", 1, 0, 30),
@@ -80,67 +109,66 @@ async def test_amounts_that_no_bigint_holds_are_added_up(desk):
     assert total == largest * 1100
 
 
-async def test_a_bulk_load_is_counted_like_every_sale(desk):
+async def test_a_bulk_load_is_counted_like_every_sale(desk, totals):
     async with desk.database.transaction() as tx:
         stores = await find_stores(tx, desk.organization_id, [ByExternalId(STORE)])
         ids = {reference: store.id for reference, store in stores.items()}
         loaded = [ticket("A"), ticket("B", total_amount_cents=5)]
         assert await load_sales(tx, desk.organization_id, loaded, stores=ids, profiles={}) == 2
     await hear(desk)
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
+    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
 
 
-async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch):
+async def test_the_fill_and_the_listener_count_every_sale_once(desk, totals, monkeypatch):
     monkeypatch.setattr(filling, "BATCH_SALES", 3)
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}", profile_id="ada" if n % 2 else None) for n in range(8)))
     fence = datetime.now(UTC)
-    await begin_fill(desk, fence=fence)
+    await begin_fill(desk, totals, fence=fence)
     await asyncio.sleep(0.005)
     await desk.record(*(ticket(f"NEW-{n}", type="RETURN") for n in range(5)))
     # The facts of the old sales still wait in the outbox: the listener leaves those sales to the fill.
     await hear(desk)
-    assert await fill_batch(desk.database, desk.organization_id)
+    assert await fill_batch(desk.database, desk.organization_id, totals)
     async with desk.database.reading() as tx:
         assert await filled_until(tx, desk.organization_id) is not None
-    assert await fill_batch(desk.database, desk.organization_id)
-    assert not await fill_batch(desk.database, desk.organization_id)
-    assert not await fill_batch(desk.database, desk.organization_id)
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
+    assert await fill_batch(desk.database, desk.organization_id, totals)
+    assert not await fill_batch(desk.database, desk.organization_id, totals)
+    assert not await fill_batch(desk.database, desk.organization_id, totals)
+    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
     async with desk.database.reading() as tx:
         assert await filled_until(tx, desk.organization_id) is None
 
 
-async def test_a_batch_that_fails_is_repeated_and_counts_nothing_twice(desk, monkeypatch):
+async def test_a_batch_that_fails_is_repeated_and_counts_nothing_twice(desk, totals, monkeypatch):
     monkeypatch.setattr(filling, "BATCH_SALES", 3)
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}") for n in range(7)))
-    await begin_fill(desk, fence=datetime.now(UTC))
-    assert await fill_batch(desk.database, desk.organization_id)
-    broken = filling.update_fill
+    await begin_fill(desk, totals, fence=datetime.now(UTC))
+    assert await fill_batch(desk.database, desk.organization_id, totals)
+    broken = tables.update_fill
 
     async def crash(*_arguments, **_options):
         raise ConnectionError
 
-    monkeypatch.setattr(filling, "update_fill", crash)
+    monkeypatch.setattr(tables, "update_fill", crash)
     with pytest.raises(ConnectionError):
-        await fill_batch(desk.database, desk.organization_id)
-    monkeypatch.setattr(filling, "update_fill", broken)
-    while await fill_batch(desk.database, desk.organization_id):
+        await fill_batch(desk.database, desk.organization_id, totals)
+    monkeypatch.setattr(tables, "update_fill", broken)
+    while await fill_batch(desk.database, desk.organization_id, totals):
         pass
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
+    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
 
 
-async def test_the_fill_stays_behind_the_present_and_ends_at_its_fence(desk):
+async def test_the_fill_stays_behind_the_present_and_ends_at_its_fence(desk, totals):
     await desk.record(ticket("A"))
-    await begin_fill(desk, fence=datetime.now(UTC) + timedelta(minutes=10))
-    assert not await fill_batch(desk.database, desk.organization_id)
-    assert await desk.rows(EVERY_ROW) == []
-    [(due_at, walked_to)] = await desk.rows(
-        "SELECT due_at, walked_to FROM hourly_totals_fills WHERE organization_id = %s"
-    )
-    assert due_at is not None
-    assert made_at(walked_to) < datetime.now(UTC) - timedelta(minutes=1)
+    await begin_fill(desk, totals, fence=datetime.now(UTC) + timedelta(minutes=10))
+    assert not await fill_batch(desk.database, desk.organization_id, totals)
+    assert await desk.rows(EVERY_ROW[totals]) == []
+    async with desk.database.reading() as tx:
+        fill = await tables.find_fill(tx, desk.organization_id, totals)
+    assert fill.due_at is not None
+    assert made_at(fill.walked_to) < datetime.now(UTC) - timedelta(minutes=1)
 
 
 async def recount(desk) -> None:
@@ -148,25 +176,25 @@ async def recount(desk) -> None:
         await filling.recount(tx, desk.organization_id)
 
 
-async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_customers(desk, monkeypatch):
+async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_customers(desk, totals, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"LOST-{n}", profile_id="ada") for n in range(5)))
     async with desk.database.transaction() as tx:
         await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
     await desk.record(ticket("HEARD", profile_id="eve"))
     await hear(desk)
-    assert await desk.rows(EVERY_ROW) != await desk.rows(COUNTED_BY_HAND)
-    by_hand = await desk.rows(COUNTED_BY_HAND)
+    assert await desk.rows(EVERY_ROW[totals]) != await desk.rows(COUNTED_BY_HAND[totals])
+    by_hand = await desk.rows(COUNTED_BY_HAND[totals])
     async with desk.database.transaction() as tx:
         customers = await tx.fetch("SELECT id FROM profiles WHERE organization_id = %s", (desk.organization_id,))
         await anonymise_sales(tx, desk.organization_id, [row[0] for row in customers])
     await recount(desk)
-    while await fill_batch(desk.database, desk.organization_id):
+    while await fill_batch(desk.database, desk.organization_id, totals):
         pass
-    assert await desk.rows(EVERY_ROW) == by_hand
+    assert await desk.rows(EVERY_ROW[totals]) == by_hand
 
 
-async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monkeypatch):
+async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, totals, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(ticket("BEFORE"))
     facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.told()]
@@ -177,41 +205,41 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monke
         await until_waiting(desk, "LOCK TABLE%")
         await counting.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
     await recounting
-    assert await desk.rows(EVERY_ROW) == []
+    assert await desk.rows(EVERY_ROW[totals]) == []
     await desk.record(ticket("BETWEEN"))
     async with desk.database.transaction() as recounting_again:
         await filling.recount(recounting_again, desk.organization_id)
         hearing = asyncio.create_task(hear(desk))
-        await until_waiting(desk, "%INSERT INTO hourly_totals%")
+        await until_waiting(desk, "%FOR KEY SHARE%")
     await hearing
     await asyncio.sleep(0.005)
     await desk.record(ticket("AFTER"))
     await hear(desk)
-    while await fill_batch(desk.database, desk.organization_id):
+    while await fill_batch(desk.database, desk.organization_id, totals):
         pass
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
+    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
 
 
-async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
+async def test_a_recount_waits_for_a_batch_of_the_fill(desk, totals, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(ticket("A"))
-    await begin_fill(desk, fence=datetime.now(UTC))
+    await begin_fill(desk, totals, fence=datetime.now(UTC))
     add_range = filling.add_range
     recounting = []
 
     async def recount_before(*arguments, **options):
         recounting.append(asyncio.create_task(recount(desk)))
-        await until_waiting(desk, "%hourly_totals_fills%")
+        await until_waiting(desk, "LOCK TABLE%" if totals is DAILY else "%hourly_totals_fills%FOR UPDATE")
         await add_range(*arguments, **options)
 
     monkeypatch.setattr(filling, "add_range", recount_before)
     # The recount would otherwise keep the batch from the totals, and wait for the row that the batch holds.
-    assert not await fill_batch(desk.database, desk.organization_id)
+    assert not await fill_batch(desk.database, desk.organization_id, totals)
     await recounting[0]
     monkeypatch.setattr(filling, "add_range", add_range)
-    while await fill_batch(desk.database, desk.organization_id):
+    while await fill_batch(desk.database, desk.organization_id, totals):
         pass
-    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
+    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
 
 
 async def until_waiting(desk, query: str) -> None:
@@ -223,22 +251,77 @@ async def until_waiting(desk, query: str) -> None:
             pass
 
 
-async def test_days_are_those_of_the_organization_s_zone(desk):
+async def test_days_are_those_of_the_organization_s_zone_and_are_counted_again_in_another(desk, monkeypatch):
+    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    await move_to(desk, "Asia/Kolkata")
     await desk.record(
-        # Half past midnight in Paris, still the day before in UTC.
-        ticket("A", occurred_at="2026-03-01T23:30:00Z", total_amount_cents=100),
+        # Half past midnight in India, still the day before in UTC and in Paris.
+        ticket("A", occurred_at="2026-03-01T19:00:00Z", total_amount_cents=100),
         ticket("B", occurred_at="2026-03-02T12:00:00Z", total_amount_cents=40, type="RETURN", profile_id="ada"),
-        ticket("C", occurred_at="2026-03-02T23:30:00Z", total_amount_cents=9),
+        ticket("C", occurred_at="2026-03-02T19:00:00Z", total_amount_cents=9),
     )
     await hear(desk)
+    second = Sums(1, 1, 1, 100, 40, units=Decimal(1), returned_units=Decimal(1), lines=1)
+    days, stores = await read_days(desk, first=date(2026, 3, 1), last=date(2026, 3, 2))
+    assert {day: total.sums for day, total in days.items()} == {date(2026, 3, 2): {"EUR": second}}
+    assert [total.sums for total in stores.values()] == [{"EUR": second}]
+
+    await move_to(desk, "Europe/Paris")
+    async with desk.database.transaction() as tx:
+        await recount_in_time_zone(tx, desk.organization_id, [TimeZoneChanged()])
+    while await fill_batch(desk.database, desk.organization_id, DAILY):
+        pass
+    await desk.record(ticket("D", occurred_at="2026-03-02T23:30:00Z", total_amount_cents=1))
+    await hear(desk)
+    days, _ = await read_days(desk, first=date(2026, 3, 1), last=date(2026, 3, 3))
+    assert [total.sums["EUR"].net_cents for total in days.values()] == [100, 9 - 40, 1]
+
+
+async def test_days_of_a_zone_that_the_database_does_not_know_are_those_of_utc(desk):
+    await move_to(desk, "Moon/Tranquillity")
+    await desk.record(ticket("A", occurred_at="2026-03-01T23:30:00Z", total_amount_cents=100))
+    await hear(desk)
+    days, _ = await read_days(desk, first=date(2026, 3, 1), last=date(2026, 3, 1))
+    assert days[date(2026, 3, 1)].sums["EUR"].net_cents == 100
+
+
+async def test_units_count_a_measured_line_once_and_returns_with_either_sign(desk):
+    def lines(*given):
+        return [{"quantity": quantity, "unit": unit, "total_price_cents": 1} for quantity, unit in given]
+
+    await desk.record(
+        ticket("A", total_tax_cents=20, line_items=lines((2, None), (0.25, "kg"), (-1, None))),
+        ticket("B", total_tax_cents=5, type="RETURN", line_items=lines((3, None))),
+        ticket("C", type="RETURN", line_items=lines((-2, None))),
+    )
+    await hear(desk)
+    _, stores = await read_days(desk, first=date(2020, 1, 1), last=date(2030, 1, 1))
+    [sums] = [total.sums["EUR"] for total in stores.values()]
+    assert (sums.units, sums.returned_units, sums.lines, sums.tax_cents) == (2, 5, 3, 15)
+
+
+def test_rates_of_no_tickets_are_unknown_and_others_follow_their_definitions():
+    assert (Sums().ticket_cents, Sums().return_rate, Sums().identified_rate) == (None, None, None)
+    sums = Sums(3, 1, 2, 1000, 250, 250, units=Decimal("4.5"))
+    assert (sums.net_cents, sums.tickets, sums.ticket_cents, sums.units_per_ticket) == (750, 4, 333, 1.5)
+    assert (sums.return_rate, sums.return_rate_by_tickets, sums.discount_rate) == (0.25, 0.25, 0.2)
+    assert sums.identified_rate == 0.5
+    assert sums + Sums(lines=2, tax_cents=7) == Sums(3, 1, 2, 1000, 250, 250, 7, Decimal("4.5"), lines=2)
+
+
+async def move_to(desk, zone: str) -> None:
+    async with desk.database.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO organizations (id, name, time_zone, created_at) VALUES (%s, 'Shop', %s, now())"
+            " ON CONFLICT (id) DO UPDATE SET time_zone = excluded.time_zone",
+            (desk.organization_id, zone),
+        )
+
+
+async def read_days(desk, *, first: date, last: date):
     async with desk.database.reading() as tx:
-        days = await list_days(tx, desk.organization_id, first=date(2026, 3, 1), last=date(2026, 3, 2), zone=PARIS)
-        stores = await sum_stores(tx, desk.organization_id, first=date(2026, 3, 1), last=date(2026, 3, 2), zone=PARIS)
-    assert [day.day for day in days] == [date(2026, 3, 1), date(2026, 3, 2)]
-    assert days[0].total.sums == {}
-    assert days[1].total.sums == {"EUR": Sums(1, 1, 1, 100, 40)}
-    assert days[1].total.sums["EUR"].net_cents == 60
-    assert [total.sums for total in stores.values()] == [days[1].total.sums]
+        days = await sum_days(tx, desk.organization_id, first=first, last=last)
+        return days, await sum_stores(tx, desk.organization_id, first=first, last=last)
 
 
 async def test_a_store_that_stops_sending_in_its_usual_hours_is_silent(desk):

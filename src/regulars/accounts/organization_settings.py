@@ -23,7 +23,7 @@ async def change_organization(tx: Tx, organization_id: UUID, settings: Settings,
     """The slug that holds afterwards. Only what changed goes into the log."""
     before = await find_settings(tx.connection, organization_id)
     old_slug = await ensure_slug(tx.connection, organization_id, before.name, now=tx.now)
-    await change_settings(tx.connection, organization_id, settings)
+    await change_settings(tx, organization_id, settings)
     if slug != old_slug and not await change_slug(tx.connection, organization_id, slug, now=tx.now):
         raise SlugTaken
     old, new = {**asdict(before), "slug": old_slug}, {**asdict(settings), "slug": slug}

@@ -93,7 +93,7 @@ async def become_first_owner(
     organization = await create_organization(tx.connection, organization_name)
     settings = await find_settings(tx.connection, organization.id)
     settings = replace(settings, default_country=country, time_zone=time_zone or settings.time_zone)
-    await change_settings(tx.connection, organization.id, settings)
+    await change_settings(tx, organization.id, settings)
     await join(tx, organization.id, organization.name, person.id, Role.OWNER)
     actor = Actor(person.id, person.email, address)
     await record(tx, organization.id, actor, "organization.create", organization.name)

@@ -336,7 +336,7 @@ async def _recount_catalogs(tx: Tx, organization_id: UUID) -> None:
 
 
 DERIVED: Final[dict[str, Callable[[Tx, UUID], Awaitable[object]]]] = {
-    "hourly totals of sales": fill.recount,
+    "totals of sales": fill.recount,
     "catalog keys and values": _recount_catalogs,
     "consent figures": figures.recount,
     "columns of segments": lifecycle.rebuild,

@@ -144,7 +144,7 @@ async def _create(tx: Tx, name: str) -> Organization:
 async def _change(it: CommandContext, **changes: str | bool | None) -> particulars.Settings:
     before = await particulars.find_settings(it.tx.connection, it.organization_id)
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
-    await particulars.change_settings(it.tx.connection, it.organization_id, after)
+    await particulars.change_settings(it.tx, it.organization_id, after)
     was = {name: getattr(before, name) for name in changes}
     await it.record("organization.change", after.name, before=was, after=changes)
     return after

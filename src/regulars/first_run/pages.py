@@ -95,7 +95,7 @@ async def _ask_for_demo(visit: Visit) -> Response:
                 locale=visit.organization.locale,
                 default_country=visit.organization.default_country,
             )
-            await change_settings(tx.connection, organization.id, settings)
+            await change_settings(tx, organization.id, settings)
             await join(tx, organization.id, organization.name, visit.user.id, Role.OWNER)
             await request_demo(tx, organization.id)
             await record(

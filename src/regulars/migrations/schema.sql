@@ -212,6 +212,32 @@ CREATE TABLE consent_payloads (
     payload json NOT NULL
 );
 
+CREATE TABLE daily_totals (
+    organization_id uuid NOT NULL,
+    day date NOT NULL,
+    store_id uuid NOT NULL,
+    currency text NOT NULL,
+    purchases bigint NOT NULL,
+    returns bigint NOT NULL,
+    identified bigint NOT NULL,
+    gross_cents numeric NOT NULL,
+    returned_cents numeric NOT NULL,
+    discount_cents numeric NOT NULL,
+    tax_cents numeric NOT NULL,
+    units numeric NOT NULL,
+    returned_units numeric NOT NULL,
+    lines bigint NOT NULL
+)
+WITH (fillfactor='70');
+
+CREATE TABLE daily_totals_fills (
+    organization_id uuid NOT NULL,
+    fence uuid NOT NULL,
+    walked_to uuid NOT NULL,
+    due_at timestamp with time zone,
+    time_zone text NOT NULL
+);
+
 CREATE TABLE demo_runs (
     organization_id uuid NOT NULL,
     tickets integer NOT NULL,
@@ -987,6 +1013,12 @@ ALTER TABLE ONLY consent_ledger
 ALTER TABLE ONLY consent_payloads
     ADD CONSTRAINT consent_payloads_pkey PRIMARY KEY (organization_id, subscription_id, sequence);
 
+ALTER TABLE ONLY daily_totals_fills
+    ADD CONSTRAINT daily_totals_fills_pkey PRIMARY KEY (organization_id);
+
+ALTER TABLE ONLY daily_totals
+    ADD CONSTRAINT daily_totals_pkey PRIMARY KEY (organization_id, day, store_id, currency);
+
 ALTER TABLE ONLY demo_runs
     ADD CONSTRAINT demo_runs_pkey PRIMARY KEY (organization_id);
 
@@ -1248,6 +1280,10 @@ CREATE INDEX catalog_counts_newest ON catalog_counts USING btree (organization_i
 CREATE INDEX consent_figures_due ON consent_figures USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX consent_payloads_by_profile ON consent_payloads USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX daily_totals_by_store ON daily_totals USING btree (organization_id, store_id, day);
+
+CREATE INDEX daily_totals_fills_due ON daily_totals_fills USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX demo_runs_due ON demo_runs USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 

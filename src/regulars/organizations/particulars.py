@@ -7,7 +7,10 @@ from zoneinfo import available_timezones
 from psycopg import AsyncConnection, errors
 from psycopg.rows import TupleRow
 
+from regulars.kit.db import Tx
 from regulars.organizations import queries
+from regulars.organizations.facts import TimeZoneChanged
+from regulars.work import outbox
 
 Connection = AsyncConnection[TupleRow]
 
@@ -45,11 +48,12 @@ async def find_settings(connection: Connection, organization_id: UUID) -> Settin
     return Settings(*found)
 
 
-async def change_settings(connection: Connection, organization_id: UUID, settings: Settings) -> None:
+async def change_settings(tx: Tx, organization_id: UUID, settings: Settings) -> None:
+    before = await find_settings(tx.connection, organization_id)
     try:
-        async with connection.transaction():
+        async with tx.connection.transaction():
             await queries.update_settings(
-                connection,
+                tx.connection,
                 organization_id,
                 name=settings.name,
                 time_zone=settings.time_zone,
@@ -59,3 +63,5 @@ async def change_settings(connection: Connection, organization_id: UUID, setting
             )
     except errors.UniqueViolation:
         raise NameTaken(settings.name) from None
+    if settings.time_zone != before.time_zone:
+        await outbox.record(tx, organization_id, [TimeZoneChanged()])

@@ -5,8 +5,10 @@ from uuid import UUID
 
 from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Tx
+from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.totals.fill import add_sales
+from regulars.sales.totals.count import add_sales
+from regulars.sales.totals.fill import follow_time_zone
 
 
 async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
@@ -14,6 +16,11 @@ async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequen
     await register_product_keys(tx, organization_id, {key for fact in facts for key in fact.property_keys})
 
 
+async def recount_in_time_zone(tx: Tx, organization_id: UUID, _facts: Sequence[TimeZoneChanged]) -> None:
+    """Have the days counted again in the organization's new time zone."""
+    await follow_time_zone(tx, organization_id)
+
+
 async def count_new_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Add every new sale to the hourly totals; a sale is in one fact, and a fact takes effect once."""
+    """Add every new sale to the totals of hours and days; a sale is in one fact, and a fact takes effect once."""
     await add_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])

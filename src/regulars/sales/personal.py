@@ -140,6 +140,8 @@ PERSONAL_DATA: Final = PersonalData(
         "ticket_collision_totals.reviewed_by": "about the retailer's staff, who are no customers",
         "hourly_totals": "sums of all customers",
         "hourly_totals_fills": "how far sums were made",
+        "daily_totals": "sums of all customers",
+        "daily_totals_fills": "how far sums were made",
     },
     erase=_erase,
     exports={"sales_events": export_sales},

@@ -86,9 +86,7 @@ async def _stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
     """Stores that tickets or consents came from, the best at asking first."""
     today = _today(visit)
     async with visit.database.reading() as tx:
-        totals = await sum_stores(
-            tx, visit.organization_id, first=today - timedelta(days=29), last=today, zone=visit.format.zone
-        )
+        totals = await sum_stores(tx, visit.organization_id, first=today - timedelta(days=29), last=today)
         known = {one.store_id: one for one in figures.stores}
         names = await name_stores(tx, visit.organization_id, {*totals, *known})
     rows = [

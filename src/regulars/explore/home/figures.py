@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.analytics.sales_figures import By, read_sales
 from regulars.campaigns.attention import CampaignInNeed, find_in_need
 from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
@@ -17,8 +18,8 @@ from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.entries import count_answers
 from regulars.request_log.model import Counts
 from regulars.sales.collision_review import count_open
-from regulars.sales.totals.model import PerCurrency, add_up
-from regulars.sales.totals.reports import DaySales, Rhythm, filled_until, list_days, read_rhythms
+from regulars.sales.totals.model import PerCurrency, add_totals
+from regulars.sales.totals.reports import Rhythm, read_rhythms
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 from regulars.webhooks.model import EndpointStatus
@@ -52,7 +53,8 @@ class StoreLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    days: list[DaySales]
+    # All of the chart, also those without a ticket.
+    days: Mapping[date, PerCurrency]
     total: PerCurrency
     before: PerCurrency
     today: PerCurrency
@@ -83,20 +85,20 @@ async def read_overview(
     length = PERIODS[period]
     # A single day makes no chart, so the days shown are thirty then; the figures above stay those of the day.
     shown = max(length, 30)
-    days = await list_days(
-        tx, organization_id, first=today - timedelta(days=max(shown, 2 * length) - 1), last=today, zone=zone
-    )
+    oldest = today - timedelta(days=max(shown, 2 * length) - 1)
+    sales = await read_sales(tx, organization_id, first=oldest, last=today, by=By.DAY)
+    days = {day: total for day, total in sales.rows.items() if day > today - timedelta(days=shown)}
     stores = await list_stores(tx, organization_id, after=None, limit=STORES_MAX + 1)
     rhythms = await read_rhythms(tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone)
     lines = [StoreLine(store=store, rhythm=rhythms[store.id]) for store in stores[:STORES_MAX]]
     texting = await load_texting(tx, organization_id)
     counts = (await count_answers(tx, organization_id)).values()
-    has_tickets = any(day.total.sums for day in days[-shown:])
+    has_tickets = any(total.sums for total in days.values())
     return Overview(
-        days=days[-shown:],
-        total=_sum(days, today - timedelta(days=length - 1), today),
-        before=_sum(days, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
-        today=_sum(days, today, today),
+        days=days,
+        total=_sum(sales.rows, today - timedelta(days=length - 1), today),
+        before=_sum(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
+        today=_sum(sales.rows, today, today),
         # Troubled stores first, then by name.
         stores=sorted(lines, key=lambda line: (not line.rhythm.is_silent, line.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
@@ -108,7 +110,7 @@ async def read_overview(
         undecided_replies=await count_undecided(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         held=texting if texting is not None and texting.is_held else None,
         webhooks=webhooks,
-        filled_until=await filled_until(tx, organization_id),
+        filled_until=sales.progress.filled_until,
         # If no ticket is counted yet, show that tickets wait to be counted even if they have waited only briefly;
         # otherwise the page would say that no ticket has arrived.
         counted_until=await behind_since(tx, organization_id, by=BEHIND_MIN if has_tickets else timedelta(0)),
@@ -135,5 +137,5 @@ async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
     return [line for line in lines if line.parked or line.inside or line.unjudgeable]
 
 
-def _sum(days: list[DaySales], first: date, last: date) -> PerCurrency:
-    return add_up(item for day in days if first <= day.day <= last for item in day.total.sums.items())
+def _sum(days: Mapping[date, PerCurrency], first: date, last: date) -> PerCurrency:
+    return add_totals(total for day, total in days.items() if first <= day <= last)

@@ -1,5 +1,6 @@
 """The first page of an organization."""
 
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
@@ -68,7 +69,8 @@ async def show_home(visit: Visit) -> Response:
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     if not overview.stores and not overview.total.tickets:
         return render(visit, "explore/home_empty.html")
-    first = overview.days[-PERIODS[period]].day
+    *_, today = overview.days
+    first = today - timedelta(days=PERIODS[period] - 1)
     currencies = _currencies(overview)
     currency = visit.query.get("currency", "")
     currency = currency if currency in currencies else next(iter(currencies), "")
@@ -80,7 +82,7 @@ async def show_home(visit: Visit) -> Response:
         before_words=BEFORE_WORDS[period],
         overview=overview,
         first=first,
-        today=overview.days[-1].day.isoformat(),
+        today=today.isoformat(),
         money=_money(visit, overview, first.isoformat()),
         currencies=currencies,
         figure=_figure(visit.format, overview, currency) if currency else None,
@@ -94,7 +96,7 @@ async def show_home(visit: Visit) -> Response:
 
 def _currencies(overview: Overview) -> list[str]:
     """Those of the period, the larger first, and those of the other days that are drawn."""
-    drawn = {currency for day in overview.days for currency in day.total.sums}
+    drawn = {currency for total in overview.days.values() for currency in total.sums}
     known = [currency for currency, _ in overview.total.by_size()]
     return [*known, *sorted(drawn - set(known))]
 
@@ -104,7 +106,7 @@ def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
     for currency, sums in overview.total.by_size():
         gross = visit.format.money_rounded(sums.gross_cents, currency)
         returned = visit.format.money_rounded(sums.returned_cents, currency)
-        days = [day.total.sums.get(currency) for day in overview.days]
+        days = [total.sums.get(currency) for total in overview.days.values()]
         stats.append(
             MoneyStat(
                 currency,
@@ -118,7 +120,7 @@ def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
 
 
 def _figure(formats: Format, overview: Overview, currency: str) -> Figure:
-    sums = [(day.day, day.total.sums.get(currency)) for day in overview.days]
+    sums = [(day, total.sums.get(currency)) for day, total in overview.days.items()]
     net = [0.0 if one is None else one.net_cents / 100 for _, one in sums]
     rows = [
         (

@@ -5,17 +5,18 @@ needs the figures of all of them, a page of names only its own.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.analytics.sales_figures import By, read_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import PerCurrency
-from regulars.sales.totals.reports import Rhythm, read_rhythms, sum_stores
+from regulars.sales.totals.reports import Rhythm, read_rhythms
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 
@@ -38,22 +39,37 @@ def first_day(now: datetime, zone: ZoneInfo) -> date:
     return now.astimezone(zone).date() - timedelta(days=DAYS - 1)
 
 
+async def read_totals(
+    tx: Tx, organization_id: UUID, *, now: datetime, zone: ZoneInfo, store_ids: Sequence[UUID] | None = None
+) -> Mapping[UUID, PerCurrency]:
+    """What these stores sold lately, or all."""
+    today = now.astimezone(zone).date()
+    sales = await read_sales(
+        tx, organization_id, first=first_day(now, zone), last=today, by=By.STORE, store_ids=store_ids
+    )
+    return sales.rows
+
+
 async def read_lines(
-    tx: Tx, organization_id: UUID, stores: Sequence[Store], *, now: datetime, zone: ZoneInfo
+    tx: Tx,
+    organization_id: UUID,
+    stores: Sequence[Store],
+    *,
+    totals: Mapping[UUID, PerCurrency],
+    now: datetime,
+    zone: ZoneInfo,
 ) -> list[StoreLine]:
     """The figures of these stores, in the order given."""
     ids = [store.id for store in stores]
-    totals = await _sum(tx, organization_id, now=now, zone=zone, store_ids=ids)
     rhythms = await read_rhythms(tx, organization_id, ids, now=now, zone=zone)
     return [
         StoreLine(store=store, total=totals.get(store.id, PerCurrency()), rhythm=rhythms[store.id]) for store in stores
     ]
 
 
-async def rank_stores(tx: Tx, organization_id: UUID, *, word: str, now: datetime, zone: ZoneInfo) -> list[Store]:
+async def rank_stores(tx: Tx, organization_id: UUID, *, word: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:
     """Those with the word in their name, place or code, by what they sold."""
     stores = await list_stores(tx, organization_id, after=None, limit=RANKED_MAX)
-    totals = await _sum(tx, organization_id, now=now, zone=zone, store_ids=None)
     sold = {store.id: _largest(totals.get(store.id, PerCurrency())) for store in stores}
     # Amounts of two currencies do not compare: the currency of more stores comes first, and inside it the larger sum.
     stores_of = Counter(currency for currency, _ in sold.values())
@@ -79,10 +95,3 @@ def _searchable(store: Store) -> str:
     address = store.address
     place = "" if address is None else f"{address.locality} {address.postal_code}"
     return f"{store.name or ''} {store.external_id} {STORE.encode(store.id)} {place}".casefold()
-
-
-async def _sum(
-    tx: Tx, organization_id: UUID, *, now: datetime, zone: ZoneInfo, store_ids: Sequence[UUID] | None
-) -> dict[UUID, PerCurrency]:
-    today = now.astimezone(zone).date()
-    return await sum_stores(tx, organization_id, first=first_day(now, zone), last=today, zone=zone, store_ids=store_ids)

@@ -1,20 +1,22 @@
 """Stores: the list, by what they sold or by name, and the page of one."""
 
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.analytics.sales_figures import By, read_sales
 from regulars.consent.figures import read_figures
-from regulars.explore.stores.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
+from regulars.explore.stores.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines, read_totals
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
 from regulars.sales.tickets import TicketFilters, list_tickets
-from regulars.sales.totals.model import add_up
-from regulars.sales.totals.reports import DaySales, filled_until, list_days, read_rhythms
+from regulars.sales.totals.model import PerCurrency
+from regulars.sales.totals.reports import filled_until, read_rhythms
 from regulars.stores.find import count_stores, find_store, list_by_name
 from regulars.stores.model import NamedStore
 from regulars.web.access import Action
@@ -43,8 +45,9 @@ async def show_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
         view = _view(visit, known)
-        page = make_page(view, await _look(tx, visit, view, view.request), _position)
-        lines = await _lines(tx, visit, page.rows)
+        found = await _look(tx, visit, view, view.request)
+        page = make_page(view, found.stores, _position)
+        lines = await _lines(tx, visit, page.rows, found.totals)
         filling = await filled_until(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     return render(
@@ -66,21 +69,35 @@ def _view(visit: Visit, known: int) -> ListView:
     return read_view(visit, "stores", PATH, filters=FILTERS, sorts=SORTS if known <= RANKED_MAX else SORTS_OF_MANY)
 
 
-async def _look(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[NamedStore]:
+class _FoundStores(NamedTuple):
+    stores: PageRows[NamedStore]
+    # Of all of them and of others.
+    totals: Mapping[UUID, PerCurrency]
+
+
+async def _look(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> _FoundStores:
     word = view.value("q")
+    zone = visit.format.zone
     if view.sort == "name":
-        return await list_by_name(tx, visit.organization_id, page, text=word)
-    ranked = await rank_stores(tx, visit.organization_id, word=word, now=visit.now, zone=visit.format.zone)
-    return page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position)
+        named = await list_by_name(tx, visit.organization_id, page, text=word)
+        ids = [one.store.id for one in named]
+        return _FoundStores(
+            named, await read_totals(tx, visit.organization_id, now=visit.now, zone=zone, store_ids=ids)
+        )
+    totals = await read_totals(tx, visit.organization_id, now=visit.now, zone=zone)
+    ranked = await rank_stores(tx, visit.organization_id, word=word, totals=totals)
+    return _FoundStores(page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position), totals)
 
 
 def _position(one: NamedStore) -> Position:
     return one.position
 
 
-async def _lines(tx: Tx, visit: Visit, stores: Sequence[NamedStore]) -> list[StoreLine]:
+async def _lines(
+    tx: Tx, visit: Visit, stores: Sequence[NamedStore], totals: Mapping[UUID, PerCurrency]
+) -> list[StoreLine]:
     wanted = [one.store for one in stores]
-    return await read_lines(tx, visit.organization_id, wanted, now=visit.now, zone=visit.format.zone)
+    return await read_lines(tx, visit.organization_id, wanted, totals=totals, now=visit.now, zone=visit.format.zone)
 
 
 async def export_stores(visit: Visit) -> Response:
@@ -89,8 +106,8 @@ async def export_stores(visit: Visit) -> Response:
     view = _view(visit, known)
 
     async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[NamedStore, StoreLine]]:
-        stores = await _look(tx, visit, view, page)
-        lines = PageRows(zip(stores, await _lines(tx, visit, stores), strict=True))
+        stores, totals = await _look(tx, visit, view, page)
+        lines = PageRows(zip(stores, await _lines(tx, visit, stores, totals), strict=True))
         lines.ended_at = stores.ended_at
         return lines
 
@@ -116,40 +133,37 @@ async def show_store(visit: Visit) -> Response:
         store = await find_store(tx, visit.organization_id, read_reference(STORE, visit.references[0]))
         if store is None:
             raise PageNotFound("No store of this organization has this id.")
-        days = await list_days(tx, visit.organization_id, first=first, last=today, zone=zone, store_id=store.id)
+        sales = await read_sales(tx, visit.organization_id, first=first, last=today, by=By.DAY, store_ids=[store.id])
         rhythms = await read_rhythms(tx, visit.organization_id, [store.id], now=visit.now, zone=zone)
         last = await list_tickets(
             tx, visit.organization_id, TicketFilters(store_id=store.id), PageRequest(LAST_TICKETS)
         )
-        filling = await filled_until(tx, visit.organization_id)
     rhythm = rhythms[store.id]
-    total = add_up(item for day in days for item in day.total.sums.items())
     span = range(min([*rhythm.usual, *rhythm.today, 9]), 24)
     return render(
         visit,
         "explore/store.html",
         store=store,
         canonical=STORE.encode(store.id),
-        total=total,
+        total=sales.whole,
         first=first,
         rhythm=rhythm,
         columns=hours([rhythm.today.get(h, 0) for h in span], [rhythm.usual.get(h, 0.0) for h in span]),
-        charts=[(currency, _chart(visit.format, days, currency)) for currency, _ in total.by_size()],
+        charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.whole.by_size()],
         tickets=last,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",
-        filled_until=filling,
+        filled_until=sales.progress.filled_until,
     )
 
 
-def _chart(formats: Format, days: list[DaySales], currency: str) -> object:
-    sums = [day.total.sums.get(currency) for day in days]
+def _chart(formats: Format, days: Mapping[date, PerCurrency], currency: str) -> object:
+    sums = [total.sums.get(currency) for total in days.values()]
     net = [0 if one is None else one.net_cents for one in sums]
     titles = [
-        f"{formats.day(day.day)}: {formats.money_rounded(cents, currency)}"
-        for day, cents in zip(days, net, strict=True)
+        f"{formats.day(day)}: {formats.money_rounded(cents, currency)}" for day, cents in zip(days, net, strict=True)
     ]
     return bar_chart(
-        [cents / 100 for cents in net], titles=titles, labels=[formats.day(day.day) for day in days], is_last_open=True
+        [cents / 100 for cents in net], titles=titles, labels=[formats.day(day) for day in days], is_last_open=True
     )
 
 

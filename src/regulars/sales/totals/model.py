@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Final
 
 RETURN: Final = "RETURN"
@@ -14,13 +15,23 @@ SILENT_AFTER_TICKETS: Final = 7.0
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Tickets of one currency: what was bought, what came back."""
+    """Tickets of one currency: what was bought, what came back. `docs/analytics.md` defines every figure."""
 
     purchases: int = 0
     returns: int = 0
+    # Tickets with a customer, also with one who was erased since.
     identified: int = 0
     gross_cents: int = 0
     returned_cents: int = 0
+    # Of purchases.
+    discount_cents: int = 0
+    # Of purchases less that of returns.
+    tax_cents: int = 0
+    # The quantities of purchases; a line that is measured (kg, m) counts 1.
+    units: Decimal = Decimal()
+    returned_units: Decimal = Decimal()
+    # Lines of purchases.
+    lines: int = 0
 
     @property
     def net_cents(self) -> int:
@@ -30,6 +41,32 @@ class Sums:
     def tickets(self) -> int:
         return self.purchases + self.returns
 
+    @property
+    def ticket_cents(self) -> int | None:
+        """The average purchase, rounded half up."""
+        return (2 * self.gross_cents + self.purchases) // (2 * self.purchases) if self.purchases else None
+
+    @property
+    def units_per_ticket(self) -> float | None:
+        return _ratio(self.units, self.purchases)
+
+    @property
+    def return_rate(self) -> float | None:
+        """By value."""
+        return _ratio(self.returned_cents, self.gross_cents)
+
+    @property
+    def return_rate_by_tickets(self) -> float | None:
+        return _ratio(self.returns, self.tickets)
+
+    @property
+    def discount_rate(self) -> float | None:
+        return _ratio(self.discount_cents, self.gross_cents + self.discount_cents)
+
+    @property
+    def identified_rate(self) -> float | None:
+        return _ratio(self.identified, self.tickets)
+
     def __add__(self, other: "Sums") -> "Sums":
         return Sums(
             self.purchases + other.purchases,
@@ -37,14 +74,48 @@ class Sums:
             self.identified + other.identified,
             self.gross_cents + other.gross_cents,
             self.returned_cents + other.returned_cents,
+            self.discount_cents + other.discount_cents,
+            self.tax_cents + other.tax_cents,
+            self.units + other.units,
+            self.returned_units + other.returned_units,
+            self.lines + other.lines,
         )
 
 
-def one_sum(kind: str, *, tickets: int, identified: int, amount_cents: int) -> Sums:
-    """The sum of tickets of one type."""
+def _ratio(part: int | Decimal, whole: int) -> float | None:
+    """None where there is nothing to compare with."""
+    return float(part / whole) if whole else None
+
+
+def one_sum(
+    kind: str,
+    *,
+    tickets: int,
+    identified: int,
+    amount_cents: int,
+    discount_cents: int = 0,
+    tax_cents: int = 0,
+    units: Decimal = Decimal(),
+    lines: int = 0,
+) -> Sums:
+    """The sum of tickets of one type. Units of returns are above 0 too."""
     if kind == RETURN:
-        return Sums(returns=tickets, identified=identified, returned_cents=amount_cents)
-    return Sums(purchases=tickets, identified=identified, gross_cents=amount_cents)
+        return Sums(
+            returns=tickets,
+            identified=identified,
+            returned_cents=amount_cents,
+            tax_cents=-tax_cents,
+            returned_units=units,
+        )
+    return Sums(
+        purchases=tickets,
+        identified=identified,
+        gross_cents=amount_cents,
+        discount_cents=discount_cents,
+        tax_cents=tax_cents,
+        units=units,
+        lines=lines,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +146,10 @@ def add_up(parts: Iterable[tuple[str, Sums]]) -> PerCurrency:
     for currency, sums in parts:
         together[currency] = together.get(currency, Sums()) + sums
     return PerCurrency(together)
+
+
+def add_totals(totals: Iterable[PerCurrency]) -> PerCurrency:
+    return add_up(item for total in totals for item in total.sums.items())
 
 
 def is_silent(expected_since_last: float) -> bool:

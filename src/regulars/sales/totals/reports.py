@@ -1,10 +1,10 @@
-"""Reports on the hourly totals: days, stores, and the usual number of tickets of each store per hour."""
+"""Reports on the totals: days, stores, and the usual number of tickets of each store per hour."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -12,16 +12,10 @@ from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
 from regulars.sales.model import Currency
-from regulars.sales.totals.fill import find_fill, made_at
-from regulars.sales.totals.model import PerCurrency, Sums, add_up, expected_tickets, is_silent, one_sum, usual_rate
+from regulars.sales.totals.model import PerCurrency, Sums, expected_tickets, is_silent, usual_rate
+from regulars.sales.totals.tables import DAILY, HOURLY, find_fill, made_at
 
 USUAL_WEEKS: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class DaySales:
-    day: date
-    total: PerCurrency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,46 +50,24 @@ async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
 
 
 async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:
-    """The time up to which older sales are counted, while the fill runs; None once it is done."""
-    fill = await find_fill(tx, organization_id)
-    return None if fill is None or fill.due_at is None else made_at(fill.walked_to)
+    """The time up to which older sales are counted, while a fill runs; None once all are done."""
+    fills = [await find_fill(tx, organization_id, totals) for totals in (DAILY, HOURLY)]
+    walked = [made_at(fill.walked_to) for fill in fills if fill is not None and fill.due_at is not None]
+    return min(walked, default=None)
 
 
-async def list_days(
-    tx: Tx, organization_id: UUID, *, first: date, last: date, zone: ZoneInfo, store_id: UUID | None = None
-) -> list[DaySales]:
-    """Every day from the first to the last, also those without a ticket."""
-    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    rows = await sum_by_day(tx, organization_id, [_whole_day(day, zone) for day in days], store_id=store_id)
-    sums: dict[date, list[tuple[str, Sums]]] = defaultdict(list)
-    for row in rows:
-        one = one_sum(row.type, tickets=row.tickets, identified=row.identified_tickets, amount_cents=row.amount_cents)
-        sums[row.day.astimezone(zone).date()].append((row.currency, one))
-    return [DaySales(day, add_up(sums[day])) for day in days]
+async def sum_days(
+    tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
+) -> dict[date, PerCurrency]:
+    """Each day with a ticket from the first to the last, of some stores or of all."""
+    return await _sum_by(tx, organization_id, SQL("day"), first=first, last=last, store_ids=store_ids)
 
 
 async def sum_stores(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    first: date,
-    last: date,
-    zone: ZoneInfo,
-    store_ids: Sequence[UUID] | None = None,
+    tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
 ) -> dict[UUID, PerCurrency]:
-    """The sums of each store that had a ticket from the first to the last day; of some stores, or of all."""
-    rows = await sum_by_store(
-        tx,
-        organization_id,
-        start=start_of(first, zone),
-        end=start_of(last + timedelta(days=1), zone),
-        store_ids=store_ids,
-    )
-    sums: dict[UUID, list[tuple[str, Sums]]] = defaultdict(list)
-    for row in rows:
-        one = one_sum(row.type, tickets=row.tickets, identified=row.identified_tickets, amount_cents=row.amount_cents)
-        sums[row.store_id].append((row.currency, one))
-    return {store_id: add_up(parts) for store_id, parts in sums.items()}
+    """Each store with a ticket from the first to the last day; of some stores, or of all."""
+    return await _sum_by(tx, organization_id, SQL("store_id"), first=first, last=last, store_ids=store_ids)
 
 
 async def read_rhythms(
@@ -138,69 +110,33 @@ def _whole_day(day: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
     return start_of(day, zone), start_of(day + timedelta(days=1), zone)
 
 
-class DayRow(NamedTuple):
-    day: datetime
-    currency: str
-    type: str
-    tickets: int
-    identified_tickets: int
-    amount_cents: int
-
-
-async def sum_by_day(
-    tx: Tx, organization_id: UUID, days: Sequence[tuple[datetime, datetime]], *, store_id: UUID | None = None
-) -> list[DayRow]:
-    """Totals per day, currency and type. A day is given by its beginning and end, and summed by itself: to ask each row
-    for its day, and to sort all of them, takes longer."""
-    at_store = SQL("") if store_id is None else SQL("AND store_id = %(store_id)s")
+async def _sum_by(
+    tx: Tx, organization_id: UUID, key: SQL, *, first: date, last: date, store_ids: Sequence[UUID] | None
+) -> dict[Any, PerCurrency]:
+    """The sums of the days by one of the columns, in its order."""
+    of_stores = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
     rows = await tx.fetch(
         SQL("""
-        SELECT of_day.starts, t.currency, t.type, t.tickets, t.identified_tickets, t.amount_cents
-        FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS of_day (starts, ends)
-        CROSS JOIN LATERAL (
-            SELECT currency, type, sum(tickets)::bigint AS tickets,
-                   sum(identified_tickets)::bigint AS identified_tickets, sum(amount_cents) AS amount_cents
-            FROM hourly_totals
-            WHERE organization_id = %(organization_id)s AND hour >= of_day.starts AND hour < of_day.ends {at_store}
-            GROUP BY currency, type
-            OFFSET 0
-        ) AS t
-        ORDER BY of_day.starts, t.currency, t.type
-        """).format(at_store=at_store),
+        SELECT {key}, currency, sum(purchases)::bigint, sum(returns)::bigint, sum(identified)::bigint,
+               sum(gross_cents), sum(returned_cents), sum(discount_cents), sum(tax_cents), sum(units),
+               sum(returned_units), sum(lines)::bigint
+        FROM daily_totals
+        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day <= %(last)s {of_stores}
+        GROUP BY {key}, currency
+        ORDER BY {key}, currency
+        """).format(key=key, of_stores=of_stores),
         {
             "organization_id": organization_id,
-            "starts": [start for start, _ in days],
-            "ends": [end for _, end in days],
-            "store_id": store_id,
+            "first": first,
+            "last": last,
+            "store_ids": None if store_ids is None else list(store_ids),
         },
     )
-    return [DayRow(row[0], row[1], row[2], row[3], row[4], int(row[5])) for row in rows]
-
-
-class StoreRow(NamedTuple):
-    store_id: UUID
-    currency: str
-    type: str
-    tickets: int
-    identified_tickets: int
-    amount_cents: int
-
-
-async def sum_by_store(
-    tx: Tx, organization_id: UUID, *, start: datetime, end: datetime, store_ids: Sequence[UUID] | None = None
-) -> list[StoreRow]:
-    """Of all stores, or of some of them."""
-    some = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
-    rows = await tx.fetch(
-        SQL("""
-        SELECT store_id, currency, type, sum(tickets)::bigint, sum(identified_tickets)::bigint, sum(amount_cents)
-        FROM hourly_totals
-        WHERE organization_id = %(organization_id)s AND hour >= %(start)s AND hour < %(end)s {some}
-        GROUP BY store_id, currency, type
-        """).format(some=some),
-        {"organization_id": organization_id, "start": start, "end": end, "store_ids": store_ids and list(store_ids)},
-    )
-    return [StoreRow(row[0], row[1], row[2], row[3], row[4], int(row[5])) for row in rows]
+    sums: dict[Any, dict[str, Sums]] = defaultdict(dict)
+    for value, currency, *figures in rows:
+        tickets, cents, quantities = figures[:3], map(int, figures[3:7]), figures[7:]
+        sums[value][currency] = Sums(*tickets, *cents, *quantities)
+    return {value: PerCurrency(by_currency) for value, by_currency in sums.items()}
 
 
 async def list_hours(

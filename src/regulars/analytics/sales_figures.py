@@ -1,0 +1,114 @@
+"""Sales of a period by hour, day, week, month, store or currency: the one way to read them for every page and command.
+
+The days are those of the organization's time zone. Everything of one answer is read in one transaction; a caller that
+compares two periods opens a snapshot for both.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.sales.totals.count import sum_hours
+from regulars.sales.totals.model import PerCurrency, add_totals
+from regulars.sales.totals.reports import filled_until, sum_days, sum_stores
+from regulars.work.outbox import behind_since
+
+# The first day of a row inside the period, an hour, a store or a currency.
+Key = Any
+
+
+class By(StrEnum):
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    STORE = "store"
+    CURRENCY = "currency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How current the figures are."""
+
+    # All tickets received up to then are counted, but for older ones while a fill runs.
+    as_of: datetime
+    # While tickets wait to be counted.
+    is_behind: bool
+    # While older tickets are being counted: those received up to then are.
+    filled_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SalesFigures:
+    """The rows add up to the whole.
+
+    A row is named by its first day inside the period, its hour, its store or its currency. All days, weeks, months and
+    hours of the period are there; stores and currencies only with a ticket.
+    """
+
+    rows: Mapping[Key, PerCurrency]
+    whole: PerCurrency
+    progress: Progress
+
+
+async def read_sales(
+    tx: Tx, organization_id: UUID, *, first: date, last: date, by: By, store_ids: Sequence[UUID] | None = None
+) -> SalesFigures:
+    """From the first to the last day, both included, of some stores or of all. The hours are those of the first day."""
+    rows: Mapping[Key, PerCurrency]
+    match by:
+        case By.HOUR:
+            rows = dict(enumerate(await sum_hours(tx, organization_id, first, store_ids=store_ids)))
+        case By.STORE | By.CURRENCY:
+            rows = {**await sum_stores(tx, organization_id, first=first, last=last, store_ids=store_ids)}
+        case _:
+            days = await sum_days(tx, organization_id, first=first, last=last, store_ids=store_ids)
+            rows = {
+                start: add_totals(days[day] for day in _days(start, end) if day in days)
+                for start, end in buckets(first, last, by)
+            }
+    whole = add_totals(rows.values())
+    if by is By.CURRENCY:
+        rows = {currency: PerCurrency({currency: sums}) for currency, sums in whole.by_size()}
+    return SalesFigures(rows=rows, whole=whole, progress=await read_progress(tx, organization_id))
+
+
+async def find_comparable_stores(
+    tx: Tx, organization_id: UUID, *periods: tuple[date, date], store_ids: Sequence[UUID] | None = None
+) -> list[UUID]:
+    """Like for like: the stores with tickets in all of these periods."""
+    found = [
+        set(await sum_stores(tx, organization_id, first=first, last=last, store_ids=store_ids))
+        for first, last in periods
+    ]
+    return sorted(set.intersection(*found))
+
+
+async def read_progress(tx: Tx, organization_id: UUID) -> Progress:
+    behind = await behind_since(tx, organization_id)
+    return Progress(
+        as_of=behind or tx.now,
+        is_behind=behind is not None,
+        filled_until=await filled_until(tx, organization_id),
+    )
+
+
+def buckets(first: date, last: date, by: By) -> Iterator[tuple[date, date]]:
+    """The days, weeks from Monday, or months of a period, each from its first to its last day inside the period."""
+    start = first
+    while start <= last:
+        end = start
+        if by is By.WEEK:
+            end = start + timedelta(days=6 - start.weekday())
+        elif by is By.MONTH:
+            end = (start.replace(day=1) + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        yield start, min(end, last)
+        start = end + timedelta(days=1)
+
+
+def _days(first: date, last: date) -> Iterator[date]:
+    return (first + timedelta(days=n) for n in range((last - first).days + 1))

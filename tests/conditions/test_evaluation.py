@@ -107,6 +107,14 @@ def test_articles_are_bought_net_of_returns():
     assert holds(Returned(), given) is True
 
 
+def test_purchase_days_count_several_purchases_of_a_day_once():
+    given = subject(sale("RETURN", days_ago=5), sale(days_ago=3), sale(days_ago=3), sale())
+    assert holds(Bought(count="days", at_least=2, at_most=2), given) is True
+    assert holds(Bought(count="days", at_least=3), given) is False
+    assert holds(Bought(count="days", none=True), given) is False
+    assert holds(Bought(count="days", at_most=1, window=Window(last_days=3)), given) is True
+
+
 def test_the_last_days_are_as_many_days_and_today_is_one_of_them():
     given = subject(sale(days_ago=29))
     assert holds(Bought(window=Window(last_days=30)), given) is True

@@ -11,6 +11,9 @@ import pytest
 from tests.segments.answer_oracle import Oracle, buckets, read_rows
 from tests.segments.fed_shop import FedShop
 
+from regulars.analytics.segment_conditions import cohort_conditions, rfm_conditions
+from regulars.conditions import tree
+from regulars.kit.ids import STORE
 from regulars.segments.analysis.questions import (
     COHORTS_MAX,
     CohortsQuestion,
@@ -26,7 +29,8 @@ ZONES = ["Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"]
 PEOPLE = [f"p{number}" for number in range(24)]
 # Four currencies, most sales in one.
 CURRENCIES = ["EUR", "EUR", "EUR", "CHF", "GBP", "USD"]
-SEGMENT = {"type": "all", "of": [{"type": "bought", "at_least": 2}]}
+SEGMENT: dict[str, Any] = {"type": "all", "of": [{"type": "bought", "at_least": 2}]}
+SEGMENT_MATCH = tree.All(of=(tree.Bought(at_least=2),))
 NO_SEGMENT: dict[str, Any] = {"type": "all", "of": []}
 
 
@@ -78,6 +82,11 @@ class RandomShop:
         assert response.answer is not None, response
         # As it travels.
         return msgspec.msgpack.decode(msgspec.msgpack.encode(response.answer), type=type(response.answer))
+
+    def count(self, match: tree.All) -> int:
+        """How many customers a segment with these conditions has."""
+        self.shop.stores |= {STORE.encode(it): it for it in self.shop.stores.values()}
+        return self.shop.figures(match).total
 
     def members(self) -> set[UUID]:
         times: dict[UUID, int] = {}
@@ -136,6 +145,11 @@ def _check_cohorts(shop: RandomShop) -> None:
         for month, of_month in zip(cohort.months, wanted["months"], strict=bool(wanted["months"])):
             found = (month.bought, month.bought_so_far, month.net_cents, month.net_so_far_cents)
             assert found == of_month
+        if cohort.months and oracle.members is None and oracle.stores != set():
+            month = shop.chance.choice(cohort.months)
+            stores = None if oracle.stores is None else sorted(oracle.stores)
+            match = cohort_conditions(cohort.first, month.month, segment_id=None, store_ids=stores)
+            assert shop.count(match) == month.bought
     left_out = [first for first, cohort in expected.items() if cohort["customers"]]
     assert all(first < period.first.replace(day=1) or first > period.last for first in left_out)
 
@@ -147,6 +161,12 @@ def _check_rfm(shop: RandomShop) -> None:
     assert {it.name: (it.customers, it.net_cents) for it in answer.groups if it.customers} == groups
     assert answer.customers == customers == sum(it.customers for it in answer.groups)
     assert not any(it.customers for it in answer.groups if not it.is_possible)
+    group = shop.chance.choice([it for it in answer.groups if it.is_possible])
+    stores = None if oracle.stores is None else sorted(oracle.stores)
+    if stores != []:
+        match = rfm_conditions(group, currency, segment_id=None, store_ids=stores)
+        members = match if oracle.members is None else tree.All(of=(*match.of, *SEGMENT_MATCH.of))
+        assert shop.count(members) == group.customers
 
 
 def as_dict(figures: Any) -> dict[str, Any]:

@@ -179,6 +179,7 @@ def test_fifty_conditions_are_enough():
             "after the last",
         ),
         ({"type": "spend", "currency": "EUR"}, "match.of[0]", "at least, at most"),
+        ({"type": "bought", "count": "days", "at_least": 1.5}, "match.of[0]", "A number of days is a whole number"),
         ({"type": "articles", "at_least": 0.1234567}, "match.of[0]", "at most 6 decimals"),
         ({"type": "tickets", "at_least": 3, "at_most": 2}, "match.of[0]", "above the upper"),
         (

@@ -36,6 +36,7 @@ CONDITIONS = [
     {"type": "bought", "none": True},
     {"type": "returned", "at_least": 2, "at_most": 4, "window": {"from": "2026-01-01", "to": "2026-01-31"}},
     {"type": "tickets", "at_most": 3, "window": {"last_days": 0}},
+    {"type": "bought", "count": "days", "at_least": 2, "at_most": 3, "window": {"last_days": 730}},
     {"type": "articles", "at_least": 0.5, "property": PROPERTY, "products": ["A", "B"]},
     {"type": "articles", "at_least": 1234.567, "at_most": 1234567},
     {"type": "articles", "at_least": -1000000000, "at_most": 0.000001},

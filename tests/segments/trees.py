@@ -116,7 +116,8 @@ class Trees:
         bounds = self.chance.choice(
             [{}, {"at_least": 2}, {"at_most": 1}, {"at_least": 1, "at_most": 3}, {"none": True}]
         )
-        return {"type": self.chance.choice(["bought", "returned"]), **bounds, **self.of_sales()}
+        kind = self.chance.choice([{"type": "bought"}, {"type": "bought", "count": "days"}, {"type": "returned"}])
+        return {**kind, **bounds, **self.of_sales()}
 
     def money(self) -> dict[str, Any]:
         return self.chance.choice(

@@ -23,6 +23,7 @@ OF_CUSTOMERS: tuple[dict[str, Any], ...] = (
         "property": _PROPERTY,
     },
     {"type": "bought", "none": True, "window": {"last_days": 30}},
+    {"type": "bought", "count": "days", "at_least": 2, "window": {"last_days": 730}},
     {"type": "returned", "at_least": 1, "at_most": 3, "window": {"last_days": 30}},
     {"type": "spend", "currency": "EUR", "at_least_cents": 100, "at_most_cents": 900, "window": {"last_days": 30}},
     {"type": "ticket_value", "currency": "EUR", "at_least_cents": 100, "at_most_cents": 900},

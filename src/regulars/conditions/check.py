@@ -176,10 +176,12 @@ def _of_sales(condition: tree.OfSales, place: str, context: ConditionContext) ->
     is_bare_enough = none or (isinstance(condition, tree.OfTimes) and not tree.is_net_articles(condition))
     yield from _of_bounds(low, high, place, may_be_open=is_bare_enough)
     limits = [it for it in (low, high) if it is not None]
+    is_count = isinstance(condition, tree.Bought) and condition.count != "articles"
     if tree.is_net_articles(condition) and any(_decimals(it) > DECIMALS_MAX for it in limits):
         yield Fault(place, f"A quantity has at most {DECIMALS_MAX} decimals.")
-    elif isinstance(condition, tree.Bought) and condition.count == "tickets" and any(it < 0 or it % 1 for it in limits):
-        yield Fault(place, "A number of purchases is a whole number, 0 or more.")
+    elif is_count and any(it < 0 or it % 1 for it in limits):
+        what = "days" if tree.is_of_days(condition) else "purchases"
+        yield Fault(place, f"A number of {what} is a whole number, 0 or more.")
 
 
 def _of_bounds(low: float | None, high: float | None, place: str, *, may_be_open: bool = False) -> Iterator[Fault]:

@@ -240,8 +240,9 @@ def _times(condition: tree.OfTimes, sales: list[customers.Sale]) -> tuple[bool, 
     found = [sale for sale in sales if sale.type == wanted]
     is_bare = condition.at_least is None and condition.at_most is None and not condition.none
     least = 1 if is_bare else condition.at_least
-    holds = _is_within(len(found), least, condition.at_most, none=condition.none)
-    return holds, customers.ObservedTimes(len(found), found[-1] if found else None)
+    times = len({sale.day for sale in found}) if tree.is_of_days(condition) else len(found)
+    holds = _is_within(times, least, condition.at_most, none=condition.none)
+    return holds, customers.ObservedTimes(times, found[-1] if found else None)
 
 
 def _is_within(value: int, low: float | None, high: float | None, *, none: bool = False) -> bool:

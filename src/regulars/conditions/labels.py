@@ -48,6 +48,7 @@ KINDS: Final = {
     "attribute": "Attribute",
     "consent": "Texting",
     "bought": "Bought",
+    "purchase_days": "Purchase days",
     "returned": "Returned",
     "spend": "Spent net",
     "articles": "Articles, net",
@@ -217,7 +218,8 @@ class Labels:
                     return f"{verb} nothing{among}{self.window(condition.window)}"
                 is_bare = condition.at_least is None and condition.at_most is None
                 times = self._numbers(1 if is_bare else condition.at_least, condition.at_most)
-                return f"{verb} {times} times{among}{self.window(condition.window)}"
+                count = f"on {times} days" if tree.is_of_days(condition) else f"{times} times"
+                return f"{verb} {count}{among}{self.window(condition.window)}"
 
     def _comparison(self, compared: tree.ValueComparison) -> str:
         words = f"{compared.key} {COMPARISONS[compared.comparison]}"

@@ -137,9 +137,10 @@ class _InWindow(_OfSales, frozen=True, kw_only=True):
 
 
 class Bought(_InWindow, frozen=True, kw_only=True, tag="bought"):
-    """So many purchases; once is enough unless it says otherwise. Or so many articles, those returned subtracted."""
+    """So many purchases; once is enough unless it says otherwise. Or purchases on so many calendar days, or so many
+    articles, those returned subtracted."""
 
-    count: Literal["tickets", "articles"] = "tickets"
+    count: Literal["tickets", "days", "articles"] = "tickets"
     at_least: Quantity | None = None
     at_most: Quantity | None = None
     none: bool = False
@@ -277,6 +278,10 @@ def kind_of(condition: Condition) -> str:
 
 def is_net_articles(condition: Condition) -> bool:
     return isinstance(condition, Bought) and condition.count == "articles"
+
+
+def is_of_days(condition: Condition) -> bool:
+    return isinstance(condition, Bought) and condition.count == "days"
 
 
 def attributes_of(condition: Condition) -> set[str]:

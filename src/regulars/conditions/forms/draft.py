@@ -37,6 +37,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 # What a new condition begins with, so that it says something at once.
 _FIRST: Final = {
     "bought": {"low": "1", "days": "30"},
+    "purchase_days": {"low": "2", "days": "365"},
     "returned": {"low": "1", "days": "30"},
     "articles": {"low": "1", "days": "365"},
     "spend": {"low": "100.00", "days": "365"},

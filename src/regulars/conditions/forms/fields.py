@@ -20,11 +20,13 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _MONEY: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIMES: Final = ("bought", "returned")
+_TIMES: Final = ("bought", "purchase_days", "returned")
 # Types whose values are chosen from a list.
 CHOSEN: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
-# A form offers the two ways to count what was bought side by side.
+# A form offers the ways to count what was bought side by side.
 ARTICLES: Final = "articles"
+PURCHASE_DAYS: Final = "purchase_days"
+_COUNTS: Final = {ARTICLES: "articles", PURCHASE_DAYS: "days"}
 
 
 class Incomplete(Exception):
@@ -122,8 +124,8 @@ def _bounds(node: Node, read: Callable[[Node, str], float], ending: str) -> dict
 
 def _sales(node: Node) -> dict[str, Any]:
     data: dict[str, Any] = {"type": node.kind, "stores": node.several("stores"), "products": node.several("products")}
-    if node.kind == ARTICLES:
-        data |= {"type": "bought", "count": "articles"}
+    if node.kind in _COUNTS:
+        data |= {"type": "bought", "count": _COUNTS[node.kind]}
     if node.one("pkey"):
         data["property"] = _comparison(node, "p", "Choose a property.")
     if node.kind in {"first_purchase", "last_purchase"}:
@@ -208,7 +210,8 @@ def _whole(node: Node, name: str) -> int:
 def _times(node: Node, name: str) -> int:
     text = node.one(name, "1" if node.one("bound", "at_least") == "at_least" else "")
     if not _WHOLE.fullmatch(text):
-        raise Incomplete("Fill in how many times, as a whole number.")
+        what = "days" if node.kind == PURCHASE_DAYS else "times"
+        raise Incomplete(f"Fill in how many {what}, as a whole number.")
     return int(text)
 
 
@@ -241,7 +244,9 @@ def node_of(condition: tree.Condition) -> Node:
     """The node whose fields say the condition."""
     if isinstance(condition, tree.Group):
         return Node(tree.kind_of(condition), inner=[node_of(inner) for inner in condition.of])
-    node = Node(ARTICLES if tree.is_net_articles(condition) else tree.kind_of(condition))
+    kinds = {count: kind for kind, count in _COUNTS.items()}
+    count = condition.count if isinstance(condition, tree.Bought) else ""
+    node = Node(kinds.get(count, tree.kind_of(condition)))
     if isinstance(condition, tree.OfSales):
         _fill_sales(node, condition)
     elif isinstance(condition, tree.OfTicket):

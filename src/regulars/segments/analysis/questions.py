@@ -1,6 +1,6 @@
 """Questions of analytics to the analysis process, and their answers. Imports no numpy.
 
-Each answer comes from one snapshot. With a query that matches everybody all tickets count, also those without a
+Each answer comes from one snapshot. With a query without conditions all tickets count, also those without a
 customer; with any other query only those of its members. The chosen stores decide which sales are counted; a customer's
 first and previous purchases are those of all stores.
 """

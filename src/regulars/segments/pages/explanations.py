@@ -98,6 +98,8 @@ class Answers:
                 if last is None:
                     return f"{verb} {NO_SALE}{among}{window}", None
                 times_words = "once" if times == 1 else f"{fmt.number(times)} times"
+                if tree.is_of_days(condition):
+                    times_words = "on one day" if times == 1 else f"on {fmt.number(times)} days"
                 where = self.stores.get(last.store_id, "")
                 in_store = f" in {where}" if where else ""
                 return f"{verb} {times_words}{among}{window}, last on {fmt.full_day(last.day)}{in_store}", last

@@ -99,6 +99,8 @@ def _of_sales(condition: tree.OfSales) -> set[str]:
     has_lines = bool(condition.products) or condition.property is not None
     if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) or condition.window is not None:
         parts.add("at_s")
+    if tree.is_of_days(condition):
+        parts.add("at_s")
     if condition.stores:
         parts.add("store")
     if has_lines or tree.is_net_articles(condition):

@@ -18,6 +18,7 @@ from regulars.segments.analysis.engine.calendar import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.coded_values import NO, UNREADABLE, YES
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import SplitIntegers, are_within, sum_by_index
+from regulars.segments.analysis.engine.purchase_days import purchase_days
 from regulars.segments.analysis.engine.sales_runs import (
     EVER,
     IDS,
@@ -86,12 +87,17 @@ class SalesConditions:
                 return empty if (low or 0) == 0 else np.zeros_like(empty)
             return self._has(condition, lines, window) if low == 1 else np.ones(self._cached.size, bool)
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
-        key = ("times", kinds, window, *self._cache_key(condition, lines))
+        key = ("times", tree.is_of_days(condition), kinds, window, *self._cache_key(condition, lines))
         return are_within((self._cache(key, lambda: self._times(condition, lines)), None), low, high)
 
     def _times(self, condition: tree.OfTimes, lines: Lines | None) -> Array:
+        """How many sales of each customer match, or on how many days."""
+        selections = self._select(condition, lines, self._window(condition))
+        if tree.is_of_days(condition):
+            days = purchase_days([(selection.of("customer"), selection.days(self._zone)) for selection in selections])
+            return np.bincount(days.customer, minlength=self._cached.size)
         times = np.zeros(self._cached.size, np.int64)
-        for selection in self._select(condition, lines, self._window(condition)):
+        for selection in selections:
             times += np.bincount(selection.of("customer"), minlength=self._cached.size)
         return times
 

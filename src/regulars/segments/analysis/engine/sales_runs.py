@@ -200,6 +200,10 @@ class SalesSelection(NamedTuple):
     def of(self, part: str) -> Array:
         return self.all_of(part) if self.some is None else self.all_of(part)[self.some]
 
+    def days(self, zone: Zone) -> Array:
+        days = self.run.days(zone)[self.first : self.last]
+        return days if self.some is None else days[self.some]
+
     def where(self, some: Array) -> "SalesSelection":
         return self._replace(some=some if self.some is None else self.some & some)
 

@@ -5,13 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regulars.segments.analysis.engine.answers.purchases import (
-    PurchaseDays,
-    all_purchases,
-    begins_of,
-    first_days,
-    purchases_of,
-)
+from regulars.segments.analysis.engine.answers.purchases import all_purchases, first_days, purchases_of
 from regulars.segments.analysis.engine.answers.tickets import (
     Tickets,
     date_of,
@@ -22,6 +16,7 @@ from regulars.segments.analysis.engine.answers.tickets import (
 )
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import sum_groups
+from regulars.segments.analysis.engine.purchase_days import PurchaseDays, begins_of
 from regulars.segments.analysis.engine.sales_runs import EVER
 from regulars.segments.analysis.questions import COHORTS_MAX, Cohort, CohortMonth, CohortsAnswer, CohortsQuestion
 
@@ -121,7 +116,7 @@ def _nets(tickets: Tickets, months: _Months, cohort: Array, first_day: int) -> A
     values = []
     for selection in tickets.select((first_day, last_day), of_customers=True):
         of_sale = cohort[selection.of("customer")]
-        after = month_of_day[tickets.days_of(selection) - first_day] - of_sale
+        after = month_of_day[selection.days(tickets.zone) - first_day] - of_sale
         counted = (of_sale != _NONE) & (after >= 0)
         places = (of_sale * shape[1] + after) * shape[2] + (selection.of("kind") >> 1)
         values.append((places[counted], selection.of("amount")[counted]))

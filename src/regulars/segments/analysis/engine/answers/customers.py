@@ -6,14 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from regulars.segments.analysis.engine.answers.purchases import (
-    PurchaseDays,
-    all_purchases,
-    are_among,
-    begins_of,
-    first_days,
-    purchases_of,
-)
+from regulars.segments.analysis.engine.answers.purchases import all_purchases, first_days, purchases_of
 from regulars.segments.analysis.engine.answers.tickets import (
     Buckets,
     Tickets,
@@ -26,6 +19,7 @@ from regulars.segments.analysis.engine.answers.tickets import (
 )
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import sum_groups
+from regulars.segments.analysis.engine.purchase_days import PurchaseDays, begins_of
 from regulars.segments.analysis.questions import (
     CustomerFigures,
     CustomersAnswer,
@@ -89,7 +83,7 @@ def _nets(tickets: Tickets, buckets: Buckets, firsts: Array) -> Array:
     shape = len(buckets), 2, len(tickets.currencies)
     values = []
     for selection in tickets.select(buckets.window, of_customers=True):
-        bucket = buckets.index(tickets.days_of(selection))
+        bucket = buckets.index(selection.days(tickets.zone))
         is_new = firsts[selection.of("customer")] >= buckets.first[bucket]
         # NEVER, the first day of customers who only returned, is no day of a bucket.
         is_new &= firsts[selection.of("customer")] <= buckets.last[bucket]
@@ -111,7 +105,7 @@ def _count_tickets(tickets: Tickets, window: Window) -> tuple[int, int]:
 def _intervals(tickets: Tickets, history: PurchaseDays, window: Window) -> Intervals:
     counted = history.within(window) & tickets.members[history.customer]
     if tickets.stores is not None:
-        counted &= are_among(history, purchases_of(tickets, window))
+        counted &= history.are_among(purchases_of(tickets, window))
     later = np.flatnonzero(counted & ~history.begins)
     days = history.day[later] - history.day[later - 1]
     places = np.searchsorted(np.array(INTERVAL_DAYS), days, "right") - 1

@@ -33,7 +33,7 @@ class RefusedQuestion(Exception):
 
 
 class Tickets:
-    """The sales of the members of a query at some stores; of all tickets if the query matches everybody."""
+    """The sales of the members of a query at some stores; of all tickets if the query has no condition."""
 
     def __init__(
         self, cached: CachedColumns, query: SegmentQuery, zone: Zone, store_ids: Sequence[UUID] | None
@@ -43,7 +43,7 @@ class Tickets:
         self.today = number_of(query.today)
         # A mask of the living members.
         self.members = Evaluation(cached, query, zone).members()
-        self.is_of_everybody = query.match == tree.All()
+        self.is_of_all = query.match == tree.All()
         self.stores = None if store_ids is None else self._mask_of(store_ids)
 
     @property
@@ -56,7 +56,7 @@ class Tickets:
 
     def select(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
         """All counted sales of a window, or only those of customers who are not erased."""
-        is_of_members = of_customers or not self.is_of_everybody
+        is_of_members = of_customers or not self.is_of_all
         for meta in self.runs():
             if not overlaps(meta.first_s, meta.last_s, window):
                 continue
@@ -68,10 +68,6 @@ class Tickets:
             if is_of_members:
                 selection = selection.where(self.members[selection.all_of("customer")])
             yield selection
-
-    def days_of(self, selection: SalesSelection) -> Array:
-        days = selection.run.days(self.zone)[selection.first : selection.last]
-        return days if selection.some is None else days[selection.some]
 
     def kinds_of(self, currency: Currency) -> tuple[int, int]:
         """The codes of purchases and returns in a currency; of no sale if there are none in it."""

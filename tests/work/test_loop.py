@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -310,6 +311,30 @@ def test_no_more_than_the_limit_is_claimed_at_once_and_the_rest_follows(url):
         return calls
 
     assert asyncio.run(scenario()).most_at_once <= 4
+
+
+def test_organizations_that_wait_for_slots_get_equal_shares_in_turn(url):
+    """The first has all slots, and its calls end together: then the others have their turns."""
+
+    class SlowCalls(Calls):
+        async def act(self, organization_id, claim):
+            await asyncio.sleep(0.02)
+            return await super().act(organization_id, claim)
+
+    many = [new_uuid() for _ in range(6)]
+    for organization_id in many:
+        post(url, organization_id, *[str(organization_id)] * 40)
+
+    async def scenario():
+        calls = SlowCalls()
+        calls.at_once_max, calls.batch_rows, calls.turn_slots, calls.poll_every_s = 10, 10, 2, 3600.0
+        async with served(url, calls):
+            await until(lambda: len(calls.made) >= 120)
+            return Counter(calls.made[30:])
+
+    shares = asyncio.run(scenario())
+    assert len(shares) == 6
+    assert max(shares.values()) <= 1.6 * min(shares.values()), sorted(shares.values())
 
 
 def test_a_claim_whose_owner_died_returns_at_its_deadline_and_says_so(url):

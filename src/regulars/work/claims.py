@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from regulars.kit import ids, log
@@ -30,6 +30,11 @@ Claim = TypeVar("Claim")
 Outcome = TypeVar("Outcome")
 
 
+class Turn(NamedTuple):
+    lowest: int
+    slots: int
+
+
 class ClaimQueue(Queue, Generic[Claim, Outcome]):
     """Implement `claim`, `act` and `complete`. `complete` decides about attempts, the schedule and parking."""
 
@@ -39,6 +44,8 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     at_once_max: int = 512
     # Of these, how many are reserved for calls of priority 0, how many more for priority 1, and so on.
     reserved_slots: tuple[int, ...] = ()
+    # How many slots an organization gets in its turn while others wait for slots too: each gets the same share.
+    turn_slots: int = 16
 
     def __init__(self) -> None:
         self.owner: Final = ids.new_uuid()
@@ -50,6 +57,10 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         # Organizations that may have due rows for which no slot was free, the longest waiting first, each with the
         # most urgent of these priorities.
         self._waiting_for_slots: dict[UUID, int] = {}
+        # Running calls by organization.
+        self._calls: Counter[UUID] = Counter()
+        # Slots that are kept for organizations whose turn has come, and the priority of the rows they may claim.
+        self._turns: dict[UUID, Turn] = {}
         # A claim that left due rows for later enters its organization here, with the seconds until its next pass.
         self.wake_after_s: dict[UUID, float] = {}
         self._timers: dict[UUID, asyncio.TimerHandle] = {}
@@ -86,22 +97,51 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         )
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
-        """Claims at most as many rows as there are slots for the lowest priority that has any: whatever their
-        priorities are, each finds a slot."""
-        lowest = len(self.reserved_slots)
-        while lowest >= 0 and self._free_slots(lowest) <= 0:
-            self._waiting_for_slots[organization_id] = lowest
-            lowest -= 1
-        if lowest < 0:
+        turn = self._take_slots(organization_id)
+        if turn is None:
             return False
-        limit = min(self.batch_rows, self._free_slots(lowest))
-        self._used_slots[lowest] += limit
         try:
-            return await self._claim_and_act(database, organization_id, limit=limit, lowest=lowest)
+            return await self._claim_and_act(database, organization_id, limit=turn.slots, lowest=turn.lowest)
         finally:
-            self._used_slots[lowest] -= limit
+            self._used_slots[turn.lowest] -= turn.slots
             self._wake_waiting(database)
             self._wake_later(database, organization_id)
+
+    def _take_slots(self, organization_id: UUID) -> Turn | None:
+        """Slots for the lowest priority that has enough: whatever the priorities of the claimed rows are, each finds a
+        slot. An organization whose turn has not come leaves the slots for which others wait."""
+        turn = self._turns.pop(organization_id, None)
+        if turn is not None:
+            self._used_slots[turn.lowest] -= turn.slots
+        lowest = len(self.reserved_slots)
+        while lowest >= 0 and (
+            self._free_slots(lowest) < self._slots_min(organization_id, lowest)
+            or (turn is None and self._is_waited_for(lowest))
+        ):
+            self._waiting_for_slots[organization_id] = lowest
+            lowest -= 1
+        return None if lowest < 0 else self._reserve(organization_id, lowest)
+
+    def _is_waited_for(self, lowest: int) -> bool:
+        """Whether an organization waits for slots that rows of this priority could take."""
+        return any(priority <= lowest for priority in self._waiting_for_slots.values())
+
+    def _reserve(self, organization_id: UUID, lowest: int) -> Turn:
+        slots_max = self.batch_rows if self._is_alone(organization_id) else min(self.turn_slots, self.batch_rows)
+        turn = Turn(lowest, min(slots_max, self._free_slots(lowest)))
+        self._used_slots[lowest] += turn.slots
+        return turn
+
+    def _slots_min(self, organization_id: UUID, lowest: int) -> int:
+        """How many slots must be free for a pass. If other organizations use slots, each waits for a whole turn, so
+        that all get equal shares; urgent rows wait for one slot only."""
+        if lowest < len(self.reserved_slots) or self._is_alone(organization_id):
+            return 1
+        return min(self.turn_slots, self.at_once_max - sum(self.reserved_slots))
+
+    def _is_alone(self, organization_id: UUID) -> bool:
+        """Whether no other organization has calls running or waits for slots."""
+        return all(other == organization_id for other in (*self._calls, *self._waiting_for_slots))
 
     def _wake_later(self, database: Database, organization_id: UUID) -> None:
         def wake() -> None:
@@ -123,23 +163,26 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             self._acting.add(task)
             priority = self.priority_of(claim)
             self._used_slots[priority] += 1
-            task.add_done_callback(partial(self._end, database, priority))
+            self._calls[organization_id] += 1
+            task.add_done_callback(partial(self._end, database, organization_id, priority))
         return len(claims) == limit
 
-    def _end(self, database: Database, priority: int, task: asyncio.Task[bool]) -> None:
+    def _end(self, database: Database, organization_id: UUID, priority: int, task: asyncio.Task[bool]) -> None:
         self._acting.discard(task)
         self._used_slots[priority] -= 1
+        self._calls[organization_id] -= 1
+        if not self._calls[organization_id]:
+            del self._calls[organization_id]
         if task.cancelled() or not task.result():
             self._wake_waiting(database)
 
     def _wake_waiting(self, database: Database) -> None:
-        """Wake as many of the waiting organizations as there are free slots. One that leaves its slot free wakes the
-        next after its pass."""
-        free = {priority: self._free_slots(priority) for priority in set(self._waiting_for_slots.values())}
+        """Keep free slots for the waiting organizations, the longest waiting first, and wake these."""
         woken: list[tuple[str, UUID]] = []
         for organization_id, priority in list(self._waiting_for_slots.items()):
-            if len(woken) < free[priority]:
+            if self._free_slots(priority) >= self._slots_min(organization_id, priority):
                 del self._waiting_for_slots[organization_id]
+                self._turns[organization_id] = self._reserve(organization_id, priority)
                 woken.append((self.name, organization_id))
         database.notify_committed(woken)
 
@@ -214,7 +257,10 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     ) -> None:
         async with database.transaction() as tx:
             await self.complete(tx, organization_id, done)
-            if organization_id not in self._waiting_for_slots:
+            if self._waiting_for_slots:
+                # It may have more due rows, and the others come first.
+                self._waiting_for_slots.setdefault(organization_id, len(self.reserved_slots))
+            else:
                 tx.touched.add((self.name, organization_id))
         # Slots are free again.
         self._wake_waiting(database)

@@ -16,7 +16,7 @@ from regulars.demo.load import DemoPlan, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import create_organization, find_particulars
 from regulars.sales.totals.fill import fill_batch, recount
-from regulars.sales.totals.tables import DAILY, HOURLY, last_id_at, update_fill
+from regulars.sales.totals.progress import last_id_at, update_fill
 
 STATEMENT_TIMEOUT_MS = 3_600_000
 GROWING = ("profiles", "sales_events", "subscriptions")
@@ -150,15 +150,14 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 
 async def _count_totals(database: Database, organization_id: UUID) -> None:
-    """All sales as the fills count them, and the note that nothing is left to count."""
+    """All sales as the fill counts them, and the note that nothing is left to count."""
     async with database.transaction() as tx:
         await recount(tx, organization_id)
         end = last_id_at(tx.now)
-    for totals in (HOURLY, DAILY):
-        while await fill_batch(database, organization_id, totals):
-            pass
-        async with database.transaction() as tx:
-            await update_fill(tx, organization_id, totals, walked_to=end, due_at=None)
+    while await fill_batch(database, organization_id):
+        pass
+    async with database.transaction() as tx:
+        await update_fill(tx, organization_id, walked_to=end, due_at=None)
 
 
 def _count(connection: Connection, table: str) -> int:

@@ -32,7 +32,7 @@ from regulars.kit import vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
-from regulars.kit.process import on_stop_signals, spare_the_collector, when_ended
+from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.releases import OutdatedReleaseError, Role, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
@@ -55,7 +55,6 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, recount_in_time_zone, register_new_product_keys
 from regulars.sales.property_values import PropertyValues
 from regulars.sales.totals.fill import TotalsFill
-from regulars.sales.totals.tables import DAILY, HOURLY
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.segments.feed import fact_handlers as feed
@@ -148,8 +147,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("replies.sweep", REPLIES, sweep_replies, poll_every_s=3600),
         Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, poll_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
-        TotalsFill(HOURLY),
-        TotalsFill(DAILY),
+        TotalsFill(),
         ColumnsBuild(),
         Sweep("segments.unneeded", COLUMNS, end_unneeded, poll_every_s=3600),
         SizeQueue(Analysis(settings)),
@@ -172,7 +170,6 @@ def _audit_sweep(keep: timedelta) -> Sweep:
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:
     """Work until SIGTERM or SIGINT, or until the lifeline ends; the database must be reachable and migrated."""
-    spare_the_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, url, lifeline=lifeline))
 

@@ -84,8 +84,8 @@ OWNERS = {
         "ticket_collision_totals",
         "hourly_totals",
         "hourly_totals_fills",
-        "daily_totals",
-        "daily_totals_fills",
+        "sales_totals",
+        "sales_totals_fills",
     },
 }
 # The runner of migrations keeps its own register, and the vault the fingerprint of its key.

@@ -55,7 +55,7 @@ def read(url: str, organization_id: UUID | None = None) -> Held:
                 row[0]: row[1:] for row in rows("SELECT key, status, convert_from(body, 'UTF8') FROM idempotency_keys")
             },
             told=Counter(sale for row in facts for fact in row[0] for sale in fact["sales"]),
-            counted=int(rows("SELECT coalesce(sum(tickets), 0) FROM hourly_totals")[0][0]),
+            counted=int(rows("SELECT coalesce(sum(purchases + returns), 0) FROM sales_totals WHERE NOT is_hour")[0][0]),
             consents={row[0] for row in rows("SELECT phone_number FROM subscriptions WHERE status = 'SUBSCRIBED'")},
         )
 

@@ -177,7 +177,7 @@ def _judge(running: World, found: Over) -> list[str]:
         found.rest_s = round(_rest(running), 1)
     except AssertionError as error:
         said.append(str(error))
-    [(counted,)] = running.rows("SELECT coalesce(sum(tickets), 0) FROM hourly_totals")
+    [(counted,)] = running.rows("SELECT coalesce(sum(purchases + returns), 0) FROM sales_totals WHERE NOT is_hour")
     [(sales,)] = running.rows("SELECT count(*) FROM sales_events")
     return said + ([f"I3: {sales} sales, and {counted} were counted"] if counted != sales else [])
 

@@ -152,7 +152,7 @@ def _judge_answers(world: World, shop: Shop, report: Report, accepted: Path, fou
         found.rest_s = round(_rest(world), 1)
     except AssertionError as error:
         violations.append(str(error))
-    [(counted,)] = world.rows("SELECT coalesce(sum(tickets), 0) FROM hourly_totals")
+    [(counted,)] = world.rows("SELECT coalesce(sum(purchases + returns), 0) FROM sales_totals WHERE NOT is_hour")
     [(sales,)] = world.rows("SELECT count(*) FROM sales_events")
     if counted != sales:
         violations.append(f"I3: {sales} sales, and {counted} were counted")

@@ -28,20 +28,17 @@ _STATEMENTS = (
     FROM generate_series(1, 120000) AS n
     """,
     """
-    INSERT INTO hourly_totals (organization_id, hour, store_id, currency, type, tickets, identified_tickets,
-                               amount_cents, discount_cents)
-    SELECT organization_id, date_trunc('hour', occurred_at, 'UTC'), store_id, currency, type, count(*),
-           count(profile_id), sum(total_amount_cents), 0
-    FROM sales_events WHERE organization_id = %(organization)s GROUP BY 1, 2, 3, 4, 5
-    """,
-    """
-    INSERT INTO daily_totals (organization_id, day, store_id, currency, purchases, returns, identified, gross_cents,
-                              returned_cents, discount_cents, tax_cents, units, returned_units, lines)
-    SELECT organization_id, (occurred_at AT TIME ZONE 'UTC')::date, store_id, currency,
+    INSERT INTO sales_totals (organization_id, is_hour, day, hour, store_id, currency, purchases, returns, identified,
+                              gross_cents, returned_cents, discount_cents, tax_cents, unit_millionths,
+                              returned_unit_millionths, lines)
+    SELECT %(organization)s, GROUPING(hour) = 0, day, coalesce(hour, 0), store_id, currency,
            count(*) FILTER (WHERE type = 'PURCHASE'), count(*) FILTER (WHERE type = 'RETURN'), count(profile_id),
            coalesce(sum(total_amount_cents) FILTER (WHERE type = 'PURCHASE'), 0),
-           coalesce(sum(total_amount_cents) FILTER (WHERE type = 'RETURN'), 0), 0, 0, count(*), 0, count(*)
-    FROM sales_events WHERE organization_id = %(organization)s GROUP BY 1, 2, 3, 4
+           coalesce(sum(total_amount_cents) FILTER (WHERE type = 'RETURN'), 0), 0, 0, count(*) * 1000000, 0, count(*)
+    FROM sales_events
+    CROSS JOIN LATERAL (SELECT occurred_at::date AS day, extract(hour FROM occurred_at)::smallint AS hour) AS l
+    WHERE organization_id = %(organization)s
+    GROUP BY GROUPING SETS ((day, store_id, currency), (day, store_id, currency, hour))
     """,
     """
     INSERT INTO subscriptions (organization_id, id, number_hash, phone_number, profile_id, status, consent_source,
@@ -72,7 +69,7 @@ STATEMENTS = [
     for text in _STATEMENTS
 ]
 LARGE = {
-    "profiles", "sales_events", "hourly_totals", "daily_totals", "subscriptions", "consent_ledger", "consent_payloads",
+    "profiles", "sales_events", "sales_totals", "subscriptions", "consent_ledger", "consent_payloads",
     "ticket_collision_totals",
 }  # fmt: skip
 

@@ -16,52 +16,39 @@ from regulars.sales.jobs import count_new_sales, recount_in_time_zone
 from regulars.sales.load import load_sales
 from regulars.sales.personal import anonymise_sales
 from regulars.sales.totals import fill as filling
-from regulars.sales.totals import tables
+from regulars.sales.totals import progress
 from regulars.sales.totals.fill import fill_batch
 from regulars.sales.totals.model import Sums, expected_tickets, is_silent
+from regulars.sales.totals.progress import last_id_at, made_at
 from regulars.sales.totals.reports import filled_until, read_rhythms, sum_days, sum_stores
-from regulars.sales.totals.tables import DAILY, HOURLY, last_id_at, made_at
 from regulars.stores.find import find_stores
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 PARIS = ZoneInfo("Europe/Paris")
-EVERY_ROW = {
-    HOURLY: """
-SELECT hour, currency, type, tickets, identified_tickets, amount_cents::bigint, discount_cents::bigint
-FROM hourly_totals WHERE organization_id = %s ORDER BY 1, 2, 3
-""",
-    DAILY: """
-SELECT day, currency, purchases, returns, identified, gross_cents, returned_cents, discount_cents, tax_cents, units,
-       returned_units, lines
-FROM daily_totals WHERE organization_id = %s ORDER BY 1, 2
-""",
-}
-COUNTED_BY_HAND = {
-    HOURLY: """
-SELECT date_trunc('hour', occurred_at, 'UTC'), currency, type, count(*), count(profile_id),
-       sum(total_amount_cents)::bigint, sum(total_discount_cents)::bigint
-FROM sales_events WHERE organization_id = %s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-""",
-    DAILY: """
-SELECT timezone('UTC', occurred_at)::date, currency,
+EVERY_ROW = """
+SELECT is_hour, day, hour, currency, purchases, returns, identified, gross_cents, returned_cents, discount_cents,
+       tax_cents, unit_millionths, returned_unit_millionths, lines
+FROM sales_totals WHERE organization_id = %s ORDER BY 1, 2, 3, 4
+"""
+COUNTED_BY_HAND = """
+SELECT GROUPING(hour) = 0, day, coalesce(hour, 0), currency,
        count(*) FILTER (WHERE type = 'PURCHASE'), count(*) FILTER (WHERE type = 'RETURN'), count(profile_id),
        coalesce(sum(total_amount_cents) FILTER (WHERE type = 'PURCHASE'), 0),
        coalesce(sum(total_amount_cents) FILTER (WHERE type = 'RETURN'), 0),
        coalesce(sum(total_discount_cents) FILTER (WHERE type = 'PURCHASE'), 0), coalesce(sum(total_tax_cents), 0),
        coalesce(sum(units) FILTER (WHERE type = 'PURCHASE'), 0), coalesce(sum(units) FILTER (WHERE type = 'RETURN'), 0),
        coalesce(sum(json_array_length(line_items)) FILTER (WHERE type = 'PURCHASE'), 0)
-FROM sales_events CROSS JOIN LATERAL (
-    SELECT sum((line->>'quantity')::numeric) AS units FROM json_array_elements(line_items) AS line
+FROM sales_events
+CROSS JOIN LATERAL (
+    SELECT sum((line->>'quantity')::numeric) * 1000000 AS units FROM json_array_elements(line_items) AS line
 ) AS of_lines
-WHERE organization_id = %s GROUP BY 1, 2 ORDER BY 1, 2
-""",
-}
-
-
-@pytest.fixture(params=[HOURLY, DAILY], ids=["hours", "days"])
-def totals(request):
-    return request.param
+CROSS JOIN LATERAL (
+    SELECT (occurred_at AT TIME ZONE 'UTC')::date AS day, extract(hour FROM occurred_at AT TIME ZONE 'UTC')::int AS hour
+) AS local
+WHERE organization_id = %s
+GROUP BY GROUPING SETS ((day, currency), (day, currency, hour)) ORDER BY 1, 2, 3, 4
+"""
 
 
 async def hear(desk):
@@ -72,17 +59,17 @@ async def hear(desk):
         await count_new_sales(tx, desk.organization_id, facts)
 
 
-async def begin_fill(desk, totals, *, fence: datetime):
+async def begin_fill(desk, *, fence: datetime):
     async with desk.database.transaction() as tx:
-        await tables.insert_fills_if_new(tx, desk.organization_id)
-        await tables.restart_fill(tx, desk.organization_id, totals, fence=last_id_at(fence), due_at=tx.now)
+        await progress.insert_fill_if_new(tx, desk.organization_id)
+        await progress.restart_fill(tx, desk.organization_id, fence=last_id_at(fence), due_at=tx.now, time_zone="UTC")
 
 
 async def test_the_worker_counts_new_sales():
     assert count_new_sales in LISTENERS[SalesRecorded].values()
 
 
-async def test_sales_are_counted_in_their_hour_per_store_currency_and_type(desk):
+async def test_sales_are_counted_in_their_hour_and_their_day_per_store_and_currency(desk):
     await desk.record(
         ticket("A", occurred_at="2026-03-01T10:59:59.999Z", profile_id="ada", total_amount_cents=100),
         ticket("B", occurred_at="2026-03-01T11:30:00+01:00", total_amount_cents=50),
@@ -90,12 +77,12 @@ async def test_sales_are_counted_in_their_hour_per_store_currency_and_type(desk)
         ticket("D", occurred_at="2026-03-01T11:00:00Z", currency="CHF", total_amount_cents=7),
     )
     await hear(desk)
-    ten, eleven = datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026, 3, 1, 11, tzinfo=UTC)
-    rows = [(*row[:5], row[5]) for row in await desk.rows(EVERY_ROW[HOURLY])]
-    assert [row[:6] for row in rows] == [
-        (ten, "EUR", "PURCHASE", 2, 1, 150),
-        (ten, "EUR", "RETURN", 1, 0, 30),
-        (eleven, "CHF", "PURCHASE", 1, 0, 7),
+    day = date(2026, 3, 1)
+    assert [row[:9] for row in await desk.rows(EVERY_ROW)] == [
+        (False, day, 0, "CHF", 1, 0, 0, 7, 0),
+        (False, day, 0, "EUR", 2, 1, 1, 150, 30),
+        (True, day, 10, "EUR", 2, 1, 1, 150, 30),
+        (True, day, 11, "CHF", 1, 0, 0, 7, 0),
     ]
 
 
@@ -105,68 +92,68 @@ async def test_amounts_that_no_bigint_holds_are_added_up(desk):
     for start in range(0, 1100, 100):
         await desk.record(*sales[start : start + 100])
     await hear(desk)
-    [(total,)] = await desk.rows("SELECT amount_cents FROM hourly_totals WHERE organization_id = %s")
+    [(total,)] = await desk.rows("SELECT gross_cents FROM sales_totals WHERE organization_id = %s AND NOT is_hour")
     assert total == largest * 1100
 
 
-async def test_a_bulk_load_is_counted_like_every_sale(desk, totals):
+async def test_a_bulk_load_is_counted_like_every_sale(desk):
     async with desk.database.transaction() as tx:
         stores = await find_stores(tx, desk.organization_id, [ByExternalId(STORE)])
         ids = {reference: store.id for reference, store in stores.items()}
         loaded = [ticket("A"), ticket("B", total_amount_cents=5)]
         assert await load_sales(tx, desk.organization_id, loaded, stores=ids, profiles={}) == 2
     await hear(desk)
-    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
+    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
 
-async def test_the_fill_and_the_listener_count_every_sale_once(desk, totals, monkeypatch):
+async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch):
     monkeypatch.setattr(filling, "BATCH_SALES", 3)
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}", profile_id="ada" if n % 2 else None) for n in range(8)))
     fence = datetime.now(UTC)
-    await begin_fill(desk, totals, fence=fence)
+    await begin_fill(desk, fence=fence)
     await asyncio.sleep(0.005)
     await desk.record(*(ticket(f"NEW-{n}", type="RETURN") for n in range(5)))
     # The facts of the old sales still wait in the outbox: the listener leaves those sales to the fill.
     await hear(desk)
-    assert await fill_batch(desk.database, desk.organization_id, totals)
+    assert await fill_batch(desk.database, desk.organization_id)
     async with desk.database.reading() as tx:
         assert await filled_until(tx, desk.organization_id) is not None
-    assert await fill_batch(desk.database, desk.organization_id, totals)
-    assert not await fill_batch(desk.database, desk.organization_id, totals)
-    assert not await fill_batch(desk.database, desk.organization_id, totals)
-    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
+    assert await fill_batch(desk.database, desk.organization_id)
+    assert not await fill_batch(desk.database, desk.organization_id)
+    assert not await fill_batch(desk.database, desk.organization_id)
+    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
     async with desk.database.reading() as tx:
         assert await filled_until(tx, desk.organization_id) is None
 
 
-async def test_a_batch_that_fails_is_repeated_and_counts_nothing_twice(desk, totals, monkeypatch):
+async def test_a_batch_that_fails_is_repeated_and_counts_nothing_twice(desk, monkeypatch):
     monkeypatch.setattr(filling, "BATCH_SALES", 3)
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}") for n in range(7)))
-    await begin_fill(desk, totals, fence=datetime.now(UTC))
-    assert await fill_batch(desk.database, desk.organization_id, totals)
-    broken = tables.update_fill
+    await begin_fill(desk, fence=datetime.now(UTC))
+    assert await fill_batch(desk.database, desk.organization_id)
+    broken = progress.update_fill
 
     async def crash(*_arguments, **_options):
         raise ConnectionError
 
-    monkeypatch.setattr(tables, "update_fill", crash)
+    monkeypatch.setattr(progress, "update_fill", crash)
     with pytest.raises(ConnectionError):
-        await fill_batch(desk.database, desk.organization_id, totals)
-    monkeypatch.setattr(tables, "update_fill", broken)
-    while await fill_batch(desk.database, desk.organization_id, totals):
+        await fill_batch(desk.database, desk.organization_id)
+    monkeypatch.setattr(progress, "update_fill", broken)
+    while await fill_batch(desk.database, desk.organization_id):
         pass
-    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
+    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
 
-async def test_the_fill_stays_behind_the_present_and_ends_at_its_fence(desk, totals):
+async def test_the_fill_stays_behind_the_present_and_ends_at_its_fence(desk):
     await desk.record(ticket("A"))
-    await begin_fill(desk, totals, fence=datetime.now(UTC) + timedelta(minutes=10))
-    assert not await fill_batch(desk.database, desk.organization_id, totals)
-    assert await desk.rows(EVERY_ROW[totals]) == []
+    await begin_fill(desk, fence=datetime.now(UTC) + timedelta(minutes=10))
+    assert not await fill_batch(desk.database, desk.organization_id)
+    assert await desk.rows(EVERY_ROW) == []
     async with desk.database.reading() as tx:
-        fill = await tables.find_fill(tx, desk.organization_id, totals)
+        fill = await progress.find_fill(tx, desk.organization_id)
     assert fill.due_at is not None
     assert made_at(fill.walked_to) < datetime.now(UTC) - timedelta(minutes=1)
 
@@ -176,25 +163,25 @@ async def recount(desk) -> None:
         await filling.recount(tx, desk.organization_id)
 
 
-async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_customers(desk, totals, monkeypatch):
+async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_customers(desk, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"LOST-{n}", profile_id="ada") for n in range(5)))
     async with desk.database.transaction() as tx:
         await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
     await desk.record(ticket("HEARD", profile_id="eve"))
     await hear(desk)
-    assert await desk.rows(EVERY_ROW[totals]) != await desk.rows(COUNTED_BY_HAND[totals])
-    by_hand = await desk.rows(COUNTED_BY_HAND[totals])
+    assert await desk.rows(EVERY_ROW) != await desk.rows(COUNTED_BY_HAND)
+    by_hand = await desk.rows(COUNTED_BY_HAND)
     async with desk.database.transaction() as tx:
         customers = await tx.fetch("SELECT id FROM profiles WHERE organization_id = %s", (desk.organization_id,))
         await anonymise_sales(tx, desk.organization_id, [row[0] for row in customers])
     await recount(desk)
-    while await fill_batch(desk.database, desk.organization_id, totals):
+    while await fill_batch(desk.database, desk.organization_id):
         pass
-    assert await desk.rows(EVERY_ROW[totals]) == by_hand
+    assert await desk.rows(EVERY_ROW) == by_hand
 
 
-async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, totals, monkeypatch):
+async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(ticket("BEFORE"))
     facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.told()]
@@ -202,44 +189,44 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, total
         await count_new_sales(counting, desk.organization_id, facts)
         # The worker has counted and not committed: the recount waits for it, and would otherwise count the sale twice.
         recounting = asyncio.create_task(recount(desk))
-        await until_waiting(desk, "LOCK TABLE%")
+        await until_waiting(desk, "%sales_totals%")
         await counting.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
     await recounting
-    assert await desk.rows(EVERY_ROW[totals]) == []
+    assert await desk.rows(EVERY_ROW) == []
     await desk.record(ticket("BETWEEN"))
     async with desk.database.transaction() as recounting_again:
         await filling.recount(recounting_again, desk.organization_id)
         hearing = asyncio.create_task(hear(desk))
-        await until_waiting(desk, "%FOR KEY SHARE%")
+        await until_waiting(desk, "%INSERT INTO sales_totals%")
     await hearing
     await asyncio.sleep(0.005)
     await desk.record(ticket("AFTER"))
     await hear(desk)
-    while await fill_batch(desk.database, desk.organization_id, totals):
+    while await fill_batch(desk.database, desk.organization_id):
         pass
-    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
+    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
 
-async def test_a_recount_waits_for_a_batch_of_the_fill(desk, totals, monkeypatch):
+async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(ticket("A"))
-    await begin_fill(desk, totals, fence=datetime.now(UTC))
+    await begin_fill(desk, fence=datetime.now(UTC))
     add_range = filling.add_range
     recounting = []
 
     async def recount_before(*arguments, **options):
         recounting.append(asyncio.create_task(recount(desk)))
-        await until_waiting(desk, "LOCK TABLE%" if totals is DAILY else "%hourly_totals_fills%FOR UPDATE")
+        await until_waiting(desk, "%sales_totals_fills%")
         await add_range(*arguments, **options)
 
     monkeypatch.setattr(filling, "add_range", recount_before)
     # The recount would otherwise keep the batch from the totals, and wait for the row that the batch holds.
-    assert not await fill_batch(desk.database, desk.organization_id, totals)
+    assert not await fill_batch(desk.database, desk.organization_id)
     await recounting[0]
     monkeypatch.setattr(filling, "add_range", add_range)
-    while await fill_batch(desk.database, desk.organization_id, totals):
+    while await fill_batch(desk.database, desk.organization_id):
         pass
-    assert await desk.rows(EVERY_ROW[totals]) == await desk.rows(COUNTED_BY_HAND[totals])
+    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
 
 async def until_waiting(desk, query: str) -> None:
@@ -269,7 +256,7 @@ async def test_days_are_those_of_the_organization_s_zone_and_are_counted_again_i
     await move_to(desk, "Europe/Paris")
     async with desk.database.transaction() as tx:
         await recount_in_time_zone(tx, desk.organization_id, [TimeZoneChanged()])
-    while await fill_batch(desk.database, desk.organization_id, DAILY):
+    while await fill_batch(desk.database, desk.organization_id):
         pass
     await desk.record(ticket("D", occurred_at="2026-03-02T23:30:00Z", total_amount_cents=1))
     await hear(desk)

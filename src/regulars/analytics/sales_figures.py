@@ -12,9 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.sales.totals.count import sum_hours
 from regulars.sales.totals.model import PerCurrency, add_totals
-from regulars.sales.totals.reports import filled_until, sum_days, sum_stores
+from regulars.sales.totals.reports import filled_until, sum_days, sum_hours, sum_stores
 from regulars.work.outbox import behind_since
 
 # The first day of a row inside the period, an hour, a store or a currency.
@@ -62,7 +61,8 @@ async def read_sales(
     rows: Mapping[Key, PerCurrency]
     match by:
         case By.HOUR:
-            rows = dict(enumerate(await sum_hours(tx, organization_id, first, store_ids=store_ids)))
+            hours = await sum_hours(tx, organization_id, first, store_ids=store_ids)
+            rows = {hour: hours.get(hour, PerCurrency()) for hour in range(24)}
         case By.STORE | By.CURRENCY:
             rows = {**await sum_stores(tx, organization_id, first=first, last=last, store_ids=store_ids)}
         case _:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Final, NamedTuple
+from decimal import Decimal
+from typing import NamedTuple
 from uuid import UUID
 
 from regulars.catalog.model import Scalar
@@ -155,15 +155,8 @@ class Explained:
     inner: tuple["Explained", ...] = ()
 
 
-MILLION: Final = 1_000_000
-
 # Whether a line is of the wanted products; None if any sale matches.
 Passes = Callable[[Line], bool] | None
-
-
-def millionths(quantity: float) -> int:
-    """A quantity in millionths, half to even."""
-    return int((Decimal(repr(quantity)) * MILLION).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
 def is_among(sale: Sale, passes: Passes) -> bool:

@@ -18,6 +18,7 @@ from regulars.conditions import customers, tree
 from regulars.conditions.check import ConditionContext, is_valid_comparison
 from regulars.conditions.comparisons import ValueTest, days_of, holds_on
 from regulars.kit.ids import CAMPAIGN, JOURNEY
+from regulars.sales.model import millionths
 
 
 class Subject(NamedTuple):
@@ -185,9 +186,7 @@ class Evaluator:
                 return holds, customers.ObservedMoney(max(values, default=None), condition.currency)
             case tree.Bought(count="articles"):
                 found = customers.articles_of(sales, passes)
-                low, high = (
-                    None if it is None else customers.millionths(it) for it in (condition.at_least, condition.at_most)
-                )
+                low, high = (None if it is None else millionths(it) for it in (condition.at_least, condition.at_most))
                 return _is_within(found, low, high, none=condition.none), customers.ObservedArticles(
                     Decimal(found).scaleb(-6)
                 )

@@ -10,7 +10,7 @@ import phonenumbers
 from regulars.catalog.model import day_of
 from regulars.conditions import queries, tree
 from regulars.conditions.comparisons import days_of
-from regulars.conditions.customers import Customer, Line, Sale, Standing, Text, millionths
+from regulars.conditions.customers import Customer, Line, Sale, Standing, Text
 from regulars.consent.check import CheckItem, Verdict, check
 from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last
@@ -18,6 +18,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, ById
 from regulars.messaging.find import find_suppressed
 from regulars.organizations.manage import find_particulars
+from regulars.sales.model import millionths
 
 # No zone is further from UTC than this.
 ZONE_SLACK: Final = timedelta(days=2)

@@ -212,32 +212,6 @@ CREATE TABLE consent_payloads (
     payload json NOT NULL
 );
 
-CREATE TABLE daily_totals (
-    organization_id uuid NOT NULL,
-    day date NOT NULL,
-    store_id uuid NOT NULL,
-    currency text NOT NULL,
-    purchases bigint NOT NULL,
-    returns bigint NOT NULL,
-    identified bigint NOT NULL,
-    gross_cents numeric NOT NULL,
-    returned_cents numeric NOT NULL,
-    discount_cents numeric NOT NULL,
-    tax_cents numeric NOT NULL,
-    units numeric NOT NULL,
-    returned_units numeric NOT NULL,
-    lines bigint NOT NULL
-)
-WITH (fillfactor='70');
-
-CREATE TABLE daily_totals_fills (
-    organization_id uuid NOT NULL,
-    fence uuid NOT NULL,
-    walked_to uuid NOT NULL,
-    due_at timestamp with time zone,
-    time_zone text NOT NULL
-);
-
 CREATE TABLE demo_runs (
     organization_id uuid NOT NULL,
     tickets integer NOT NULL,
@@ -586,7 +560,37 @@ CREATE TABLE sales_events (
     loyalty json,
     metadata json,
     line_items json NOT NULL,
-    anonymised_at timestamp with time zone
+    anonymised_at timestamp with time zone,
+    unit_millionths bigint,
+    line_count integer
+);
+
+CREATE TABLE sales_totals (
+    organization_id uuid NOT NULL,
+    is_hour boolean NOT NULL,
+    day date NOT NULL,
+    hour smallint NOT NULL,
+    store_id uuid NOT NULL,
+    currency text NOT NULL,
+    purchases bigint NOT NULL,
+    returns bigint NOT NULL,
+    identified bigint NOT NULL,
+    gross_cents numeric NOT NULL,
+    returned_cents numeric NOT NULL,
+    discount_cents numeric NOT NULL,
+    tax_cents numeric NOT NULL,
+    unit_millionths numeric NOT NULL,
+    returned_unit_millionths numeric NOT NULL,
+    lines bigint NOT NULL
+)
+WITH (fillfactor='70');
+
+CREATE TABLE sales_totals_fills (
+    organization_id uuid NOT NULL,
+    fence uuid NOT NULL,
+    walked_to uuid NOT NULL,
+    due_at timestamp with time zone,
+    time_zone text NOT NULL
 );
 
 CREATE TABLE segment_blobs (
@@ -1013,12 +1017,6 @@ ALTER TABLE ONLY consent_ledger
 ALTER TABLE ONLY consent_payloads
     ADD CONSTRAINT consent_payloads_pkey PRIMARY KEY (organization_id, subscription_id, sequence);
 
-ALTER TABLE ONLY daily_totals_fills
-    ADD CONSTRAINT daily_totals_fills_pkey PRIMARY KEY (organization_id);
-
-ALTER TABLE ONLY daily_totals
-    ADD CONSTRAINT daily_totals_pkey PRIMARY KEY (organization_id, day, store_id, currency);
-
 ALTER TABLE ONLY demo_runs
     ADD CONSTRAINT demo_runs_pkey PRIMARY KEY (organization_id);
 
@@ -1132,6 +1130,12 @@ ALTER TABLE ONLY sales_events
 
 ALTER TABLE ONLY sales_events
     ADD CONSTRAINT sales_events_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY sales_totals_fills
+    ADD CONSTRAINT sales_totals_fills_pkey PRIMARY KEY (organization_id);
+
+ALTER TABLE ONLY sales_totals
+    ADD CONSTRAINT sales_totals_pkey PRIMARY KEY (organization_id, is_hour, day, hour, store_id, currency);
 
 ALTER TABLE ONLY segment_blobs
     ADD CONSTRAINT segment_blobs_pkey PRIMARY KEY (organization_id, epoch, run_id, part);
@@ -1281,10 +1285,6 @@ CREATE INDEX consent_figures_due ON consent_figures USING btree (due_at, organiz
 
 CREATE INDEX consent_payloads_by_profile ON consent_payloads USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
 
-CREATE INDEX daily_totals_by_store ON daily_totals USING btree (organization_id, store_id, day);
-
-CREATE INDEX daily_totals_fills_due ON daily_totals_fills USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
-
 CREATE INDEX demo_runs_due ON demo_runs USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX erased_replies_kept_since ON erased_replies USING btree (erased_at, organization_id);
@@ -1368,6 +1368,10 @@ CREATE INDEX sales_events_by_profile ON sales_events USING btree (organization_i
 CREATE INDEX sales_events_by_store ON sales_events USING btree (organization_id, store_id, id);
 
 CREATE INDEX sales_events_by_time ON sales_events USING btree (organization_id, occurred_at, id);
+
+CREATE INDEX sales_totals_by_store ON sales_totals USING btree (organization_id, store_id, is_hour, day);
+
+CREATE INDEX sales_totals_fills_due ON sales_totals_fills USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX segment_columns_due ON segment_columns USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 

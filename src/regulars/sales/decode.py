@@ -35,6 +35,7 @@ from regulars.sales.model import (
     Sale,
     SaleType,
     check_properties,
+    count_units,
     read_quantity,
     read_whole,
     spelled_as_sent,
@@ -316,6 +317,8 @@ def _make(
         None if wire.metadata is _ABSENT else _read_free_object(wire.metadata, field="metadata"),
         line_items,
         _NO_KEYS.union(*[line.product.properties or () for line in lines if line.product is not None]),
+        count_units(lines),
+        len(lines),
         ignored,
     )
 

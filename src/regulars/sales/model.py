@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
@@ -22,6 +22,8 @@ LINE_ITEMS_MAX = 1_000
 UNIT_CHARACTERS_MAX = 32
 QUANTITY_LIMIT = 10**9
 QUANTITY_DIGITS_MAX = 15
+# Quantities are added up in millionths.
+MILLION = 1_000_000
 PROPERTY_KEYS_MAX = 50
 PROPERTIES_BYTES_MAX = 4_096
 FREE_OBJECT_BYTES_MAX = 16 << 10
@@ -121,6 +123,23 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
     tax_cents: Cents | None = None
 
 
+def millionths(quantity: float) -> int:
+    """A quantity in millionths, half to even."""
+    return int((Decimal(repr(quantity)) * MILLION).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
+
+
+def count_units(lines: Sequence[LineItem]) -> int:
+    """The quantities of all lines in millionths; a line that is measured (kg, m) is one unit."""
+    units = 0
+    for line in lines:
+        quantity = line.quantity
+        if line.unit is not None:
+            units += MILLION if quantity > 0 else -MILLION
+        else:
+            units += quantity * MILLION if isinstance(quantity, int) else millionths(quantity)
+    return units
+
+
 class Sale(msgspec.Struct, frozen=True, gc=False):
     """A ticket as the caller sent it, valid in itself; its references are not resolved yet."""
 
@@ -141,6 +160,9 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     line_items: bytes
     # The keys of all product properties on the lines.
     property_keys: frozenset[str] = frozenset()
+    # Counted from the lines for the totals; None leaves that to the database.
+    unit_millionths: int | None = None
+    line_count: int | None = None
     # The unknown members of the body it was read from.
     ignored: tuple[str, ...] = ()
 

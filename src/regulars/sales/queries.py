@@ -17,7 +17,11 @@ from regulars.sales.statements import COLUMNS, SALE_COLUMNS, arrays
 from regulars.stores.model import StoreRef
 
 _SENT_COLUMNS: LiteralString = ", ".join(
-    ["e." + name + ("::text" if array is Jsons else "") for name, array in SALE_COLUMNS.kinds.items()]
+    [
+        "e." + name + ("::text" if array is Jsons else "")
+        for name, array in SALE_COLUMNS.kinds.items()
+        if name not in {"unit_millionths", "line_count"}
+    ]
 )
 _COLUMNS: LiteralString = (
     "SELECT e.id, "
@@ -110,7 +114,7 @@ async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[Sto
     ordered = sorted(sales, key=lambda sale: sale.ticket.external_id)
     rows = await tx.fetch(
         "INSERT INTO sales_events (organization_id, created_at, profile_id, " + COLUMNS + ")"  # noqa: S608  # the names are ours
-        " SELECT %s, %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
+        " SELECT %s, %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
         " ON CONFLICT (organization_id, external_id) DO NOTHING RETURNING id",
         (
             organization_id,

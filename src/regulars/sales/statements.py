@@ -37,11 +37,11 @@ from regulars.sales.encode import SplitResponse
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 
-# What a caller sent of a sale: named like the fields of `Sale`.
+# What a caller sent of a sale and what is counted from its lines: named like the fields of `Sale`.
 SALE_COLUMNS: Final = Columns(
     external_id=Texts, type=Labels, occurred_at=Timestamps, currency=Labels, total_amount_cents=Bigints,
     total_discount_cents=Bigints, total_tax_cents=Bigints, source=Labels, payments=Jsons, loyalty=Jsons,
-    metadata=Jsons, line_items=Jsons,
+    metadata=Jsons, line_items=Jsons, unit_millionths=Bigints, line_count=Bigints,
 )  # fmt: skip
 _SALES_TOPIC: Final = SalesRecorded.topic.encode()
 _PROFILES_TOPIC: Final = ProfilesChanged.topic.encode()

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
-from regulars.sales.model import Currency
+from regulars.sales.model import MILLION, Currency
 from regulars.sales.totals.model import PerCurrency, Sums, expected_tickets, is_silent, usual_rate
-from regulars.sales.totals.tables import DAILY, HOURLY, find_fill, made_at
+from regulars.sales.totals.progress import find_fill, made_at
 
 USUAL_WEEKS: Final = 4
 
@@ -44,16 +44,21 @@ class Rhythm:
 async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
     """The currency of the newest tickets; None if there are none."""
     rows = await tx.fetch(
-        "SELECT currency FROM hourly_totals WHERE organization_id = %s ORDER BY hour DESC LIMIT 1", (organization_id,)
+        """
+        SELECT currency FROM sales_totals
+        WHERE organization_id = %s AND NOT is_hour
+        ORDER BY is_hour DESC, day DESC
+        LIMIT 1
+        """,
+        (organization_id,),
     )
     return rows[0][0] if rows else None
 
 
 async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:
-    """The time up to which older sales are counted, while a fill runs; None once all are done."""
-    fills = [await find_fill(tx, organization_id, totals) for totals in (DAILY, HOURLY)]
-    walked = [made_at(fill.walked_to) for fill in fills if fill is not None and fill.due_at is not None]
-    return min(walked, default=None)
+    """The time up to which older sales are counted, while the fill runs; None once it is done."""
+    fill = await find_fill(tx, organization_id)
+    return None if fill is None or fill.due_at is None else made_at(fill.walked_to)
 
 
 async def sum_days(
@@ -70,21 +75,26 @@ async def sum_stores(
     return await _sum_by(tx, organization_id, SQL("store_id"), first=first, last=last, store_ids=store_ids)
 
 
+async def sum_hours(
+    tx: Tx, organization_id: UUID, day: date, *, store_ids: Sequence[UUID] | None = None
+) -> dict[int, PerCurrency]:
+    """Each hour of a day with a ticket, on the clock of the organization."""
+    return await _sum_by(tx, organization_id, SQL("hour"), first=day, last=day, store_ids=store_ids, of=SQL("is_hour"))
+
+
 async def read_rhythms(
     tx: Tx, organization_id: UUID, store_ids: list[UUID], *, now: datetime, zone: ZoneInfo
 ) -> dict[UUID, Rhythm]:
     """The tickets of each store today, against the same weekday of the last four weeks."""
     today = now.astimezone(zone).date()
-    weeks = range(USUAL_WEEKS + 1)
-    ranges = [_whole_day(today - timedelta(weeks=week), zone) for week in weeks]
+    days = [today - timedelta(weeks=week) for week in range(USUAL_WEEKS + 1)]
     sent: dict[UUID, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     usual: dict[UUID, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for store_id, hour, tickets in await list_hours(tx, organization_id, ranges, store_ids):
-        local = hour.astimezone(zone)
-        if local.date() == today:
-            sent[store_id][local.hour] += tickets
+    for store_id, day, hour, tickets in await list_hours(tx, organization_id, days, store_ids):
+        if day == today:
+            sent[store_id][hour] += tickets
         else:
-            usual[store_id][local.hour] += tickets / USUAL_WEEKS
+            usual[store_id][hour] += tickets / USUAL_WEEKS
     last = await find_last_received(tx, organization_id, store_ids)
     return {
         store_id: Rhythm(
@@ -106,25 +116,28 @@ def start_of(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone)
 
 
-def _whole_day(day: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
-    return start_of(day, zone), start_of(day + timedelta(days=1), zone)
-
-
 async def _sum_by(
-    tx: Tx, organization_id: UUID, key: SQL, *, first: date, last: date, store_ids: Sequence[UUID] | None
+    tx: Tx,
+    organization_id: UUID,
+    key: SQL,
+    *,
+    first: date,
+    last: date,
+    store_ids: Sequence[UUID] | None,
+    of: SQL = SQL("NOT is_hour"),  # noqa: B008  # a constant
 ) -> dict[Any, PerCurrency]:
-    """The sums of the days by one of the columns, in its order."""
+    """The sums of days or hours by one of the columns, in its order."""
     of_stores = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
     rows = await tx.fetch(
         SQL("""
         SELECT {key}, currency, sum(purchases)::bigint, sum(returns)::bigint, sum(identified)::bigint,
-               sum(gross_cents), sum(returned_cents), sum(discount_cents), sum(tax_cents), sum(units),
-               sum(returned_units), sum(lines)::bigint
-        FROM daily_totals
-        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day <= %(last)s {of_stores}
+               sum(gross_cents), sum(returned_cents), sum(discount_cents), sum(tax_cents), sum(unit_millionths),
+               sum(returned_unit_millionths), sum(lines)::bigint
+        FROM sales_totals
+        WHERE organization_id = %(organization_id)s AND {of} AND day >= %(first)s AND day <= %(last)s {of_stores}
         GROUP BY {key}, currency
         ORDER BY {key}, currency
-        """).format(key=key, of_stores=of_stores),
+        """).format(key=key, of=of, of_stores=of_stores),
         {
             "organization_id": organization_id,
             "first": first,
@@ -134,36 +147,32 @@ async def _sum_by(
     )
     sums: dict[Any, dict[str, Sums]] = defaultdict(dict)
     for value, currency, *figures in rows:
-        tickets, cents, quantities = figures[:3], map(int, figures[3:7]), figures[7:]
-        sums[value][currency] = Sums(*tickets, *cents, *quantities)
+        figures[3:7] = map(int, figures[3:7])
+        figures[7:9] = [one / MILLION for one in figures[7:9]]
+        sums[value][currency] = Sums(*figures)
     return {value: PerCurrency(by_currency) for value, by_currency in sums.items()}
 
 
 async def list_hours(
-    tx: Tx, organization_id: UUID, ranges: Sequence[tuple[datetime, datetime]], store_ids: Sequence[UUID]
-) -> list[tuple[UUID, datetime, int]]:
-    """Tickets of these stores in each hour of the ranges."""
+    tx: Tx, organization_id: UUID, days: Sequence[date], store_ids: Sequence[UUID]
+) -> list[tuple[UUID, date, int, int]]:
+    """Tickets of these stores in each hour of the days."""
     rows = await tx.fetch(
         """
-        SELECT t.store_id, t.hour, sum(t.tickets)::bigint
-        FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS given (starts, ends)
+        SELECT t.store_id, t.day, t.hour, sum(t.tickets)::bigint
+        FROM unnest(%(days)s::date[]) AS given (day)
         CROSS JOIN LATERAL (
-            SELECT store_id, hour, tickets
-            FROM hourly_totals
-            WHERE organization_id = %(organization_id)s AND hour >= given.starts AND hour < given.ends
+            SELECT store_id, day, hour, purchases + returns AS tickets
+            FROM sales_totals
+            WHERE organization_id = %(organization_id)s AND is_hour AND day = given.day
               AND store_id = ANY(%(store_ids)s::uuid[])
             OFFSET 0
         ) AS t
-        GROUP BY t.store_id, t.hour
+        GROUP BY t.store_id, t.day, t.hour
         """,
-        {
-            "organization_id": organization_id,
-            "starts": [start for start, _ in ranges],
-            "ends": [end for _, end in ranges],
-            "store_ids": list(store_ids),
-        },
+        {"organization_id": organization_id, "days": list(days), "store_ids": list(store_ids)},
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[UUID]) -> dict[UUID, datetime]:

@@ -46,9 +46,13 @@ async def count_profiles(tx: Tx, organization_id: UUID) -> int:
 
 
 async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
-    """From the hourly totals, which are some thousand rows where sales are millions."""
+    """From the daily totals, which are some thousand rows where sales are millions."""
     [(count,)] = await tx.fetch(
-        "SELECT COALESCE(sum(tickets), 0)::bigint FROM hourly_totals WHERE organization_id = %s", (organization_id,)
+        """
+        SELECT COALESCE(sum(purchases + returns), 0)::bigint FROM sales_totals
+        WHERE organization_id = %s AND NOT is_hour
+        """,
+        (organization_id,),
     )
     number: int = count
     return number

@@ -11,8 +11,7 @@ from regulars.catalog.model import AttributeType
 from regulars.conditions import tree
 from regulars.conditions.check import is_valid_comparison
 from regulars.conditions.comparisons import days_of, holds_of_no_value, holds_on, span_of_when
-from regulars.conditions.customers import millionths
-from regulars.sales.model import Currency
+from regulars.sales.model import Currency, millionths
 from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.coded_values import NO, UNREADABLE, YES

@@ -32,7 +32,7 @@ from regulars.kit import vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
-from regulars.kit.process import on_stop_signals, when_ended
+from regulars.kit.process import on_stop_signals, spare_the_collector, when_ended
 from regulars.kit.releases import OutdatedReleaseError, Role, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
@@ -170,6 +170,7 @@ def _audit_sweep(keep: timedelta) -> Sweep:
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:
     """Work until SIGTERM or SIGINT, or until the lifeline ends; the database must be reachable and migrated."""
+    spare_the_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, url, lifeline=lifeline))
 

@@ -77,6 +77,8 @@ def test_what_the_replaced_database_had_ended_stays_ended(regulars, shop, databa
     revoked, live = (regulars("key", "create", "-o", "Shop", "--name", name, "--json").data for name in ("old", "new"))
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(SIGNED_IN)
+    regulars("organization", "create", "Chain")
+    campaign = schedule_campaign(regulars, tmp_path)
     assert regulars("backup", file).code == 0
     on(database_url, erase, shop, ById(profile_id))
     erased = ask(database_url, "SELECT profile_id, number_hashes, erased_at FROM erasures")
@@ -95,6 +97,23 @@ def test_what_the_replaced_database_had_ended_stays_ended(regulars, shop, databa
     assert ask(database_url, "SELECT count(*) FROM sessions") == [(0,)]
     assert ask(database_url, "SELECT count(*) FROM sign_in_links WHERE expires_at > now()") == [(0,)]
     assert ask(database_url, "SELECT count(*) FROM restore_marker") == [(0,)]
+    shown = regulars("campaign", "show", campaign, "-o", "Chain").data
+    assert (shown["state"], "twice" in shown["reason"]) == ("paused", True)
+    resumed = regulars("campaign", "resume", campaign, "-o", "Chain", "--json").data
+    assert resumed["state"] == "scheduled"
+
+
+def schedule_campaign(regulars, folder) -> str:
+    file = folder / "definition.json"
+    consent = {"type": "consent", "state": "may_be_texted"}
+    file.write_text(json.dumps({"name": "All", "match": {"type": "all", "of": [consent]}}))
+    segment = regulars("segment", "create", str(file), "-o", "Chain").out.strip()
+    schedule = {"start": "at", "at": "2099-11-20T10:00:00Z"}
+    given = {"name": "Sale", "include": [segment], "variants": [{"text": "Hello"}], "schedule": schedule}
+    file.write_text(json.dumps(given))
+    campaign = regulars("campaign", "create", str(file), "-o", "Chain").out.strip()
+    assert regulars("campaign", "schedule", campaign, "--recipients", "1", "-o", "Chain").code == 0
+    return campaign
 
 
 def test_logs_of_lost_nodes_are_replayed_on_a_new_database(regulars, shop, database_url, empty_database_url, tmp_path):

@@ -22,9 +22,10 @@ from tests.crash import planted
 from regulars.cli import database, worker
 from regulars.cli import main as commands
 from regulars.kit import failpoint, log, settings
+from regulars.kit.process import spare_the_collector
 from regulars.kit.shared_memory import map_block
 from regulars.processes.accepting import AcceptingServer
-from regulars.processes.server_process import spare_the_collector, uvicorn_config
+from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app
 
 # Imported once by the nursery, so that the processes it starts need not do it.

@@ -9,6 +9,7 @@ import re
 import pytest
 from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
 from tests.pages.segment_shop import ask_until
+from tests.support import samples
 from tests.support.visitor import Visitor
 
 from regulars.campaigns import manage
@@ -199,6 +200,26 @@ def test_a_draft_is_written_by_sending_the_form_and_then_sent(marketer, shop):
     assert (again.status_code, "This campaign is scheduled already." in again.text) == (409, True)
     shop.work()
     assert figures(marketer.get(path))["Audience"] == 3
+
+
+def test_a_test_text_of_a_variant_goes_to_the_verified_number_of_who_writes_it(marketer, shop):
+    edit, number = f"{shop.draft()}/edit", samples.phone()
+    assert "Verify your number" in marketer.get(edit).text
+    refused = marketer.post(f"{edit}/test", **fields_of(marketer.get(edit)), test="1")
+    assert "No test text was sent. Verify your own number first" in refused.text
+    assert marketer.post("/settings/texts/number", number=number).status_code == 303
+    shop.work(1)
+    code = re.search(r"(\d{6}) is your code", html.unescape(marketer.get(f"/simulator/{number}").text))
+    assert code is not None
+    assert marketer.post("/settings/texts/number/code", code=code[1]).status_code == 303
+    page = marketer.get(edit)
+    assert "Send me a test text" in page.text
+    values = fields_of(marketer.post(f"{edit}/measure", do="add", **fields_of(page))) | {"v2_text": "See {{ brand }}"}
+    sent = marketer.post(f"{edit}/test", **values, test="2")
+    assert "The test text of variant B is on its way to your number." in sent.text
+    assert fields_of(sent)["v2_text"] == "See {{ brand }}"
+    shop.work(1)
+    assert "See " in html.unescape(marketer.get(f"/simulator/{number}").text)
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from tests.segments.fed_shop import FedShop
 
+from regulars.catalog.model import spell
 from regulars.kit.clock import in_zone
-from regulars.segments.analysis.questions import Period
+from regulars.kit.ids import STORE
+from regulars.sales.totals.model import Sums
+from regulars.segments.analysis.questions import BasketQuestion, Period, ProductGroup, ProductKey, ProductsQuestion
 
 INTERVALS = ((1, 7), (8, 14), (15, 30), (31, 60), (61, 90), (91, 180), (181, 365), (366, None))
 
@@ -27,6 +31,27 @@ class Row:
     store_id: UUID
     currency: str
     amount: int
+    discount: int
+    tax: int
+    lines: list[dict[str, Any]]
+
+    @property
+    def totals(self) -> list[int]:
+        """Of the lines, negative if returned; those of a return that sum below 0 are signed already."""
+        return self._signed([line["total_price_cents"] for line in self.lines])
+
+    @property
+    def units(self) -> list[Decimal]:
+        """The same of quantities; a line with a unit of measure counts 1."""
+        quantities = [Decimal(str(line["quantity"])) for line in self.lines]
+        ones = [Decimal(1) if it > 0 else Decimal(-1) for it in quantities]
+        measured = [line.get("unit") is not None for line in self.lines]
+        return self._signed(
+            [one if it else quantity for one, quantity, it in zip(ones, quantities, measured, strict=True)]
+        )
+
+    def _signed(self, values: list[Any]) -> list[Any]:
+        return [-value for value in values] if self.is_return and sum(values) >= 0 else values
 
     @property
     def net(self) -> int:
@@ -36,10 +61,26 @@ class Row:
 def read_rows(shop: FedShop) -> list[Row]:
     found = shop.sql(
         "SELECT profile_id, anonymised_at IS NOT NULL, type = 'RETURN', occurred_at, store_id, currency,"
-        " total_amount_cents FROM sales_events WHERE organization_id = %s"
+        " total_amount_cents, total_discount_cents, COALESCE(total_tax_cents, 0), line_items FROM sales_events WHERE organization_id = %s"
     )
     zone = ZoneInfo(shop.zone)
     return [Row(*row[:4], in_zone(row[3], zone).date(), *row[4:]) for row in found]
+
+
+class SoldLine(NamedTuple):
+    row: Row
+    line: dict[str, Any]
+    cents: int
+    units: Decimal
+
+    def group(self, key: ProductKey) -> ProductGroup:
+        product = self.line.get("product")
+        if key.kind == "store":
+            return ProductGroup(key, "value", STORE.encode(self.row.store_id))
+        if product is None:
+            return ProductGroup(key, "no_product")
+        value = product.get("external_id") if key.kind == "product" else product.get("properties", {}).get(key.property)
+        return ProductGroup(key, "unset") if value is None else ProductGroup(key, "value", spell(value))
 
 
 @dataclass
@@ -68,6 +109,80 @@ class Oracle:
             if (self.members is None or row.profile_id in self.members)
             and (self.stores is None or row.store_id in self.stores)
         ]
+
+    def sums(self, period: Period, key_of: Callable[[Row], Any]) -> dict[Any, dict[str, Sums]]:
+        found: dict[Any, dict[str, Sums]] = defaultdict(dict)
+        for row in self.within(period):
+            is_return, units = row.is_return, sum(row.units, Decimal())
+            one = Sums(
+                purchases=not is_return,
+                returns=is_return,
+                identified=row.profile_id is not None or row.is_erased,
+                gross_cents=0 if is_return else row.amount,
+                returned_cents=row.amount if is_return else 0,
+                discount_cents=0 if is_return else row.discount,
+                tax_cents=-row.tax if is_return else row.tax,
+                units=Decimal() if is_return else units,
+                returned_units=-units if is_return else Decimal(),
+                lines=0 if is_return else len(row.lines),
+            )
+            of_key = found[key_of(row)]
+            of_key[row.currency] = of_key.get(row.currency, Sums()) + one
+        return found
+
+    def within(self, period: Period) -> list[Row]:
+        return [row for row in self.counted() if period.first <= row.day <= period.last]
+
+    def lines(self, period: Period, currency: str, inside: Sequence[ProductGroup]) -> list[SoldLine]:
+        return [
+            line
+            for row in self.within(period)
+            if row.currency == currency
+            for line in (SoldLine(row, *it) for it in zip(row.lines, row.totals, row.units, strict=True))
+            if all(line.group(one.key) == one for one in inside)
+        ]
+
+    def products(self, question: ProductsQuestion) -> dict[ProductGroup, dict[str, Any]]:
+        """For each group its figures."""
+        last = question.period.last
+        weeks = [Period(last - timedelta(days=7 * n + 6), last - timedelta(days=7 * n)) for n in range(11, -1, -1)]
+        periods = [question.period, *weeks, *([question.comparison] if question.comparison else [])]
+        lines = [self.lines(period, question.currency, question.inside) for period in periods]
+        groups = {line.group(question.by) for some in (lines[0], *lines[13:]) for line in some}
+        return {
+            group: self.figures([[it for it in some if it.group(question.by) == group] for some in lines])
+            for group in groups
+        }
+
+    def figures(self, lines: list[list[SoldLine]]) -> dict[str, Any]:
+        """Of the lines of the period, of each week, and of the comparison."""
+        bought = [line for line in lines[0] if not line.row.is_return]
+        returned = [line for line in lines[0] if line.row.is_return]
+        return {
+            "net_cents": sum(line.cents for line in lines[0]),
+            "sold_millionths": int(sum(line.units for line in bought) * 1_000_000),
+            "returned_millionths": int(-sum(line.units for line in returned) * 1_000_000),
+            "tickets": len({id(line.row) for line in bought}),
+            "customers": len({line.row.profile_id for line in bought} - {None}),
+            "spark_cents": tuple(sum(line.cents for line in week) for week in lines[1:13]),
+            "compared_net_cents": sum(line.cents for line in lines[13]) if len(lines) > 13 else None,
+        }
+
+    def basket(self, question: BasketQuestion) -> tuple[Counter[str], int]:
+        inside = self.lines(question.period, question.currency, question.inside)
+        rows = {id(line.row): line.row for line in inside if not line.row.is_return}
+        counts: Counter[str] = Counter()
+        for row in rows.values():
+            lines = [SoldLine(row, *it) for it in zip(row.lines, row.totals, row.units, strict=True)]
+            counts.update(
+                {
+                    line.group(ProductKey()).value
+                    for line in lines
+                    if line.group(ProductKey()).kind == "value"
+                    and not all(line.group(one.key) == one for one in question.inside)
+                }
+            )
+        return counts, len(rows)
 
     def firsts(self) -> dict[UUID, date]:
         return {who: days[0] for who, days in purchase_days(self.of_customers(everywhere=True)).items()}

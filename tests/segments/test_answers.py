@@ -16,15 +16,24 @@ from regulars.conditions import tree
 from regulars.kit.ids import STORE
 from regulars.segments.analysis.questions import (
     COHORTS_MAX,
+    BasketQuestion,
     CohortsQuestion,
     CustomersQuestion,
     Period,
+    ProductGroup,
+    ProductKey,
+    ProductsQuestion,
     QuestionOf,
     RfmQuestion,
+    SalesQuestion,
 )
 
+SIZE, STORE_KEY = ProductKey("property", "size"), ProductKey("store")
+KEYS = [ProductKey(), SIZE, ProductKey("property", "fair"), ProductKey("property", "none has it"), STORE_KEY]
+NAMES = {"A": "Linen sheet", "B": "Candle"}
 SEEDS = int(os.environ.get("REGULARS_TEST_SEEDS", "2"))
-QUESTIONS = 40
+# Of each kind, in each shop.
+QUESTIONS = 12
 ZONES = ["Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"]
 PEOPLE = [f"p{number}" for number in range(24)]
 # Four currencies, most sales in one.
@@ -66,7 +75,38 @@ class RandomShop:
                 ago=timedelta(days=pick(days), hours=pick([0, 5, 12, 23]), minutes=pick([0, 31])),
                 store=pick(["LYO", "PAR"]),
                 currency=pick(CURRENCIES),
+                discount=pick([0, 0, 150]),
+                tax=pick([None, 0, 99]),
+                lines=[self.line() for _ in range(pick([0, 1, 2, 3]))],
             )
+
+    def line(self) -> dict[str, Any]:
+        pick = self.chance.choice
+        code = pick(["A", "B", "C", "D"])
+        named = {"external_id": code, "name": NAMES.get(code)} if code in NAMES else {"external_id": code}
+        return {
+            "quantity": pick([1, 2, 0.5, 0.125, -1]),
+            "total_price_cents": pick([0, 500, 1000, -300]),
+            **pick([{}, {}, {"unit": "kg"}]),
+            "product": pick(
+                [
+                    None,
+                    {**named, "properties": {"size": pick([38, 40.0, "XL", True])}},
+                    {**named, "properties": {"size": pick(["38", 40.5]), "fair": True}},
+                    {"name": "without a code"},
+                ]
+            ),
+        }
+
+    def groups(self) -> list[ProductGroup]:
+        """Groups to look inside."""
+        pick = self.chance.choice
+        store = ProductGroup(STORE_KEY, "value", STORE.encode(self.shop.stores["PAR"]))
+        size = ProductGroup(SIZE, pick(["value", "unset", "no_product"]))
+        if size.kind == "value":
+            size = ProductGroup(SIZE, "value", pick(["38", "XL", "of nothing"]))
+        code = ProductGroup(ProductKey(), "value", pick(["A", "B"]))
+        return pick([[], [], [size], [code], [code, size], [store], [store, size]])
 
     def question(self, make: type[QuestionOf[Any]], **given: Any) -> tuple[Any, Oracle]:
         """A random question, its answer, and the oracle for it."""
@@ -100,16 +140,70 @@ class RandomShop:
         return Period(last - timedelta(days=self.chance.choice([0, 6, 30, 364, 729, 1200])), last)
 
 
-@pytest.fixture(params=range(SEEDS))
-def random_shop(request, shop):
-    return RandomShop(shop, request.param)
-
-
-def test_customers_cohorts_and_groups_are_those_of_the_rows(random_shop):
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_figure_is_that_of_the_rows(shop, seed):
+    random_shop = RandomShop(shop, seed)
     for _ in range(QUESTIONS):
+        _check_sales(random_shop)
         _check_customers(random_shop)
         _check_cohorts(random_shop)
         _check_rfm(random_shop)
+        _check_products(random_shop)
+        _check_basket(random_shop)
+
+
+def _check_sales(shop: RandomShop) -> None:
+    period, by = shop.period(), shop.chance.choice(["day", "week", "month", "store"])
+    answer, oracle = shop.question(SalesQuestion, period=period, by=by)
+    firsts = (
+        {day: first for first, last in buckets(period.first, period.last, by) for day in days_of(first, last)}
+        if by != "store"
+        else {}
+    )
+    expected = oracle.sums(period, lambda row: row.store_id if by == "store" else firsts[row.day])
+    assert {row.store_id or row.first: row.sums for row in answer.rows} == expected
+    assert answer.whole == oracle.sums(period, lambda row: "whole").get("whole", {})
+
+
+def _check_products(shop: RandomShop) -> None:
+    given = {
+        "period": shop.period(),
+        "currency": "EUR",
+        "by": shop.chance.choice(KEYS),
+        "inside": tuple(shop.groups()),
+        "comparison": shop.chance.choice([None, shop.period()]),
+        "rows_max": shop.chance.choice([1, 2, 1000]),
+    }
+    answer, oracle = shop.question(ProductsQuestion, **given)
+    expected = oracle.products(ProductsQuestion(**given))
+    values = [row for row in answer.rows if row.group.kind == "value"]
+    for row in answer.rows:
+        if row.group.kind != "others":
+            assert as_dict(row.figures) == expected[row.group]
+    assert answer.groups == len(expected)
+    largest = sorted((it["net_cents"] for group, it in expected.items() if group.kind == "value"), reverse=True)
+    assert [row.figures.net_cents for row in values] == largest[: given["rows_max"]]
+    assert {row.group.kind for row in answer.rows} >= {group.kind for group in expected} - {"value"}
+    for name in ("net_cents", "sold_millionths", "returned_millionths"):
+        assert sum(getattr(row.figures, name) for row in answer.rows) == getattr(answer.whole, name)
+        assert getattr(answer.whole, name) == sum(it[name] for it in expected.values())
+    lines = oracle.lines(given["period"], "EUR", given["inside"])
+    bought = [line.row for line in lines if not line.row.is_return]
+    assert answer.whole.tickets == len({id(row) for row in bought})
+    assert answer.whole.customers == len({row.profile_id for row in bought} - {None})
+    names = {row.group.value: row.name for row in values}
+    assert all(name == NAMES.get(value) for value, name in names.items()) or given["by"].kind != "product"
+
+
+def _check_basket(shop: RandomShop) -> None:
+    given = {"period": shop.period(), "currency": "EUR", "inside": tuple(shop.groups()), "rows_max": 1000}
+    answer, oracle = shop.question(BasketQuestion, **given)
+    counts, tickets = oracle.basket(BasketQuestion(**given))
+    assert ({row.product: row.tickets for row in answer.rows}, answer.tickets) == (dict(counts), tickets)
+
+
+def days_of(first: date, last: date) -> list[date]:
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
 def _check_customers(shop: RandomShop) -> None:
@@ -118,8 +212,8 @@ def _check_customers(shop: RandomShop) -> None:
     for figures in (answer.whole, answer.compared, *answer.buckets):
         assert as_dict(figures) == oracle.customers(figures.first, figures.last)
     counted = [row for row in oracle.counted() if period.first <= row.day <= period.last]
-    if oracle.members is not None:
-        assert answer.identified == answer.tickets == len(counted)
+    is_identified = [row.profile_id is not None or row.is_erased for row in counted]
+    assert (answer.identified, answer.tickets) == (sum(is_identified), len(counted))
     # Buckets are those of the period in which there can be sales.
     every = buckets(period.first, period.last, by)
     shown = [(it.first, it.last) for it in answer.buckets]
@@ -173,13 +267,15 @@ def as_dict(figures: Any) -> dict[str, Any]:
     return {name: getattr(figures, name) for name in figures.__struct_fields__}
 
 
-def test_a_period_without_sales_and_one_of_all_years_have_answers(random_shop):
+def test_a_period_without_sales_and_one_of_all_years_have_answers(shop):
+    random_shop = RandomShop(shop, 0)
     before = Period(date(1, 1, 1), date(1900, 1, 1))
     answer = random_shop.answer(NO_SEGMENT, CustomersQuestion(period=before, by="day", comparison=before))
     assert (answer.buckets, answer.whole.customers, answer.whole.repeat_rate, answer.tickets) == ((), 0, None, 0)
     assert random_shop.answer(NO_SEGMENT, CohortsQuestion(period=before)).cohorts == ()
     ever = Period(date.min, date.max)
     answer = random_shop.answer(NO_SEGMENT, CustomersQuestion(period=ever, by="month"))
+    assert answer.tickets == len(random_shop.rows)
     assert answer.whole.customers == len({row.profile_id for row in random_shop.rows if not row.is_return} - {None})
     random_shop.shop.sale("p3", at=datetime(1, 1, 1, 12, tzinfo=UTC))
     random_shop.shop.drain()

@@ -41,9 +41,24 @@ def test_too_few_are_left_alone():
     assert choose_runs(runs(*[10] * (MERGE_RUNS - 1))) == []
 
 
-def test_the_oldest_of_a_level_are_merged():
+def test_the_oldest_of_a_level_are_merged_as_many_as_fit_into_a_run():
     given = runs(*[10] * (MERGE_RUNS + 3))
+    assert choose_runs(given) == given
+    given = runs(*[BIG - 1] * (MERGE_RUNS + 3))
     assert choose_runs(given) == given[:MERGE_RUNS]
+
+
+def test_runs_with_and_without_customers_are_merged_apart():
+    of_customers, others = runs(*[10] * (MERGE_RUNS - 1)), runs(*[10] * MERGE_RUNS, kind="anonymous")
+    assert choose_runs([*of_customers, *others]) == others
+
+
+def test_a_build_merges_each_sale_once():
+    given = runs(*[BATCH_SALES] * 300)
+    chosen = choose_runs(given, is_building=True)
+    assert sum(run.rows for run in chosen) > MERGED_ROWS_MAX - BATCH_SALES
+    assert choose_runs(chosen, is_building=True) == []
+    assert choose_runs(chosen) == chosen
 
 
 def test_runs_that_are_big_already_do_not_keep_the_others_from_being_merged():
@@ -55,9 +70,10 @@ def test_runs_that_are_big_already_do_not_keep_the_others_from_being_merged():
 
 
 def test_a_build_leaves_few_runs():
-    """Each of the second level has as many sales as a run may have."""
-    left = tidied(runs(*[BATCH_SALES] * 16 * 16 * 5))
-    assert [(run.level, run.rows) for run in left] == [(2, 256 * BATCH_SALES)] * 5
+    """Each has about as many sales as a run may have."""
+    fitting = MERGED_ROWS_MAX // BATCH_SALES
+    left = tidied(runs(*[BATCH_SALES] * fitting * 5))
+    assert [(run.level, run.rows) for run in left] == [(1, fitting * BATCH_SALES)] * 5
 
 
 def test_no_run_grows_beyond_all_bounds():

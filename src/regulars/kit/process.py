@@ -1,9 +1,16 @@
-"""When a process should stop: signals, and a pipe that ends when the parent does."""
+"""When a process should stop: signals, and a pipe that ends when the parent does. And how often it collects garbage."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable
+from typing import Final
+
+# A batch of requests or facts has tens of thousands of objects that live until its commit. An earlier garbage
+# collection finds nothing to free. It took a twentieth of the time of a server process, and a third of that of a build
+# of columns.
+YOUNG_OBJECTS_MAX: Final = 20_000
 
 
 class Lifeline:
@@ -32,3 +39,9 @@ def on_stop_signals(then: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, then)
+
+
+def spare_the_collector() -> None:
+    """Exclude the objects made at start from garbage collection, because they stay until the end."""
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS_MAX)

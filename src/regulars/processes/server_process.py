@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import os
 import socket
 import threading
@@ -13,14 +12,12 @@ from typing import Final
 import uvicorn
 
 from regulars.kit import log, metrics
+from regulars.kit.process import spare_the_collector
 from regulars.kit.settings import Settings
 from regulars.processes.accepting import AcceptingServer
 from regulars.server import Application, create_app
 
 BACKLOG: Final = 2048
-# A batch of requests has tens of thousands of objects that live until its commit. An earlier garbage collection finds
-# nothing to free, and it took a twentieth of the time.
-YOUNG_OBJECTS_MAX: Final = 20_000
 # Longer than the idle time of usual proxies and client pools, so that they close a connection first and never
 # send a request into one that we are closing.
 KEEP_ALIVE_S: Final = 75
@@ -71,12 +68,6 @@ async def serve(
         for task in (publishing, stopping):
             task.cancel()
     return server.started
-
-
-def spare_the_collector() -> None:
-    """Exclude the objects made at start from garbage collection, because they stay until the end."""
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS_MAX)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,8 @@ from regulars.segments.feed.sales_packing import ID_BYTES, split_values
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_CUSTOMERS: Final = 4_000
-BATCH_SALES: Final = 8_000
+# The feed waits for a batch, which takes less than half a second.
+BATCH_SALES: Final = 16_000
 BATCH_LEFTOVERS: Final = 5_000
 WAIT_AGAIN: Final = timedelta(seconds=1)
 

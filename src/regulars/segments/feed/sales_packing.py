@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress
 from struct import iter_unpack, unpack
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -22,9 +22,7 @@ from regulars.segments.feed.sales_queries import WITH_ERASED_PROFILE, WITHOUT_PR
 ID_BYTES: Final = 16
 # The customer numbers of sales without a profile.
 RESERVED: Final = {WITHOUT_PROFILE.bytes: NO_CUSTOMER, WITH_ERASED_PROFILE.bytes: ERASED}
-_KIND_CHARACTERS: Final = 4
-_RETURNED: Final = "R"
-Value = TypeVar("Value", bytes, str)
+_RETURN: Final = "R"
 _MICROSECONDS: Final = 1_000_000
 # The epoch of PostgreSQL's timestamps.
 _2000_S: Final = 946_684_800
@@ -52,7 +50,7 @@ def pack_runs(
     """A pack for the sales of customers, and one for all others, leaving out the sales with some ids."""
     are_wanted = [identifier not in without for identifier in split_values(sales.ids, ID_BYTES)]
     are_of_customers = [number >= 0 for number in customers]
-    lines = _lines.decode(sales.line_items)
+    lines = _lines.decode(f"[{sales.line_items}]")
     for kind, is_of_customer in ((OF_CUSTOMERS, True), (ANONYMOUS, False)):
         some = [is_wanted and it is is_of_customer for is_wanted, it in zip(are_wanted, are_of_customers, strict=True)]
         if any(some):
@@ -62,11 +60,10 @@ def pack_runs(
 def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], some: list[bool]) -> SalesPack:
     """Pack the sales for which `some` is true; `customers` and `lines` are of these already."""
     at_s = [moment // _MICROSECONDS + _2000_S for moment in compress(_integers(sales.occurred_at), some)]
-    kinds = [sales.kinds[at : at + _KIND_CHARACTERS] for at in range(0, len(sales.kinds), _KIND_CHARACTERS)]
-    kinds = list(compress(kinds, some))
-    returns = [place for place, kind in enumerate(kinds) if kind[-1] == _RETURNED]
-    stores, currencies = _Codes[bytes](), _Codes[str]()
-    kind_codes = {kind: 2 * currencies[kind[:-1]] + (kind[-1] == _RETURNED) for kind in sorted(set(kinds))}
+    are_returns = [letter == _RETURN for letter in compress(sales.types, some)]
+    returns = [place for place, is_return in enumerate(are_returns) if is_return]
+    stores, currencies = _Codes(), _Codes()
+    of_currencies = map(currencies.__getitem__, compress(split_values(sales.currencies.encode(), 3), some))
 
     def pack_cents(column: bytes) -> bytes:
         values = list(compress(_integers(column), some))
@@ -81,20 +78,20 @@ def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], so
         customer=pack_numbers(customers),
         at_s=pack_numbers(at_s),
         store=pack_numbers(list(map(stores.__getitem__, compress(split_values(sales.stores, ID_BYTES), some)))),
-        kind=pack_numbers(list(map(kind_codes.__getitem__, kinds))),
+        kind=pack_numbers([2 * code + is_return for code, is_return in zip(of_currencies, are_returns, strict=True)]),
         amount=pack_cents(sales.amounts),
         discount=pack_cents(sales.discounts),
         tax=pack_cents(sales.taxes),
         lines=pack_numbers(list(map(len, lines))),
         stores=list(stores),
-        currencies=list(currencies),
+        currencies=[currency.decode() for currency in currencies],
         of_lines=_pack_lines(lines, returns),
     )
 
 
 def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
     flat = list(chain.from_iterable(lines))
-    products = _Codes[bytes]({_NO_PRODUCT: 0})
+    products = _Codes({_NO_PRODUCT: 0})
     codes = [products[bytes(line.product)] for line in flat]
     quantities = [
         quantity * MILLION if isinstance(quantity, int) else millionths(quantity)
@@ -130,9 +127,9 @@ def _integers(column: bytes) -> tuple[int, ...]:
     return unpack(f">{len(column) // 8}q", column)
 
 
-class _Codes(dict[Value, int]):
+class _Codes(dict[bytes, int]):
     """The code of each value, in the order in which they come."""
 
-    def __missing__(self, value: Value) -> int:
+    def __missing__(self, value: bytes) -> int:
         code = self[value] = len(self)
         return code

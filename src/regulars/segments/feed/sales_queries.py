@@ -32,8 +32,8 @@ _AGGREGATED: Final = """
            string_agg(uuid_send(sale.store_id), ''::bytea), string_agg(timestamptz_send(sale.occurred_at), ''::bytea),
            string_agg(int8send(sale.total_amount_cents), ''::bytea),
            string_agg(int8send(sale.total_discount_cents), ''::bytea),
-           string_agg(int8send(sale.total_tax_cents), ''::bytea), string_agg(sale.currency || left(sale.type, 1), ''),
-           '[' || string_agg(sale.line_items::text, ',') || ']'
+           string_agg(int8send(sale.total_tax_cents), ''::bytea), string_agg(sale.currency, ''),
+           string_agg(CASE sale.type WHEN 'RETURN' THEN 'R' ELSE 'P' END, ''), string_agg(sale.line_items::text, ',')
 """
 
 
@@ -50,9 +50,11 @@ class SaleColumns(NamedTuple):
     amounts: bytes
     discounts: bytes
     taxes: bytes
-    # The currency and the first letter of the type, four characters each.
-    kinds: str
-    # A JSON array with the lines of each sale.
+    # Three letters each.
+    currencies: str
+    # The first letter of each.
+    types: str
+    # The JSON arrays with the lines of each sale, separated by commas.
     line_items: str
 
 

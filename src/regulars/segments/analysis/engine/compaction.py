@@ -9,6 +9,7 @@ which the next compaction deletes.
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import accumulate
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -44,7 +45,7 @@ from regulars.segments.columns.model import (
 )
 
 MERGE_RUNS: Final = 16
-# A merged run has at most so many rows: 256 runs of a build.
+# A merged run has at most so many rows: 128 runs of a build.
 MERGED_ROWS_MAX: Final = 1 << 21
 # Patches are merged into blocks from so many changes on, and so many per existing block.
 MERGE_CHANGES: Final = 8_192
@@ -76,7 +77,8 @@ async def compact(database: Database, organization_id: UUID, *, purge_after: tim
     did = False
     try:
         await _delete_unfinished(database, organization_id, state.epoch)
-        while await _merge_some(database, organization_id, state.epoch):
+        is_building = state.state == "building"
+        while await _merge_some(database, organization_id, state.epoch, is_building=is_building):
             did = True
         if is_to_purge:
             await _purge(database, organization_id, state.epoch)
@@ -96,21 +98,23 @@ async def _release(database: Database, organization_id: UUID, *, purge_after: ti
             return
         waiting = None if state.erased_since is None else state.erased_since + purge_after
         runs = await columns.list_runs(tx, organization_id, state.epoch)
-        state.tidy_at = tx.now if choose_runs(runs) else waiting
+        state.tidy_at = tx.now if choose_runs(runs, is_building=state.state == "building") else waiting
         await columns.update_state(tx, organization_id, state)
 
 
-def choose_runs(runs: Sequence[Run]) -> list[Run]:
+def choose_runs(runs: Sequence[Run], *, is_building: bool = False) -> list[Run]:
     """The runs to merge next: the oldest sales runs of a level, if there are enough for the next level, or all patches.
 
     The order of sales runs does not matter, so large runs stay and the others do not wait for them. Of patches the
-    last one wins, so they are merged all together.
+    last one wins, so they are merged all together. During a build no query waits, so its runs are merged only when
+    there are enough for the largest run, and each sale is merged once.
     """
     sales = [run for run in runs if run.kind in {OF_CUSTOMERS, ANONYMOUS} and run.rows <= MERGED_ROWS_MAX // MERGE_RUNS]
     for level, kind in sorted({(run.level, run.kind) for run in sales}):
-        oldest = [run for run in sales if (run.level, run.kind) == (level, kind)][:MERGE_RUNS]
-        if len(oldest) == MERGE_RUNS and sum(run.rows for run in oldest) <= MERGED_ROWS_MAX:
-            return oldest
+        of_level = [run for run in sales if (run.level, run.kind) == (level, kind)]
+        fitting = sum(rows <= MERGED_ROWS_MAX for rows in accumulate(run.rows for run in of_level))
+        if fitting >= MERGE_RUNS and (fitting < len(of_level) or not is_building):
+            return of_level[:fitting]
     patches = [run for run in runs if run.kind == "patch"]
     return patches if len(patches) >= MERGE_RUNS or should_merge_patches(runs) else []
 
@@ -121,10 +125,10 @@ def should_merge_patches(runs: Sequence[Run]) -> bool:
     return changes >= max(MERGE_CHANGES, MERGE_CHANGES_PER_BLOCK * sum(run.kind == "block" for run in runs))
 
 
-async def _merge_some(database: Database, organization_id: UUID, epoch: int) -> bool:
+async def _merge_some(database: Database, organization_id: UUID, epoch: int, *, is_building: bool) -> bool:
     async with database.transaction() as tx:
         runs = await columns.list_runs(tx, organization_id, epoch)
-        chosen = choose_runs(runs)
+        chosen = choose_runs(runs, is_building=is_building)
         are_merged = bool(chosen) and chosen[0].kind == "patch" and should_merge_patches(runs)
         read = [] if are_merged else [run.id for run in chosen]
         blobs = await queries.find_blobs(tx, organization_id, epoch, read, None)

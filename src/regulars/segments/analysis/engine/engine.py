@@ -78,7 +78,7 @@ class Engine:
         cached = self.cache.find(request.organization_id, snapshot)
         required = required_parts_of(request)
         if request.question is not None:
-            required = add_required(required, request.question)
+            required = add_required(required, query, request.question)
         zone = self._zones.setdefault(query.zone, Zone(query.zone))
         await load(tx, request.organization_id, cached, required, zone=zone)
         response: AnalysisResponse | FrozenAudience

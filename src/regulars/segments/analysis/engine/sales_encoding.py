@@ -49,7 +49,7 @@ def _unpacked(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
 
 def read_numbers(packed: bytes) -> Array:
     """The numbers that `pack_numbers` packed."""
-    return np.frombuffer(packed, f"i{packed[0]}", offset=1).astype(np.int64)
+    return np.frombuffer(packed, f"i{packed[0]}", offset=1)
 
 
 _MONEY: Final = ("amount", "discount", "tax")
@@ -156,7 +156,7 @@ def arranged(flat: Mapping[str, Array]) -> dict[str, Array]:
     parts = {name: flat[name][order] for name in OF_SALES}
     for sale, names in OF_LINES.items():
         places = place[flat[sale]]
-        lines = np.lexsort((places, flat["product"])) if sale == "sale" else np.argsort(places, kind="stable")
+        lines = np.argsort(places if sale == "other_sale" else flat["product"].astype(np.int64) * order.size + places)
         parts |= {sale: places[lines], **{name: flat[name][lines] for name in names}}
     return parts
 
@@ -168,7 +168,7 @@ def merge(runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
         {**run, **{sale: run[sale].astype(np.int64) + first for sale in OF_LINES}}
         for run, first in zip(runs, firsts, strict=True)
     ]
-    return arranged({name: np.concatenate([run[name].astype(np.int64) for run in moved]) for name in PARTS})
+    return arranged({name: np.concatenate([run[name] for run in moved]) for name in PARTS})
 
 
 def split_erased(flat: Mapping[str, Array], dead: Array) -> tuple[dict[str, Array], dict[str, Array]]:

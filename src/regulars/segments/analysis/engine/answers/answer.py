@@ -2,13 +2,19 @@
 
 from datetime import datetime
 
+from regulars.conditions import tree
+from regulars.segments.analysis.engine.answers.basket import answer_basket
 from regulars.segments.analysis.engine.answers.cohorts import answer_cohorts
 from regulars.segments.analysis.engine.answers.customers import answer_customers
+from regulars.segments.analysis.engine.answers.product_lines import OTHER_LINES, PRODUCT_LINES, part_of
+from regulars.segments.analysis.engine.answers.products import answer_products
 from regulars.segments.analysis.engine.answers.rfm import answer_rfm
+from regulars.segments.analysis.engine.answers.sales import SUMMED, answer_sales
 from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, Tickets
 from regulars.segments.analysis.engine.cache import CachedColumns
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.loading import RequiredParts
+from regulars.segments.analysis.engine.sales_runs import IDS, NAMES
 from regulars.segments.analysis.protocol import AnalysisResponse, SegmentQuery
 from regulars.segments.analysis.questions import (
     Answer,
@@ -20,6 +26,7 @@ from regulars.segments.analysis.questions import (
     RfmQuestion,
     SalesQuestion,
 )
+from regulars.segments.columns.model import ANONYMOUS, OF_CUSTOMERS
 
 
 def respond_to(
@@ -35,17 +42,40 @@ def respond_to(
 
 def _answer(tickets: Tickets, question: Question, as_of: datetime) -> Answer:
     match question:
+        case SalesQuestion():
+            return answer_sales(tickets, question, as_of)
         case CustomersQuestion():
             return answer_customers(tickets, question, as_of)
         case CohortsQuestion():
             return answer_cohorts(tickets, question, as_of)
         case RfmQuestion():
             return answer_rfm(tickets, question, as_of)
-        case SalesQuestion() | ProductsQuestion() | BasketQuestion():
-            raise RefusedQuestion("The columns do not have all tickets yet.")
+        case ProductsQuestion():
+            return answer_products(tickets, question, as_of)
+        case BasketQuestion():
+            return answer_basket(tickets, question, as_of)
 
 
-def add_required(required: RequiredParts, question: Question) -> RequiredParts:
+def add_required(required: RequiredParts, query: SegmentQuery, question: Question) -> RequiredParts:
     """With the parts that the answer reads."""
-    stores = set() if question.store_ids is None else {"store"}
-    return required._replace(sales=required.sales | stores | {"customer", "kind", "at_s", "amount"})
+    sales = {"customer", "kind", "at_s", *_parts_of(question)}
+    if question.store_ids is not None:
+        sales.add("store")
+    is_of_customers = query.match != tree.All() or isinstance(question, CohortsQuestion | RfmQuestion)
+    kinds = (OF_CUSTOMERS,) if is_of_customers else (OF_CUSTOMERS, ANONYMOUS)
+    return required._replace(sales=required.sales | sales, kinds=kinds)
+
+
+def _parts_of(question: Question) -> set[str]:
+    match question:
+        case SalesQuestion():
+            return {*SUMMED, "store"} if question.by == "store" else set(SUMMED)
+        case ProductsQuestion():
+            keys = {part_of(question.by), *(part_of(group.key) for group in question.inside)}
+            names = {IDS, NAMES} if question.by.kind == "product" else {IDS}
+            return {*PRODUCT_LINES, *OTHER_LINES, *keys, *names}
+        case BasketQuestion():
+            keys = {part_of(group.key) for group in question.inside}
+            return {*PRODUCT_LINES, *OTHER_LINES, *keys, IDS, NAMES}
+        case _:
+            return {"amount"}

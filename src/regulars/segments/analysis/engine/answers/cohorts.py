@@ -72,7 +72,7 @@ def answer_cohorts(tickets: Tickets, question: CohortsQuestion, as_of: datetime)
 def _months(tickets: Tickets, question: CohortsQuestion) -> _Months:
     """Those of the period between the first sale and today, at most 60."""
     window = window_of(question.period)
-    sales = tickets.first_and_last_day()
+    sales = tickets.first_and_last_day(of_customers=True)
     first, last = months_of(np.array([max(window[0], sales[0]), min(window[1], tickets.today)])).tolist()
     first = max(first, last - COHORTS_MAX + 1)
     return _Months(first, last - first + 1, int(months_of(np.array(tickets.today))) - first + 1)

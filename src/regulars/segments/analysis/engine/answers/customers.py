@@ -27,6 +27,7 @@ from regulars.segments.analysis.questions import (
     IntervalCount,
     Intervals,
 )
+from regulars.segments.columns.model import NO_CUSTOMER
 
 # The first day of each range of the time between purchases.
 INTERVAL_DAYS: Final = (1, 8, 15, 31, 61, 91, 181, 366)
@@ -98,7 +99,7 @@ def _count_tickets(tickets: Tickets, window: Window) -> tuple[int, int]:
     for selection in tickets.select(window):
         customer = selection.of("customer")
         count += customer.size
-        identified += int(np.count_nonzero(customer >= 0))
+        identified += int(np.count_nonzero(customer != NO_CUSTOMER))
     return count, identified
 
 

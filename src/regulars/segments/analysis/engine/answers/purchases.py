@@ -8,6 +8,7 @@ from regulars.segments.analysis.engine.answers.tickets import Tickets, Window
 from regulars.segments.analysis.engine.cache import Result
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.purchase_days import PurchaseDays, purchase_days, purchase_days_of
+from regulars.segments.columns.model import OF_CUSTOMERS
 
 # After all days: the first day of a customer who never bought.
 NEVER: Final = np.iinfo(np.int32).max
@@ -19,7 +20,7 @@ def all_purchases(tickets: Tickets) -> PurchaseDays:
     key = ("purchase days", tickets.zone.name, cached.sales_as_of)
     known = cached.results.find(key)
     if known is None:
-        days = purchase_days_of([cached.sales[run.id] for run in cached.runs("sales")], tickets.zone)
+        days = purchase_days_of([cached.sales[run.id] for run in cached.runs(OF_CUSTOMERS)], tickets.zone)
         known = cached.results.add(key, Result(days.customer, days.day))
     if known.unknown is None:
         raise AssertionError("purchases have days")

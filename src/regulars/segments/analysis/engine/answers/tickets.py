@@ -18,7 +18,7 @@ from regulars.segments.analysis.engine.sales_conditions import overlaps
 from regulars.segments.analysis.engine.sales_runs import SalesSelection, select_window
 from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.analysis.questions import Bucket, Period
-from regulars.segments.columns.model import Run
+from regulars.segments.columns.model import ANONYMOUS, OF_CUSTOMERS, Run
 
 # A table has at most so many rows of days, weeks or months.
 BUCKETS_MAX: Final = 4_000
@@ -57,7 +57,7 @@ class Tickets:
     def select(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
         """All counted sales of a window, or only those of customers who are not erased."""
         is_of_members = of_customers or not self.is_of_all
-        for meta in self.runs():
+        for meta in self.runs(of_customers=of_customers):
             if not overlaps(meta.first_s, meta.last_s, window):
                 continue
             selection = select_window(self.cached.sales[meta.id], window, self.zone)
@@ -74,18 +74,19 @@ class Tickets:
         code = self.cached.dictionaries.currencies.find(currency)
         return (-1, -1) if code < 0 else (2 * code, 2 * code + 1)
 
-    def first_and_last_day(self) -> Window:
+    def first_and_last_day(self, *, of_customers: bool = False) -> Window:
         """The days that have all sales between them; the last is before the first if there are no sales."""
         bounds = [
             (int(days.min()), int(days.max()))
-            for meta in self.runs()
+            for meta in self.runs(of_customers=of_customers)
             if (days := self.cached.sales[meta.id].days(self.zone)).size
         ]
         return (min(first for first, _ in bounds), max(last for _, last in bounds)) if bounds else (0, -1)
 
-    def runs(self) -> list[Run]:
-        """The runs that have counted sales."""
-        return self.cached.runs("sales")
+    def runs(self, *, of_customers: bool = False) -> list[Run]:
+        """The runs that have counted sales, or those with sales of customers."""
+        is_of_customers = of_customers or not self.is_of_all
+        return self.cached.runs(OF_CUSTOMERS) if is_of_customers else self.cached.runs(OF_CUSTOMERS, ANONYMOUS)
 
     def _mask_of(self, store_ids: Sequence[UUID]) -> Array:
         stores = self.cached.dictionaries.stores

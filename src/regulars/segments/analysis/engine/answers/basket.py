@@ -1,0 +1,44 @@
+"""What else is on the same ticket."""
+
+from datetime import datetime
+
+import numpy as np
+
+from regulars.segments.analysis.engine.answers.product_lines import LineReader, count_distinct
+from regulars.segments.analysis.engine.answers.products import names_of
+from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
+from regulars.segments.analysis.engine.sales_runs import IDS
+from regulars.segments.analysis.questions import (
+    PRODUCT_ROWS_MAX,
+    BasketAnswer,
+    BasketQuestion,
+    BasketRow,
+    ProductKey,
+)
+
+
+def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -> BasketAnswer:
+    codes = tickets.cached.dictionaries.product_values(IDS).dictionary.values
+    reader = LineReader(tickets, question.currency, question.inside)
+    counts = np.zeros(len(codes), np.int64)
+    count = 0
+    of_runs: dict[int, np.ndarray] = {}
+    for lines in reader.read(window_of(question.period), ProductKey()):
+        sales = lines.sale[~lines.is_return]
+        of_runs.setdefault(lines.run.run.id, np.zeros(lines.run.size, bool))[sales] = True
+    for run_id, has_line in of_runs.items():
+        run = tickets.cached.sales[run_id]
+        count += int(np.count_nonzero(has_line))
+        other = (run.parts[IDS] >= 0) & ~reader.passing(run)
+        code = np.repeat(np.where(other, run.parts[IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
+        sale = run.parts["sale"]
+        among = has_line[sale] & (code >= 0)
+        counts += count_distinct([(code[among], sale[among])], counts.size, run.size)
+    order = np.argsort(-counts, kind="stable")[: min(question.rows_max, PRODUCT_ROWS_MAX)]
+    largest = order[counts[order] > 0].tolist()
+    names = names_of(tickets, largest)
+    return BasketAnswer(
+        as_of=as_of,
+        tickets=count,
+        rows=tuple(BasketRow(codes[code], int(counts[code]), names.get(code)) for code in largest),
+    )

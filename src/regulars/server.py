@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from regulars.accounts import users
 from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
+from regulars.analytics.pages import routes as analytics
 from regulars.campaigns.attention import count_questions
 from regulars.campaigns.manage import PATH as CAMPAIGNS_PATH
 from regulars.campaigns.manage import describe_uses as describe_campaigns
@@ -199,6 +200,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *DeliveryPages(sealing).pages(),
         *CheckerPages(sealing).pages(),
         *segments.pages(Analysis(settings), users=SEGMENT_USERS, list_journeys=list_choices),
+        *analytics.pages(Analysis(settings)),
         *catalog.pages(uses=[segments_reading]),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regulars.analytics.period import COMPARES, PRESETS, UNITS, Period, compare, parts_of, preset_period, read_period
+from regulars.analytics.period import (
+    COMPARES,
+    PRESETS,
+    UNITS,
+    Period,
+    comparison_of,
+    parts_of,
+    preset_period,
+    read_period,
+)
 
 TODAY = date(2026, 11, 17)
 DAYS = st.dates(date(2001, 1, 1), date(2026, 11, 17))
@@ -47,14 +56,14 @@ def test_a_period_that_cannot_be_shown_is_refused_at_its_field(first, last, fiel
 
 
 def test_the_same_weekdays_last_year_are_364_days_back():
-    found = compare(Period(date(2026, 11, 1), date(2026, 11, 14)), "weekdays")
+    found = comparison_of(Period(date(2026, 11, 1), date(2026, 11, 14)), "weekdays")
     assert found is not None
     assert (found.period.first, found.period.last) == (date(2025, 11, 2), date(2025, 11, 15))
     assert date(2026, 11, 11).weekday() == found.past_of(date(2026, 11, 11)).weekday()
 
 
 def test_29_february_has_no_same_date_last_year():
-    found = compare(Period(date(2024, 2, 1), date(2024, 2, 29)), "dates")
+    found = comparison_of(Period(date(2024, 2, 1), date(2024, 2, 29)), "dates")
     assert found is not None
     assert found.period == Period(date(2023, 2, 1), date(2023, 2, 28))
     assert found.past_of(date(2024, 2, 29)) is None
@@ -67,7 +76,7 @@ def test_parts_cover_a_period_once_and_every_compared_day_lies_in_the_compared_p
     assert [day for part in parts for day in part] == list(period)
     assert all(len({day.month for day in part}) == 1 for part in parts if unit == "month")
     assert all(part.days <= {"day": 1, "week": 7, "month": 31}[unit] for part in parts)
-    found = compare(period, kind)
+    found = comparison_of(period, kind)
     past = [] if found is None else [found.past_of(day) for day in period]
     assert all(day is None or day in found.period for day in past)
     assert len({day for day in past if day}) == sum(day is not None for day in past)

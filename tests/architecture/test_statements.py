@@ -54,6 +54,7 @@ OWNERS = {
         "campaign_settings",
         "campaign_costs",
     },
+    "analytics": {"saved_views"},
     "segments": {
         "segments",
         "segment_versions",

@@ -42,6 +42,10 @@ def lines(owner):
     return [line for line in exported if "audit.export" not in line]
 
 
+# Files of the analysis process, held by the tests of analytics.
+FROM_COLUMNS = {"/analyse/customers.csv", "/analyse/products.csv"}
+
+
 def test_every_file_that_leaves_is_in_the_log_with_the_number_of_its_rows(visitor_as, api):
     owner = visitor_as(Role.OWNER)
     for number in range(3):
@@ -50,7 +54,7 @@ def test_every_file_that_leaves_is_in_the_log_with_the_number_of_its_rows(visito
     paths = [
         page.path
         for page in page_table(Settings(database_url="postgresql://nowhere"))
-        if page.path.endswith(".csv") and "{" not in page.path
+        if page.path.endswith(".csv") and "{" not in page.path and page.path not in FROM_COLUMNS
     ]
     assert len(paths) > 6
     for path in paths:
@@ -145,6 +149,8 @@ class Shelf:
 
 # What to send to each form so that it does its work.
 ACTS = {
+    "/analyse/views": lambda _it: ("/analyse/views", {"page": "sales", "query": "period=7d", "name": "Monday"}),
+    "/analyse/views/delete": lambda _it: ("/analyse/views/delete", {"page": "sales", "query": "", "name": "Monday"}),
     "/keys": lambda _it: ("/keys", {"name": "till", "permission": "ingest"}),
     "/keys/{key}/revoke": lambda it: (
         f"/keys/{it.made('/keys', name='x', permission='ingest')}/revoke",

@@ -12,7 +12,6 @@ Unit = Literal["day", "week", "month"]
 PRESETS: Final[tuple[Preset, ...]] = get_args(Preset)
 COMPARES: Final[tuple[Compare, ...]] = get_args(Compare)
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
-DEFAULT_PRESET: Final[Preset] = "30d"
 # Earlier days are valid in no time zone database, and no till sent a ticket then.
 FIRST_DAY: Final = date(2000, 1, 1)
 PERIOD_DAYS_MAX: Final = 5 * 366
@@ -65,13 +64,13 @@ def preset_period(preset: Preset, today: date) -> Period:
     return Period(firsts[preset], today, preset)
 
 
-def read_period(values: Mapping[str, str], today: date) -> tuple[Period, dict[str, str]]:
+def read_period(values: Mapping[str, str], today: date, *, default: Preset = "30d") -> tuple[Period, dict[str, str]]:
     """The period of the fields `period`, `from` and `to`, and a sentence for each field that cannot be used.
 
     Days that are those of the preset leave it a preset, so that a form may send both.
     """
     given = values.get("period", "")
-    preset = given if given in PRESETS else DEFAULT_PRESET
+    preset = given if given in PRESETS else default
     usual = preset_period(preset, today)
     texts = {name: values.get(name, "").strip() for name in ("from", "to")}
     if not any(texts.values()):
@@ -126,7 +125,7 @@ class Comparison:
         return _same_date_before(day)
 
 
-def compare(period: Period, kind: Compare) -> Comparison | None:
+def comparison_of(period: Period, kind: Compare) -> Comparison | None:
     if kind == "none":
         return None
     if kind == "dates":
@@ -135,8 +134,8 @@ def compare(period: Period, kind: Compare) -> Comparison | None:
     return Comparison(kind, Period(period.first - back, period.last - back), period)
 
 
-def read_compare(value: str) -> Compare:
-    return value if value in COMPARES else "weekdays"
+def read_compare(value: str, *, default: Compare = "weekdays") -> Compare:
+    return value if value in COMPARES else default
 
 
 def year_before(day: date) -> date:

@@ -18,7 +18,7 @@ from regulars.segments.saved.resolve import query_of, resolve
 async def resolve_members(tx: Tx, organization_id: UUID, segment_id: UUID | None) -> SegmentQuery:
     """The members of a segment, or all customers. `AudienceRefused` if the segment is gone or has a fault."""
     if segment_id is None:
-        return query_of(await resolve(tx, organization_id, tree.All()))
+        return query_of(await resolve(tx, organization_id, tree.All()), is_faulty=False)
     return await resolve_audience(tx, organization_id, include=[segment_id])
 
 

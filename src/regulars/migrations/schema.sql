@@ -593,6 +593,15 @@ CREATE TABLE sales_totals_fills (
     time_zone text NOT NULL
 );
 
+CREATE TABLE saved_views (
+    organization_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    page text NOT NULL,
+    name text NOT NULL,
+    query text NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE segment_blobs (
     organization_id uuid NOT NULL,
     run_id bigint NOT NULL,
@@ -1136,6 +1145,9 @@ ALTER TABLE ONLY sales_totals_fills
 
 ALTER TABLE ONLY sales_totals
     ADD CONSTRAINT sales_totals_pkey PRIMARY KEY (organization_id, is_hour, day, hour, store_id, currency);
+
+ALTER TABLE ONLY saved_views
+    ADD CONSTRAINT saved_views_pkey PRIMARY KEY (organization_id, user_id, page, name);
 
 ALTER TABLE ONLY segment_blobs
     ADD CONSTRAINT segment_blobs_pkey PRIMARY KEY (organization_id, epoch, run_id, part);

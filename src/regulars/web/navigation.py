@@ -43,7 +43,17 @@ AREAS: Final = (
             Entry("Simulator", "/simulator"),
         ),
     ),
-    Area("Analyse", "chart", (Entry("Sales", "/analyse/sales"), Entry("Attribution", "/analyse/attribution"))),
+    Area(
+        "Analyse",
+        "chart",
+        (
+            Entry("Sales", "/analyse/sales"),
+            Entry("Customers", "/analyse/customers"),
+            Entry("Products", "/analyse/products"),
+            Entry("Stores", "/analyse/stores"),
+            Entry("Attribution", "/analyse/attribution"),
+        ),
+    ),
     Area(
         "Data",
         "data",

@@ -46,6 +46,8 @@ _APP_STYLES: Final = (
     "outcome",
     "flow",
     "chart",
+    "compare",
+    "cohort",
     "loading",
     "receipt",
 )

@@ -10,6 +10,7 @@ from regulars.web.format import short_id
 USER: Final = Kind("user", "user_")
 # `{}` is the subject; a sentence without it does not name the subject.
 SENTENCES: Final = {
+    "analyse.export": "exported figures as {}",
     "audit.export": "exported the audit log",
     "campaign.approve": "approved the campaign {}",
     "campaign.approval": "changed above how many recipients a campaign needs an approval",
@@ -92,6 +93,8 @@ SENTENCES: Final = {
     "tickets.export": "exported the list of tickets",
     "user.disable": "disabled the account of {}",
     "user.enable": "enabled the account of {}",
+    "view.delete": "deleted the saved view {}",
+    "view.save": "saved the view {}",
     "webhook.approve": "approved the webhook endpoint {}",
     "webhook.change": "changed the webhook endpoint {}",
     "webhook.create": "created the webhook endpoint {}",

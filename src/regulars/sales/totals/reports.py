@@ -55,6 +55,14 @@ async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
     return rows[0][0] if rows else None
 
 
+async def find_first_day(tx: Tx, organization_id: UUID) -> date | None:
+    """The day of the oldest ticket; None if there are none."""
+    rows = await tx.fetch(
+        "SELECT day FROM daily_totals WHERE organization_id = %s ORDER BY day LIMIT 1", (organization_id,)
+    )
+    return rows[0][0] if rows else None
+
+
 async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:
     """The time up to which older sales are counted, while the fill runs; None once it is done."""
     fill = await find_fill(tx, organization_id)

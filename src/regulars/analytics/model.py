@@ -1,0 +1,24 @@
+"""A view of analytics that a user saved, and what the room holds about people."""
+
+from typing import Final, NamedTuple
+
+from regulars.work.personal import PersonalData
+
+VIEWS_MAX: Final = 50
+NAME_CHARACTERS_MAX: Final = 80
+# With 500 chosen stores.
+QUERY_CHARACTERS_MAX: Final = 32_000
+
+
+class SavedView(NamedTuple):
+    name: str
+    query: str
+
+
+class TooManyViews(Exception):
+    """The user has to delete a view before saving another one."""
+
+
+PERSONAL_DATA: Final = PersonalData(
+    harmless={"saved_views": "what staff call a view, and its period, stores, segment and products"}
+)

@@ -1,0 +1,1 @@
+"""The pages of analytics: filters, charts and tables."""

@@ -1,0 +1,58 @@
+"""Questions to the analysis process, whose figures may follow later: it counts, or the columns are being built."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from regulars.analytics.period import Period
+from regulars.segments.analysis import questions
+from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady
+from regulars.segments.columns.model import Progress
+from regulars.web.errors import PageRefusal
+
+# A page is rendered after this time, without the missing figures; it requests them again.
+AT_ONCE_S: Final = 0.5
+
+T = TypeVar("T")
+
+
+class NotCounted(PageRefusal):
+    """A file has no figures that follow later."""
+
+    status, title = 503, "The figures are not counted yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[T]):
+    """One of the three: figures, the progress of what must be ready first, or the reason why there are none."""
+
+    figures: T | None = None
+    progress: Progress | None = None
+    away: str | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.figures is None
+
+    @property
+    def is_soon(self) -> bool:
+        """Whether it is being counted right now, so that it is worth asking again soon."""
+        return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
+
+    def require(self) -> T:
+        if self.figures is None:
+            raise NotCounted(self.away or "Open the page to see how far it is, and download the file again then.")
+        return self.figures
+
+
+def as_asked(period: Period) -> questions.Period:
+    return questions.Period(period.first, period.last)
+
+
+async def await_answer(answer: Awaitable[T]) -> Answered[T]:
+    try:
+        return Answered(await answer)
+    except NotReady as error:
+        return Answered(progress=error.progress or STARTING)
+    except AnalysisUnavailable as error:
+        return Answered(away=str(error))

@@ -1,0 +1,283 @@
+"""The page of customers: new and returning ones, the time between purchases, groups by RFM, and cohorts."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.analytics.pages import cohorts, rfm
+from regulars.analytics.pages.answers import AT_ONCE_S, Answered, as_asked, await_answer
+from regulars.analytics.pages.filters import AnalysisView, choose_asked_currency, read_view
+from regulars.analytics.pages.frame import (
+    Definition,
+    export_table,
+    list_own_views,
+    name_part,
+    render_analysis,
+    render_refused,
+    short_name_part,
+)
+from regulars.analytics.period import Period, Unit
+from regulars.analytics.segment_conditions import resolve_members
+from regulars.kit.db import Tx
+from regulars.sales.model import Currency
+from regulars.segments.analysis.client import DEADLINE_S, Analysis
+from regulars.segments.analysis.protocol import SegmentQuery
+from regulars.segments.analysis.questions import (
+    AnswerType,
+    CohortsAnswer,
+    CohortsQuestion,
+    CustomerFigures,
+    CustomersAnswer,
+    CustomersQuestion,
+    IntervalCount,
+    QuestionOf,
+    RfmAnswer,
+    RfmQuestion,
+)
+from regulars.segments.columns.lifecycle import need_columns
+from regulars.web.charts import Chart, stacked_chart
+from regulars.web.format import NOTHING, Format
+from regulars.web.visit import Visit
+
+PATH: Final = "/analyse/customers"
+FIELDS: Final = ("measure", "read")
+DEFINITIONS: Final = (
+    Definition("Customers who bought", "Identified customers with a purchase in the period."),
+    Definition("New", "Their first purchase ever is in the period, as known now. A late file may change the past."),
+    Definition("Returning", "Their first purchase is earlier."),
+    Definition("Repeat rate", "Customers with purchases on two or more days ÷ customers with a purchase."),
+    Definition("Time between purchases", "Days from one day with a purchase to the customer's next one."),
+    Definition("Net", "Purchases minus returns, with tax, in one currency."),
+    Definition(
+        "Recency, frequency, money", "Days since the last purchase; days with a purchase, and net, in 24 months."
+    ),
+    Definition("Cohort", "Customers whose first purchase was in the same month."),
+)
+CSV_HEADER: Final = (
+    "first_day", "last_day", "new", "returning", "repeated", "currency", "new_net_cents", "returning_net_cents",
+)  # fmt: skip
+
+
+class Questions(NamedTuple):
+    customers: Answered[CustomersAnswer]
+    rfm: Answered[RfmAnswer]
+    cohorts: Answered[CohortsAnswer]
+
+    @property
+    def is_waiting(self) -> bool:
+        return any(one.is_waiting for one in self)
+
+    @property
+    def is_soon(self) -> bool:
+        return any(one.is_soon for one in self)
+
+
+class BucketRow(NamedTuple):
+    name: str
+    url: str
+    note: str
+    new: str
+    returning: str
+    share: str
+
+
+class IntervalRow(NamedTuple):
+    name: str
+    purchases: str
+    share: str
+    # Of the largest, in per cent.
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketTable:
+    is_net: bool
+    currency: Currency
+    currencies: Sequence[Currency]
+    unit: Unit
+    chart: Chart
+    rows: Sequence[BucketRow]
+    intervals: Sequence[IntervalRow]
+    median: str
+
+
+class CustomerPages:
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.transaction() as tx:
+            view = await _read_view(tx, visit)
+            if view.form.is_refused:
+                return await render_refused(tx, visit, view, "Customers")
+            query, currency = await _prepare(tx, visit, view)
+            views = await list_own_views(tx, visit, view)
+        answers = await self._ask(visit, view, query, currency)
+        buckets, groups, months = answers.customers.figures, answers.rfm.figures, answers.cohorts.figures
+        return render_analysis(
+            visit,
+            "analytics/customers.html",
+            view,
+            views=views,
+            defined=DEFINITIONS,
+            answers=answers,
+            figures=buckets,
+            table=None if buckets is None else _table(visit.format, view, buckets, currency),
+            groups=None if groups is None else rfm.group_table(visit, view, groups),
+            cohorts=None if months is None else cohorts.cohort_table(visit, view, months, currency),
+            is_live=answers.is_waiting,
+            is_soon=answers.is_soon,
+        )
+
+    async def export(self, visit: Visit) -> Response:
+        """One of the three tables, as it is shown: `table` is empty, `groups` or `cohorts`."""
+        async with visit.database.transaction() as tx:
+            view = (await _read_view(tx, visit)).require_readable()
+            query, currency = await _prepare(tx, visit, view)
+        answers = await self._ask(visit, view, query, currency, deadline_s=DEADLINE_S)
+        header: Sequence[str]
+        wanted = visit.query.get("table", "")
+        if wanted == "groups":
+            header, rows = rfm.CSV_HEADER, rfm.csv_rows(answers.rfm.require())
+        elif wanted == "cohorts":
+            header, rows = cohorts.CSV_HEADER, cohorts.csv_rows(answers.cohorts.require())
+        else:
+            header, rows = CSV_HEADER, _csv_rows(answers.customers.require())
+        return export_table(visit, f"{wanted if wanted in {'groups', 'cohorts'} else 'customers'}.csv", header, rows)
+
+    async def _ask(
+        self,
+        visit: Visit,
+        view: AnalysisView,
+        query: SegmentQuery,
+        currency: Currency,
+        *,
+        deadline_s: float = AT_ONCE_S,
+    ) -> Questions:
+        store_ids = None if view.store_ids is None else tuple(view.store_ids)
+        comparison = view.comparison
+        period = as_asked(view.period)
+
+        async def ask(question: QuestionOf[AnswerType]) -> Answered[AnswerType]:
+            return await await_answer(
+                self._analysis.answer(visit.organization_id, query, question, deadline_s=deadline_s)
+            )
+
+        return Questions(
+            *await asyncio.gather(
+                ask(
+                    CustomersQuestion(
+                        store_ids=store_ids,
+                        period=period,
+                        by=_unit(view),
+                        comparison=None if comparison is None else as_asked(comparison.period),
+                    )
+                ),
+                ask(RfmQuestion(store_ids=store_ids, currency=currency)),
+                ask(CohortsQuestion(store_ids=store_ids, period=period)),
+            )
+        )
+
+
+async def _prepare(tx: Tx, visit: Visit, view: AnalysisView) -> tuple[SegmentQuery, Currency]:
+    await need_columns(tx, visit.organization_id)
+    query = await resolve_members(tx, visit.organization_id, view.segment_id)
+    return query, await choose_asked_currency(tx, visit, view)
+
+
+async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
+    return await read_view(tx, visit, PATH, fields=FIELDS, preset="12m", compare="before")
+
+
+def _unit(view: AnalysisView) -> Unit:
+    wanted = view.value("by")
+    return wanted if wanted in view.period.units else view.period.usual_unit
+
+
+def _table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currency: Currency) -> BucketTable:
+    unit = _unit(view)
+    is_net = view.value("measure") == "net"
+    rows, new, returning = [], [], []
+    for one in answer.buckets:
+        part = Period(one.first, one.last)
+        values = _values(one, currency) if is_net else (one.new, one.returning)
+        new.append(values[0])
+        returning.append(values[1])
+        texts = [formats.money_rounded(it, currency) if is_net else formats.number(it) for it in values]
+        is_open = view.today in part and part.last != view.today
+        rows.append(
+            BucketRow(
+                name_part(formats, part, unit),
+                view.url_of(part, by=None if unit == "day" else "day"),
+                "until today" if part.last == view.today or is_open else "",
+                texts[0],
+                texts[1],
+                formats.share(values[1], sum(values)) if sum(values) > 0 else NOTHING,
+            )
+        )
+    kinds = ("returning", "new")
+    series = [[max(0.0, it / (100 if is_net else 1)) for it in line] for line in (returning, new)]
+    titles = [
+        [f"{row.name}: {row.returning if kind == 'returning' else row.new} {kind}" for row in rows] for kind in kinds
+    ]
+    chart = stacked_chart(
+        series,
+        titles=titles,
+        labels=[short_name_part(formats, Period(one.first, one.last), unit) for one in answer.buckets],
+        is_last_open=view.period.last == view.today,
+    )
+    return BucketTable(
+        is_net=is_net,
+        currency=currency,
+        currencies=_currencies(answer),
+        unit=unit,
+        chart=chart,
+        rows=rows[::-1],
+        intervals=_interval_rows(formats, answer),
+        median=_median(formats, answer),
+    )
+
+
+def _values(figures: CustomerFigures, currency: Currency) -> tuple[int, int]:
+    return figures.new_net_cents.get(currency, 0), figures.returning_net_cents.get(currency, 0)
+
+
+def _currencies(answer: CustomersAnswer) -> list[Currency]:
+    nets = answer.whole.new_net_cents, answer.whole.returning_net_cents
+    found = {currency for net in nets for currency in net}
+    return sorted(found, key=lambda it: (-sum(net.get(it, 0) for net in nets), it))
+
+
+def _interval_rows(formats: Format, answer: CustomersAnswer) -> list[IntervalRow]:
+    counts = answer.intervals.counts
+    whole, most = sum(one.count for one in counts), max([one.count for one in counts], default=0)
+    return [
+        IntervalRow(
+            _interval_name(one),
+            formats.number(one.count),
+            formats.share(one.count, whole),
+            round(100 * one.count / most) if most else 0,
+        )
+        for one in counts
+    ]
+
+
+def _interval_name(one: IntervalCount) -> str:
+    if one.last_days is None:
+        return f"{one.first_days} days or more"
+    return f"{one.first_days} days" if one.first_days == one.last_days else f"{one.first_days} to {one.last_days} days"
+
+
+def _median(formats: Format, answer: CustomersAnswer) -> str:
+    days = answer.intervals.median_days
+    return NOTHING if days is None else f"{formats.number(round(days, 1))} days"
+
+
+def _csv_rows(answer: CustomersAnswer) -> Iterator[list[str]]:
+    for one in (*reversed(answer.buckets), answer.whole):
+        start = [one.first.isoformat(), one.last.isoformat(), *map(str, (one.new, one.returning, one.repeated))]
+        for currency in _currencies(answer):
+            yield [*start, currency, *map(str, _values(one, currency))]

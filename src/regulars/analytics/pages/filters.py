@@ -1,0 +1,236 @@
+"""The filters of an analysis: period, comparison, stores, currency and segment. All are in the address."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, get_args
+from urllib.parse import urlencode
+from uuid import UUID
+
+from regulars.analytics.period import (
+    PRESETS,
+    Compare,
+    Comparison,
+    Period,
+    Preset,
+    comparison_of,
+    read_compare,
+    read_period,
+)
+from regulars.analytics.segment_conditions import resolve_members
+from regulars.kit.db import Tx
+from regulars.kit.ids import SEGMENT, STORE, read_reference
+from regulars.sales.listing import CURRENCIES
+from regulars.sales.model import Currency
+from regulars.sales.totals.reports import find_last_currency
+from regulars.segments.audience import AudienceRefused
+from regulars.segments.saved.manage import find_names, list_segments
+from regulars.stores.find import find_stores, list_stores
+from regulars.web.access import Action
+from regulars.web.errors import BadFilter
+from regulars.web.form import FormState
+from regulars.web.visit import Visit
+
+STORES_OFFERED_MAX: Final = 500
+VALUE_CHARACTERS_MAX: Final = 3_000
+LIST_MAX: Final = 5
+PRESET_LABELS: Final[dict[Preset, str]] = {
+    "7d": "7 days", "month": "This month", "30d": "30 days", "12m": "12 months",
+}  # fmt: skip
+COMPARE_LABELS: Final[dict[Compare, str]] = {
+    "weekdays": "same weekdays last year",
+    "before": "the days before",
+    "dates": "same dates last year",
+    "none": "nothing",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisView:
+    """An analysis as its address has it. `values` has the fields that are not the page's defaults."""
+
+    # sales, customers, products or stores
+    page: str
+    path: str
+    today: date
+    period: Period
+    compare: Compare
+    is_like_for_like: bool
+    # Those chosen, by id; none chosen means all.
+    stores: Mapping[UUID, str]
+    known_stores: Mapping[UUID, str]
+    segment: tuple[UUID, str] | None
+    offered_segments: Sequence[tuple[str, str]]
+    values: Mapping[str, str | Sequence[str]]
+    form: FormState
+
+    @property
+    def comparison(self) -> Comparison | None:
+        return comparison_of(self.period, self.compare)
+
+    @property
+    def compare_words(self) -> str:
+        return f"the {self.period.days} days before" if self.compare == "before" else COMPARE_LABELS[self.compare]
+
+    @property
+    def segment_id(self) -> UUID | None:
+        return None if self.segment is None else self.segment[0]
+
+    @property
+    def offered_stores(self) -> list[tuple[str, str, bool]]:
+        """By name: id, name and whether it is chosen."""
+        rows = sorted(self.known_stores.items(), key=lambda it: it[1].casefold())
+        return [(STORE.encode(it), name, it in self.stores) for it, name in rows]
+
+    @property
+    def store_ids(self) -> list[UUID] | None:
+        return list(self.stores) or None
+
+    def texts(self, name: str) -> Sequence[str]:
+        found = self.values.get(name, ())
+        return () if isinstance(found, str) else found
+
+    def require_readable(self) -> "AnalysisView":
+        """For a file, which has no fields to show errors at."""
+        if self.form.is_refused:
+            raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
+        return self
+
+    def value(self, name: str) -> str:
+        found = self.values.get(name, "")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def query(self) -> str:
+        return urlencode(self.values, doseq=True)
+
+    def url(self, *, path: str | None = None, **changed: str | Sequence[str] | None) -> str:
+        """The address with other values; an empty one removes the field. `from_` is the field `from`."""
+        named = {name.rstrip("_"): value for name, value in changed.items()}
+        query = {name: value for name, value in {**self.values, **named}.items() if value}
+        return (path or self.path) + (f"?{urlencode(query, doseq=True)}" if query else "")
+
+    def url_of(self, period: Period, **changed: str | None) -> str:
+        """The address of another period."""
+        preset = period.preset or ""
+        days = (None, None) if preset else (period.first.isoformat(), period.last.isoformat())
+        return self.url(period=preset, from_=days[0], to=days[1], **changed)
+
+    def csv_url(self) -> str:
+        return self.url(path=f"{self.path}.csv")
+
+    @property
+    def has_like_for_like(self) -> bool:
+        return self.page in {"sales", "stores"} and self.segment is None
+
+    @property
+    def preset_urls(self) -> list[tuple[str, str, bool]]:
+        return [
+            (PRESET_LABELS[it], self.url(period=it, from_=None, to=None, by=None), self.period.preset == it)
+            for it in PRESETS
+        ]
+
+    def hidden(self, shown: Sequence[str]) -> list[tuple[str, str]]:
+        """The fields of the address that the form does not show."""
+        rest = [(name, it) for name, it in self.values.items() if name not in shown]
+        return [(name, text) for name, it in rest for text in ([it] if isinstance(it, str) else it)]
+
+
+async def read_view(
+    tx: Tx,
+    visit: Visit,
+    path: str,
+    *,
+    fields: Sequence[str] = (),
+    lists: Sequence[str] = (),
+    preset: Preset = "30d",
+    compare: Compare = "weekdays",
+) -> AnalysisView:
+    """`fields` and `lists`, which may be repeated, are those of this page alone. It shows `preset` and `compare` unless
+    the address says otherwise. What cannot be read is an error at its field in `form`.
+    """
+    today = visit.now.astimezone(visit.format.zone).date()
+    period, faults = read_period(visit.query, today, default=preset)
+    form = FormState({name: visit.query.get(name, "") for name in ("from", "to")} if faults else _days(period))
+    form.errors.update(faults)
+    compare_kind = read_compare(visit.query.get("compare", ""), default=compare)
+    stores, known = await _read_stores(tx, visit, form)
+    segment, segments = await _read_segment(tx, visit, form)
+    values: dict[str, str | Sequence[str]] = {"period": period.preset} if period.preset else dict(_days(period))
+    if compare_kind != compare:
+        values["compare"] = compare_kind
+    is_like_for_like = visit.query.get("like", "") == "1"
+    if is_like_for_like:
+        values["like"] = "1"
+    if stores:
+        values["store"] = [STORE.encode(it) for it in stores]
+    if segment is not None:
+        values["segment"] = SEGMENT.encode(segment[0])
+    for name in ("currency", "by", "sort", *fields):
+        text = visit.query.get(name, "")
+        if text and len(text) <= VALUE_CHARACTERS_MAX and (name != "currency" or text in CURRENCIES):
+            values[name] = text
+    for name in lists:
+        texts = [it for it in visit.request.query_params.getlist(name) if it and len(it) <= VALUE_CHARACTERS_MAX]
+        if texts:
+            values[name] = texts[:LIST_MAX]
+    return AnalysisView(
+        page=path.rpartition("/")[2],
+        path=visit.url(path),
+        today=today,
+        period=period,
+        compare=compare_kind,
+        is_like_for_like=is_like_for_like,
+        stores=stores,
+        known_stores=known,
+        segment=segment,
+        offered_segments=segments,
+        values=values,
+        form=form,
+    )
+
+
+def _days(period: Period) -> dict[str, str]:
+    return {"from": period.first.isoformat(), "to": period.last.isoformat()}
+
+
+async def _read_stores(tx: Tx, visit: Visit, form: FormState) -> tuple[dict[UUID, str], dict[UUID, str]]:
+    """The chosen stores, and all that are offered, with their names."""
+    listed = await list_stores(tx, visit.organization_id, after=None, limit=STORES_OFFERED_MAX)
+    names = {store.id: store.name or store.external_id for store in listed}
+    given = [it for it in visit.request.query_params.getlist("store") if it][:STORES_OFFERED_MAX]
+    references = {text: read_reference(STORE, text) for text in given}
+    found = await find_stores(tx, visit.organization_id, set(references.values())) if references else {}
+    for text, reference in references.items():
+        if reference not in found:
+            form.refuse("store", f"No store has the id or code “{text[:80]}”.")
+    chosen = [found[it] for it in references.values() if it in found]
+    stores = {it.id: names.get(it.id, it.external_id) for it in chosen}
+    return stores, {**names, **stores}
+
+
+async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UUID, str] | None, list[tuple[str, str]]]:
+    if not visit.may(Action.READ_SEGMENTS):
+        return None, []
+    rows = await list_segments(tx, visit.organization_id)
+    offered = [(SEGMENT.encode(row.id), row.name) for row in rows]
+    given = visit.query.get("segment", "")
+    if not given:
+        return None, offered
+    identifier = SEGMENT.decode(given)
+    names = {} if identifier is None else await find_names(tx, visit.organization_id, [identifier])
+    if identifier is None or identifier not in names:
+        form.refuse("segment", "This segment does not exist; it may have been deleted. Choose another one.")
+        return None, offered
+    try:
+        await resolve_members(tx, visit.organization_id, identifier)
+    except AudienceRefused:
+        form.refuse("segment", f"The segment “{names[identifier]}” has an error and so no members. Correct it first.")
+    return (identifier, names[identifier]), offered
+
+
+async def choose_asked_currency(tx: Tx, visit: Visit, view: AnalysisView) -> Currency:
+    """The chosen currency, otherwise that of the newest tickets."""
+    wanted = view.value("currency")
+    chosen = next((it for it in get_args(Currency) if it == wanted), None)
+    return chosen or await find_last_currency(tx, visit.organization_id) or "EUR"

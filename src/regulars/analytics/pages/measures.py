@@ -1,0 +1,127 @@
+"""The measures of sales: one definition, one text and one CSV value for each, on all pages."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from regulars.analytics.pages.frame import Definition
+from regulars.sales.totals.model import PerCurrency, Sums
+from regulars.web.format import NOTHING, Format
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`name` is the column of the CSV file and of the sort; `drop` says how early the column leaves a narrow table."""
+
+    name: str
+    label: str
+    definition: str
+    drop: str
+    show: Callable[[Format, Sums, str], str]
+    raw: Callable[[Sums], int | float | None]
+
+
+def _money(cents: Callable[[Sums], int]) -> Callable[[Format, Sums, str], str]:
+    return lambda formats, sums, currency: formats.money_rounded(cents(sums), currency)
+
+
+def _rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums, str], str]:
+    def show(formats: Format, sums: Sums, _: str) -> str:
+        value = rate(sums)
+        return NOTHING if value is None else formats.share(value, 1)
+
+    return show
+
+
+def _ticket_value(formats: Format, sums: Sums, currency: str) -> str:
+    return NOTHING if sums.ticket_cents is None else formats.money(sums.ticket_cents, currency)
+
+
+def _units_per_ticket(formats: Format, sums: Sums, _: str) -> str:
+    return NOTHING if sums.units_per_ticket is None else formats.number(round(sums.units_per_ticket, 2))
+
+
+def _rate_measure(name: str, label: str, definition: str, drop: str) -> Measure:
+    rate: Callable[[Sums], float | None] = attrgetter(name)
+    return Measure(name, label, definition, drop, _rate(rate), rate)
+
+
+def _money_measure(name: str, label: str, definition: str, drop: str, *, sign: int = 1) -> Measure:
+    cents: Callable[[Sums], int] = attrgetter(name)
+    return Measure(name, label, definition, drop, _money(lambda sums: sign * cents(sums)), cents)
+
+
+MEASURES: Final = (
+    _money_measure("gross_cents", "Gross", "Amount paid on purchases, after discounts, with tax.", "drop-3"),
+    _money_measure("returned_cents", "Returns", "Amount paid back, on the day of the return.", "drop-3", sign=-1),
+    _rate_measure("return_rate", "Return rate", "Returns ÷ gross, by value.", "drop-1"),
+    _rate_measure("return_rate_by_tickets", "Return tickets", "Returns ÷ tickets.", "drop-1"),
+    _rate_measure("discount_rate", "Discount", "Discounts ÷ amount before discounts, of purchases.", "drop-2"),
+    Measure(
+        "tickets",
+        "Tickets",
+        "Purchases and returns.",
+        "drop-3",
+        lambda formats, sums, _: formats.number(sums.tickets),
+        lambda sums: sums.tickets,
+    ),
+    Measure("ticket_cents", "Ticket value", "Gross ÷ purchases.", "drop-2", _ticket_value, attrgetter("ticket_cents")),
+    Measure(
+        "units_per_ticket",
+        "Units per ticket",
+        "Units bought ÷ purchases. An item sold by weight or length counts as one unit.",
+        "drop-2",
+        _units_per_ticket,
+        attrgetter("units_per_ticket"),
+    ),
+    _rate_measure("identified_rate", "Identified", "Tickets with a customer ÷ tickets.", "drop-3"),
+    _money_measure("net_cents", "Net", "Gross minus returns, with tax.", ""),
+)
+BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in MEASURES}
+
+
+class FigureRow(NamedTuple):
+    """A line of a table: its figures in one currency, and those of the compared period."""
+
+    # In the CSV file.
+    key: str
+    name: str
+    url: str
+    note: str
+    tickets_url: str
+    sums: Sums
+    compared: Sums | None
+    # Why there is no comparison.
+    without: str = ""
+
+    def change(self, formats: Format) -> str:
+        if self.compared is None:
+            return ""
+        return formats.delta(self.sums.net_cents, self.compared.net_cents)
+
+
+def choose_currency(wanted: str, *totals: PerCurrency) -> tuple[str, list[str]]:
+    """The currency to show, and all of the period: the one with more net sales first."""
+    known = [currency for currency, _ in totals[0].by_size()]
+    others = sorted({currency for total in totals for currency in total.sums} - set(known))
+    currencies = [*known, *others]
+    return (wanted if wanted in currencies else next(iter(currencies), wanted or "EUR")), currencies
+
+
+def sums_in(total: PerCurrency | None, currency: str) -> Sums:
+    return Sums() if total is None else total.sums.get(currency, Sums())
+
+
+def csv_row(row: FigureRow, currency: str) -> list[str]:
+    values = [measure.raw(row.sums) for measure in MEASURES]
+    compared = "" if row.compared is None else str(row.compared.net_cents)
+    return [row.key, row.name, currency, *("" if value is None else str(value) for value in values), compared]
+
+
+CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents")
+SALES_DEFINITIONS: Final = (
+    *(Definition(measure.label, measure.definition) for measure in MEASURES),
+    Definition("Change", "Net against that of the compared period. Currencies are never added."),
+    Definition("Like-for-like", "Only stores with a ticket in both periods."),
+)

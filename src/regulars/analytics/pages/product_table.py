@@ -1,0 +1,259 @@
+"""The table of products: its rows, its total, what it is grouped by, and the same as a file."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+import msgspec
+
+from regulars.analytics.pages.filters import LIST_MAX, AnalysisView
+from regulars.kit.ids import STORE
+from regulars.sales.model import Currency
+from regulars.segments.analysis.questions import (
+    MILLIONTHS,
+    PRODUCT_ROWS_MAX,
+    BasketAnswer,
+    ProductFigures,
+    ProductGroup,
+    ProductKey,
+    ProductRow,
+    ProductsAnswer,
+)
+from regulars.web.charts import sparkline
+from regulars.web.format import NOTHING, Format
+
+ROWS_SHOWN: Final = 100
+# A return rate above this many times the average is marked.
+HIGH_RETURNS: Final = 2
+CSV_HEADER: Final = (
+    "kind", "key", "name", "currency", "net_cents", "units", "units_returned", "tickets", "return_rate", "customers",
+    "compared_net_cents",
+)  # fmt: skip
+
+
+class Column(NamedTuple):
+    name: str
+    label: str
+    drop: str
+
+
+COLUMNS: Final = (
+    Column("units", "Units", "drop-3"),
+    Column("tickets", "Tickets", "drop-3"),
+    Column("return_rate", "Return rate", "drop-3"),
+    Column("customers", "Customers", "drop-4"),
+)
+
+
+class Line(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    note: str
+    url: str
+    units: str
+    tickets: str
+    return_rate: str
+    is_high: bool
+    customers: str
+    spark: str
+    change: str
+    net: str
+    # Of the largest, in per cent.
+    width: int
+
+
+class BasketLine(NamedTuple):
+    name: str
+    url: str
+    tickets: str
+    share: str
+
+
+class _Scale(NamedTuple):
+    """What rows are measured against: the largest net, and the return rate of all."""
+
+    net_cents: int
+    return_rate: float | None
+    currency: Currency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductTable:
+    key_name: str
+    rows: Sequence[Line]
+    whole: Line
+    groups: int
+    is_cut: bool
+
+
+class Choice(NamedTuple):
+    """What the page groups by, inside which groups."""
+
+    by: ProductKey
+    inside: tuple[ProductGroup, ...]
+
+
+def rows_max_of(view: AnalysisView) -> int:
+    """All rows are needed to sort them by another measure than net."""
+    return PRODUCT_ROWS_MAX if view.value("sort") or view.value("rows") == "all" else ROWS_SHOWN
+
+
+def read_choice(view: AnalysisView) -> Choice | None:
+    """None, with an error in the form, where the address names a group that cannot be read."""
+    try:
+        inside = tuple(msgspec.json.decode(text, type=ProductGroup) for text in view.texts("in"))
+        by: ProductKey | None = ProductKey()
+        if view.value("group"):
+            by = msgspec.json.decode(view.value("group"), type=ProductKey)
+    except msgspec.DecodeError:
+        inside, by = (), None
+    if by is None or any(group.kind == "others" for group in inside):
+        view.form.refuse("group", "The group of products in this address cannot be read.")
+        return None
+    return Choice(by, inside)
+
+
+def _written(value: ProductKey | ProductGroup) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _key_name(key: ProductKey) -> str:
+    return {"product": "Product", "store": "Store"}.get(key.kind, key.property)
+
+
+def list_keys(choice: Choice, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """What can be grouped by: its name, its value in the address, and whether it is chosen."""
+    keys = [ProductKey(), *(ProductKey("property", name) for name in properties), ProductKey("store")]
+    taken = {group.key for group in choice.inside}
+    return [(_key_name(key), _written(key), key == choice.by) for key in keys if key not in taken or key == choice.by]
+
+
+def list_trail(view: AnalysisView, choice: Choice) -> list[tuple[str, str]]:
+    """The groups that the page is inside, each with the address without it."""
+    written = [_written(group) for group in choice.inside]
+    return [
+        (f"{_key_name(group.key)}: {_name(view, group, None)}", view.url(in_=[it for it in written if it != text]))
+        for group, text in zip(choice.inside, written, strict=True)
+    ]
+
+
+def _name(view: AnalysisView, group: ProductGroup, name: str | None) -> str:
+    if group.kind == "unset":
+        return f"No {group.key.property or 'code'}"
+    if group.kind == "no_product":
+        return "No product"
+    if group.kind == "others":
+        return "All others"
+    if group.key.kind == "store":
+        store_id = STORE.decode(group.value)
+        return group.value if store_id is None else view.known_stores.get(store_id, group.value)
+    return name or group.value
+
+
+def _note(group: ProductGroup, name: str | None) -> str:
+    if group.kind == "unset":
+        return "The product has no such property"
+    if group.kind == "no_product":
+        return "The line names no product"
+    return group.value if group.key.kind == "product" and name else ""
+
+
+def _inside_url(view: AnalysisView, choice: Choice, group: ProductGroup) -> str:
+    """The products of a group, or a product by store."""
+    if group.kind == "others" or len(choice.inside) >= LIST_MAX:
+        return ""
+    following = ProductKey("store") if group.key.kind == "product" else ProductKey()
+    if any(it.key == following for it in choice.inside) or (following == group.key):
+        following = ProductKey("store")
+    written = [_written(it) for it in (*choice.inside, group)]
+    return view.url(in_=written, group=_written(following), sort=None, rows=None)
+
+
+def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, scale: _Scale) -> Line:
+    figures, group = row.figures, row.group
+    rate = figures.return_rate
+    compared = figures.compared_net_cents
+    return Line(
+        _name(view, group, row.name),
+        _note(group, row.name),
+        _inside_url(view, choice, group),
+        formats.number(_units(figures)),
+        formats.number(figures.tickets),
+        NOTHING if rate is None else formats.share(rate, 1),
+        rate is not None and scale.return_rate is not None and rate > HIGH_RETURNS * scale.return_rate,
+        formats.number(figures.customers),
+        sparkline(figures.spark_cents) if any(figures.spark_cents) else "",
+        "" if compared is None else formats.delta(figures.net_cents, compared),
+        formats.money_rounded(figures.net_cents, scale.currency),
+        max(0, round(100 * figures.net_cents / scale.net_cents)) if scale.net_cents > 0 else 0,
+    )
+
+
+def _units(figures: ProductFigures) -> Decimal:
+    return (Decimal(figures.net_millionths) / MILLIONTHS).normalize()
+
+
+def product_table(
+    formats: Format, view: AnalysisView, choice: Choice, currency: Currency, answer: ProductsAnswer
+) -> ProductTable:
+    rows = sort_rows(view, answer.rows)
+    scale = _Scale(max([row.figures.net_cents for row in rows], default=0), answer.whole.return_rate, currency)
+    whole = ProductRow(ProductGroup(choice.by, "others"), answer.whole)
+    return ProductTable(
+        key_name=_key_name(choice.by),
+        rows=[_line(formats, view, choice, row, scale) for row in rows],
+        whole=_line(formats, view, choice, whole, scale),
+        groups=answer.groups,
+        is_cut=any(row.group.kind == "others" for row in rows) and rows_max_of(view) < PRODUCT_ROWS_MAX,
+    )
+
+
+def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow]:
+    """By the chosen measure, the largest first; what has no value or is the rest stays at the end."""
+    orders: dict[str, Callable[[ProductFigures], float]] = {
+        "units": lambda figures: figures.net_millionths,
+        "tickets": lambda figures: figures.tickets,
+        "return_rate": lambda figures: figures.return_rate or 0.0,
+        "customers": lambda figures: figures.customers,
+    }
+    order = orders.get(view.value("sort"))
+    if order is None:
+        return list(rows)
+    named = [row for row in rows if row.group.kind == "value"]
+    rest = [row for row in rows if row.group.kind != "value"]
+    return [*sorted(named, key=lambda row: -order(row.figures)), *rest]
+
+
+def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketLine]:
+    return [
+        BasketLine(
+            row.name or row.product,
+            _inside_url(view, Choice(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
+            formats.number(row.tickets),
+            formats.share(row.tickets, basket.tickets),
+        )
+        for row in basket.rows
+    ]
+
+
+def csv_rows(
+    view: AnalysisView, currency: Currency, rows: Sequence[ProductRow], whole: ProductFigures
+) -> Iterator[list[str]]:
+    everything = [(row.group.kind, row.group.value, _name(view, row.group, row.name), row.figures) for row in rows]
+    for kind, value, name, figures in [*everything, ("total", "", "All", whole)]:
+        rate, compared = figures.return_rate, figures.compared_net_cents
+        yield [
+            kind,
+            value,
+            name,
+            currency,
+            str(figures.net_cents),
+            str(_units(figures)),
+            str((Decimal(figures.returned_millionths) / MILLIONTHS).normalize()),
+            str(figures.tickets),
+            "" if rate is None else str(round(rate, 6)),
+            str(figures.customers),
+            "" if compared is None else str(compared),
+        ]

@@ -1,0 +1,112 @@
+"""Groups by recency, frequency and money: their names, their rules in words, and the way to a segment."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, NamedTuple
+
+from regulars.analytics.pages.filters import AnalysisView
+from regulars.analytics.pages.frame import segment_url
+from regulars.analytics.segment_conditions import rfm_conditions
+from regulars.sales.model import Currency
+from regulars.segments.analysis.questions import RFM_DAYS, Range, RfmAnswer, RfmGroup, RfmName
+from regulars.web.format import Format
+from regulars.web.visit import Visit
+
+NAMES: Final[dict[RfmName, str]] = {
+    "champions": "Champions",
+    "loyal": "Loyal",
+    "big_spenders": "Big spenders",
+    "recent": "Recent",
+    "slowing_high_value": "High value, slowing",
+    "slowing": "Slowing",
+    "at_risk_high_value": "High value, at risk",
+    "at_risk": "At risk",
+    "no_net": "No net sales",
+    "lapsed": "Lapsed",
+}
+CSV_HEADER: Final = (
+    "group", "recency_days_from", "recency_days_to", "purchase_days_from", "purchase_days_to", "net_cents_from",
+    "net_cents_to", "threshold_currency", "customers", "currency", "net_cents",
+)  # fmt: skip
+
+
+class GroupRow(NamedTuple):
+    name: str
+    rule: str
+    customers: str
+    share: str
+    nets: list[str]
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTable:
+    currency: Currency
+    today: date
+    currencies: Sequence[Currency]
+    customers: str
+    rows: Sequence[GroupRow]
+    nets: Sequence[str]
+
+
+def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTable:
+    formats = visit.format
+    currencies = sorted(answer.net_cents, key=lambda it: (-answer.net_cents[it], it))
+    rows = [
+        GroupRow(
+            NAMES[group.name],
+            _rule(formats, group, answer.currency),
+            formats.number(group.customers),
+            formats.share(group.customers, answer.customers),
+            [formats.money_rounded(group.net_cents.get(it, 0), it) for it in currencies],
+            _customers_url(visit, view, answer, group) if group.customers else "",
+        )
+        for group in answer.groups
+        if group.is_possible
+    ]
+    return GroupTable(
+        currency=answer.currency,
+        today=answer.today,
+        currencies=currencies,
+        customers=formats.number(answer.customers),
+        rows=rows,
+        nets=[formats.money_rounded(answer.net_cents[it], it) for it in currencies],
+    )
+
+
+def _customers_url(visit: Visit, view: AnalysisView, answer: RfmAnswer, group: RfmGroup) -> str:
+    match = rfm_conditions(group, answer.currency, segment_id=view.segment_id, store_ids=view.store_ids)
+    return segment_url(visit, match)
+
+
+def _rule(formats: Format, group: RfmGroup, currency: Currency) -> str:
+    if group.name == "lapsed":
+        return f"No purchase in the last {formats.number(RFM_DAYS)} days"
+    recency = _bounds(group.recency_days, formats.number)
+    frequency = _bounds(group.purchase_days, formats.number)
+    net = _bounds(group.net, lambda cents: formats.money(cents, currency))
+    sentences = (
+        f"Last purchase {recency} days ago" if recency else "",
+        f"{frequency} purchase days in 24 months" if frequency else "",
+        f"net {net}" if net else "",
+    )
+    return ", ".join(sentence for sentence in sentences if sentence)
+
+
+def _bounds(bounds: Range, show: Callable[[int], str]) -> str:
+    low, high = bounds.low, bounds.high
+    if low is None:
+        return "" if high is None else f"at most {show(high)}"
+    if high is None:
+        return f"{show(low)} or more"
+    return show(low) if low == high else f"{show(low)} to {show(high)}"
+
+
+def csv_rows(answer: RfmAnswer) -> Iterator[list[str]]:
+    for group in answer.groups:
+        ranges = (group.recency_days, group.purchase_days, group.net)
+        bounds = ["" if it is None else str(it) for one in ranges for it in (one.low, one.high)]
+        start = [group.name, *bounds, answer.currency, str(group.customers)]
+        for currency in answer.net_cents:
+            yield [*start, currency, str(group.net_cents.get(currency, 0))]

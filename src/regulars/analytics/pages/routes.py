@@ -1,0 +1,41 @@
+"""The addresses of the pages of analytics."""
+
+from functools import partial
+from typing import Protocol
+
+from starlette.responses import Response
+
+from regulars.analytics.pages import customers, products, sales, stores, views
+from regulars.analytics.pages.customers import CustomerPages
+from regulars.analytics.pages.products import ProductPages
+from regulars.analytics.pages.sales import SalesPages
+from regulars.analytics.pages.sales_source import SalesSource
+from regulars.analytics.pages.stores import StorePages
+from regulars.segments.analysis.client import Analysis
+from regulars.web.access import Action
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+
+class AnalysisPage(Protocol):
+    async def show(self, visit: Visit) -> Response: ...
+
+    async def export(self, visit: Visit) -> Response: ...
+
+
+def pages(analysis: Analysis) -> tuple[Page, ...]:
+    """All of them without personal data, so every role may open them."""
+    source = SalesSource(analysis)
+    tables: dict[str, AnalysisPage] = {
+        sales.PATH: SalesPages(source),
+        customers.PATH: CustomerPages(analysis),
+        products.PATH: ProductPages(analysis),
+        stores.PATH: StorePages(source),
+    }
+    page, form = partial(Page, needs=Action.READ), partial(Form, needs=Action.READ)
+    return (
+        *(page(path=path, handle=one.show) for path, one in tables.items()),
+        *(page(path=f"{path}.csv", handle=one.export) for path, one in tables.items()),
+        form(path="/analyse/views", handle=views.save),
+        form(path="/analyse/views/delete", handle=views.delete),
+    )

@@ -1,0 +1,115 @@
+"""The sales of a view and of its comparison: from the totals, or from the columns where only a segment counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from regulars.analytics.pages.answers import AT_ONCE_S, Answered, as_asked, await_answer
+from regulars.analytics.pages.filters import AnalysisView
+from regulars.analytics.period import Period
+from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
+from regulars.analytics.segment_conditions import resolve_members
+from regulars.kit.db import Tx
+from regulars.sales.totals.model import PerCurrency, add_up
+from regulars.segments.analysis.client import DEADLINE_S, Analysis
+from regulars.segments.analysis.protocol import SegmentQuery
+from regulars.segments.analysis.questions import SalesAnswer, SalesQuestion
+from regulars.segments.columns.lifecycle import need_columns
+from regulars.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSales:
+    """Sales by day or by store, and those of the compared period by its own days or stores."""
+
+    rows: Mapping[Any, PerCurrency]
+    compared: Mapping[Any, PerCurrency]
+    whole: PerCurrency
+    compared_whole: PerCurrency
+    # Those that count: the chosen ones, those with tickets in both periods; None: all.
+    store_ids: Sequence[UUID] | None
+    as_of: datetime
+    # While older tickets, or the newest ones, are being counted: those received up to then are.
+    filled_until: datetime | None = None
+    counted_until: datetime | None = None
+
+
+class SalesSource:
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+
+    async def load(
+        self, visit: Visit, view: AnalysisView, by: By, *, is_patient: bool = False
+    ) -> Answered[ComparedSales]:
+        """By day or by store. `is_patient`: wait for figures as long as a request may take."""
+        if view.segment is None:
+            async with visit.database.snapshot() as tx:
+                return Answered(await _read_totals(tx, visit.organization_id, view, by))
+        async with visit.database.transaction() as tx:
+            await need_columns(tx, visit.organization_id)
+            query = await resolve_members(tx, visit.organization_id, view.segment_id)
+        deadline_s = DEADLINE_S if is_patient else AT_ONCE_S
+        return await await_answer(self._ask(visit.organization_id, view, query, by, deadline_s))
+
+    async def load_hours(self, visit: Visit, view: AnalysisView, store_ids: Sequence[UUID] | None) -> list[PerCurrency]:
+        """The 24 hours of the first day."""
+        async with visit.database.reading() as tx:
+            first = view.period.first
+            found = await read_sales(
+                tx, visit.organization_id, first=first, last=first, by=By.HOUR, store_ids=store_ids
+            )
+        return list(found.rows.values())
+
+    async def _ask(
+        self, organization_id: UUID, view: AnalysisView, query: SegmentQuery, by: By, deadline_s: float
+    ) -> ComparedSales:
+        async def ask(period: Period, store_ids: Sequence[UUID] | None) -> SalesAnswer:
+            question = SalesQuestion(
+                period=as_asked(period),
+                by="store" if by is By.STORE else "day",
+                store_ids=None if store_ids is None else tuple(store_ids),
+            )
+            return await self._analysis.answer(organization_id, query, question, deadline_s=deadline_s)
+
+        comparison, store_ids = view.comparison, view.store_ids
+        found = await ask(view.period, store_ids)
+        past = None if comparison is None else await ask(comparison.period, store_ids)
+        return ComparedSales(
+            rows=_rows(found),
+            compared={} if past is None else _rows(past),
+            whole=add_up(found.whole.items()),
+            compared_whole=PerCurrency() if past is None else add_up(past.whole.items()),
+            store_ids=store_ids,
+            as_of=found.as_of,
+        )
+
+
+def _rows(answer: SalesAnswer) -> dict[Any, PerCurrency]:
+    """By day or by store."""
+    return {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
+
+
+async def _read_totals(tx: Tx, organization_id: UUID, view: AnalysisView, by: By) -> ComparedSales:
+    period, comparison, store_ids = view.period, view.comparison, view.store_ids
+    if comparison is not None and view.is_like_for_like:
+        days = [(one.first, one.last) for one in (period, comparison.period)]
+        store_ids = await find_comparable_stores(tx, organization_id, *days, store_ids=store_ids)
+
+    found = await read_sales(tx, organization_id, first=period.first, last=period.last, by=by, store_ids=store_ids)
+    past = None
+    if comparison is not None:
+        first, last = comparison.period.first, comparison.period.last
+        past = await read_sales(tx, organization_id, first=first, last=last, by=by, store_ids=store_ids)
+    progress = found.progress
+    return ComparedSales(
+        rows=found.rows,
+        compared={} if past is None else past.rows,
+        whole=found.whole,
+        compared_whole=PerCurrency() if past is None else past.whole,
+        store_ids=store_ids,
+        as_of=progress.as_of,
+        filled_until=progress.filled_until,
+        counted_until=progress.as_of if progress.is_behind else None,
+    )

@@ -1,0 +1,49 @@
+"""Save and delete views."""
+
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.analytics.model import NAME_CHARACTERS_MAX, QUERY_CHARACTERS_MAX, VIEWS_MAX, SavedView, TooManyViews
+from regulars.analytics.saved_views import delete_view, save_view
+from regulars.web.errors import BadForm
+from regulars.web.form import FormState
+from regulars.web.render import redirect
+from regulars.web.visit import Visit
+
+PAGES: Final = ("sales", "customers", "products", "stores")
+
+
+async def save(visit: Visit) -> Response:
+    page, url, query = _read_target(visit)
+    form = FormState(visit.form)
+    name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+    if form.is_refused:
+        raise BadForm(f"The name of a view: {form.errors['name']}")
+    try:
+        async with visit.database.transaction() as tx:
+            await save_view(tx, visit.organization_id, visit.user.id, page=page, view=SavedView(name, query))
+            await record(tx, visit.organization_id, actor_of(visit), "view.save", name, after={"page": page})
+    except TooManyViews:
+        raise BadForm(f"A page has at most {VIEWS_MAX} saved views of yours; delete one first.") from None
+    return redirect(visit, url, done=f"Saved as “{name}”.")
+
+
+async def delete(visit: Visit) -> Response:
+    page, url, _ = _read_target(visit)
+    name = visit.form.get("name", "")
+    async with visit.database.transaction() as tx:
+        if await delete_view(tx, visit.organization_id, visit.user.id, page=page, name=name):
+            await record(tx, visit.organization_id, actor_of(visit), "view.delete", name, before={"page": page})
+    return redirect(visit, url, done="Deleted the view.")
+
+
+def _read_target(visit: Visit) -> tuple[str, str, str]:
+    """The page, the address to go back to, and its query, written anew so that it is nothing but fields."""
+    page, query = visit.form.get("page", ""), visit.form.get("query", "")
+    if page not in PAGES or len(query) > QUERY_CHARACTERS_MAX:
+        raise BadForm("Open the page again and save the view there.")
+    fields = urlencode(parse_qsl(query))
+    return page, visit.url(f"/analyse/{page}") + (f"?{fields}" if fields else ""), fields

@@ -1,0 +1,89 @@
+"""The pages of customers and products, whose figures come from the analysis process."""
+
+import pytest
+from tests.analytics.pages_shop import SOAP, Shop, open_shop
+from tests.analytics.test_pages import links, rows_of, text_of
+from tests.pages.segment_shop import SegmentShop, ask_until
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+
+@pytest.fixture
+def shop(api, analysis, api_database_url) -> Shop:
+    """Ada bought 40 days ago and yesterday, Ben yesterday for the first time."""
+    shop = open_shop(api, api_database_url)
+    for name, days in (("ada", 40), ("ada", 1), ("ben", 1)):
+        shop.sell(shop.paris, days=days, cents=10_000, profile_id=name, product=SOAP)
+    shop.count()
+    return shop
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+def prepare(shop: Shop, visitor: Visitor) -> None:
+    """Opening the page begins to build the columns."""
+    page = visitor.get("/analyse/customers")
+    assert page.status_code == 200
+    assert 'hx-trigger="' in page.text
+    SegmentShop(shop.api, shop.database_url, shop.api.tenant.organization_id, shop.paris).prepare()
+
+
+def test_customers_are_new_or_returning_and_repeat(shop, marketer):
+    prepare(shop, marketer)
+    page = text_of(ask_until("New and returning", lambda: marketer.get("/analyse/customers?period=30d")))
+    assert "Customers who bought 2" in page
+    assert "New 1 50% of them" in page
+    assert "Returning 1 50% of them" in page
+    assert "Repeat rate 0%" in page
+    assert "Time between purchases Median: 39 days" in page
+    year = text_of(marketer.get("/analyse/customers?period=12m").text)
+    assert "Repeat rate 50%" in year
+    assert "Groups by recency, frequency and net (RFM) 2 customers who ever bought" in year
+    *rows, whole = rows_of(marketer.get("/analyse/customers.csv?period=30d").text)
+    assert (whole["new"], whole["returning"], whole["returning_net_cents"]) == ("1", "1", "10000")
+    assert {row["currency"] for row in rows} == {"EUR"}
+    cohorts = rows_of(marketer.get("/analyse/customers.csv?table=cohorts").text)
+    assert sum(int(row["customers"]) for row in cohorts if row["month"] == "0") == 2
+    groups = rows_of(marketer.get("/analyse/customers.csv?table=groups").text)
+    assert sum(int(row["customers"]) for row in groups) == 2
+
+
+def test_a_cohort_becomes_a_segment_for_those_who_may_build_one(shop, marketer, visitor_as):
+    prepare(shop, marketer)
+    page = ask_until('id="cohorts"', lambda: marketer.get("/analyse/customers"))
+    first = links(page, "/segments/new?match=")[0]
+    builder = marketer.get(first)
+    assert builder.status_code == 200
+    assert "first_purchase" in builder.text
+    seen = ask_until('id="cohorts"', lambda: visitor_as(Role.ANALYST).get("/analyse/customers"))
+    assert links(seen, "/segments/new") == []
+
+
+def test_products_are_grouped_by_code_property_or_store_and_opened(shop, marketer):
+    prepare(shop, marketer)
+    page = ask_until("Net by Product", lambda: marketer.get("/analyse/products?period=30d"))
+    words = text_of(page)
+    assert "Scarf SCARF" in words
+    assert "All" in words
+    rows = rows_of(marketer.get("/analyse/products.csv?period=30d").text)
+    nets = {row["key"]: int(row["net_cents"]) for row in rows}
+    assert nets == {"SCARF": 46_000, "SOAP": 20_000, "": 66_000}
+    assert [row["kind"] for row in rows] == ["value", "value", "total"]
+    by_collection = links(page, "/analyse/products")
+    assert by_collection
+    grouped = text_of(
+        marketer.get('/analyse/products?period=30d&group={"kind":"property","property":"collection"}').text
+    )
+    assert "Wool" in grouped
+    assert "No collection The product has no such property" in grouped
+    scarf = next(one for one in by_collection if "SCARF" in one and "in=" in one)
+    inside = marketer.get(scarf).text
+    assert "Bought on the same ticket" in inside
+    assert "Product: SCARF" in text_of(inside)
+    assert links(inside, "/segments/new?match=")
+    assert marketer.get("/analyse/products?group=nonsense").status_code == 400
+    assert marketer.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400

@@ -1,0 +1,135 @@
+"""The pages of sales and stores: figures, comparison, filters, drill-down, files and saved views."""
+
+import csv
+import html
+import io
+import re
+from datetime import timedelta
+
+import pytest
+from tests.analytics.pages_shop import NOON, Shop, open_shop
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+
+@pytest.fixture
+def shop(api, api_database_url) -> Shop:
+    return open_shop(api, api_database_url)
+
+
+@pytest.fixture
+def analyst(visitor_as) -> Visitor:
+    return visitor_as(Role.ANALYST)
+
+
+def text_of(page: str) -> str:
+    """What is read on a page, in one line."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).replace("\xa0", " ").split())
+
+
+def rows_of(file: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(file)))
+
+
+def links(page: str, part: str) -> list[str]:
+    """The addresses below the organization that contain a part."""
+    found = re.findall(r'href="/o/[^/"]+(/[^"]*)"', page)
+    return [html.unescape(one) for one in found if part in html.unescape(one)]
+
+
+def test_an_analyst_reads_net_sales_beside_the_same_weekdays_last_year(shop, analyst):
+    answer = analyst.get("/analyse/sales", period="7d")
+    assert answer.status_code == 200
+    page = text_of(answer.text)
+    # 500 EUR less 40 returned, against 250 EUR 364 days before.
+    assert "Net sales, EUR €460.00 +84% on €250.00" in page
+    assert "Net sales, CHF CHF 50.00 no comparison" in page
+    assert "compared with same weekdays last year" in page
+    assert "Tickets 4" in page
+    assert "As of" in page
+
+
+def test_the_file_has_what_the_table_shows_and_adds_up(shop, analyst):
+    for by in ("day", "week", "month"):
+        rows = rows_of(analyst.get("/analyse/sales.csv", period="30d", by=by).text)
+        *parts, whole = rows
+        assert whole["key"] == "total"
+        for column in ("gross_cents", "returned_cents", "net_cents", "tickets", "compared_net_cents"):
+            assert sum(int(row[column]) for row in parts) == int(whole[column]), (by, column)
+        assert (whole["net_cents"], whole["compared_net_cents"], whole["currency"]) == ("46000", "25000", "EUR")
+    [geneva, whole] = rows_of(analyst.get("/analyse/stores.csv", period="30d", currency="CHF").text)
+    assert (geneva["name"], geneva["net_cents"], whole["net_cents"]) == ("Geneva", "5000", "5000")
+
+
+def test_a_year_opens_its_months_and_these_their_days_and_hours_down_to_the_tickets(shop, analyst):
+    year = analyst.get("/analyse/sales", period="12m").text
+    assert "Net sales by month" in year
+    yesterday = (NOON - timedelta(days=1)).date()
+    month = next(one for one in links(year, "by=day") if f"to={yesterday.replace(day=1):%Y-%m}" in one)
+    days = analyst.get(month).text
+    assert "Net sales by day" in days
+    [day] = {one for one in links(days, f"from={yesterday}&to={yesterday}") if one.startswith("/analyse/sales?")}
+    hours = analyst.get(day).text
+    assert "Net sales by hour" in hours
+    assert "€300.00" in hours
+    [tickets] = set(links(hours, "/tickets?"))
+    assert "€300.00" in analyst.get(tickets).text
+
+
+def test_stores_are_ranked_and_only_like_ones_compared_on_demand(shop, analyst):
+    page = text_of(analyst.get("/analyse/stores", period="7d", currency="CHF").text)
+    assert "no ticket then" in page
+    like = analyst.get("/analyse/stores", period="7d", like="1").text
+    assert "Paris" in like
+    assert ">Geneva</a>" not in like
+    [of_paris] = {one for one in links(like, "/analyse/sales?") if "store=store_" in one and "like=1" in one}
+    assert "Net sales, EUR €460.00" in text_of(analyst.get(of_paris).text)
+
+
+def test_a_link_keeps_all_filters(shop, analyst):
+    query = f"/analyse/sales?period=7d&compare=before&store={shop.paris}&currency=EUR&by=week&sort=net_cents"
+    page = analyst.get(query).text
+    presets = links(page, "period=12m")
+    assert all("compare=before&store=store_" in one and "currency=EUR" in one for one in presets)
+    assert presets
+
+
+UNREADABLE = {
+    "from=1926-01-01&to=2026-01-01": "before 2000-01-01",
+    "from=2010-01-01&to=2026-01-01": "at most five years",
+    "from=2026-01-01&to=2999-01-01": "after today",
+    "from=garbage&to=2026-99-99": "such as 2026-11-16",
+    "store=nowhere": "No store has the id or code",
+    "segment=seg_00000000000000000000000000": "may have been deleted",
+}
+
+
+def test_a_filter_that_cannot_be_read_is_said_at_its_field(analyst):
+    for page in ("sales", "stores", "customers", "products"):
+        for query, words in UNREADABLE.items():
+            answer = analyst.get(f"/analyse/{page}?{query}")
+            assert (answer.status_code, words in text_of(answer.text)) == (400, True), (page, query)
+            assert f'id="e-{query.partition("=")[0]}"' in answer.text or 'id="e-to"' in answer.text
+            assert analyst.get(f"/analyse/{page}.csv?{query}").status_code == 400
+
+
+def test_a_period_before_the_first_sale_names_the_first_one(shop, analyst):
+    answer = analyst.get("/analyse/sales", **{"from": "2001-01-01", "to": "2001-12-31"})
+    assert answer.status_code == 200
+    assert "No ticket in this period" in answer.text
+    assert "The first ticket is of" in text_of(answer.text)
+
+
+def test_a_view_is_saved_by_name_for_its_user_alone_and_moves_with_the_day(shop, analyst, visitor_as):
+    query = "period=7d&compare=before&currency=EUR"
+    saved = analyst.post("/analyse/views", page="sales", query=query, name="Monday <b>")
+    assert saved.status_code == 303
+    [view] = links(analyst.get("/analyse/sales").text, "period=7d&compare=before&currency=EUR")
+    assert analyst.get(view).status_code == 200
+    assert "Monday &lt;b&gt;" in analyst.get("/analyse/sales").text
+    assert "Monday" not in visitor_as(Role.OWNER).get("/analyse/sales").text
+    assert analyst.post("/analyse/views", page="sales", query="", name=" ").status_code == 400
+    assert analyst.post("/analyse/views", page="../team", query="", name="x").status_code == 400
+    analyst.post("/analyse/views/delete", page="sales", query=query, name="Monday <b>")
+    assert "Monday" not in analyst.get("/analyse/sales").text

@@ -202,7 +202,7 @@ def test_a_text_of_a_stopped_campaign_whose_sender_died_is_unknown_and_not_sent_
 
     desk.runner.run(claim_and_die())
     assert stop(desk, campaign_id) == []
-    desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE texts SET due_at = now() - interval '1 s' WHERE organization_id = %s")
     desk.turn()
     assert [state for state, _ in desk.texts()] == ["unknown"]
     with pytest.raises(NotUnknown, match="paused"):

@@ -1,5 +1,5 @@
 """How long the server takes for each page, on an organization of a million customers and five million sales, with a
-million texts, a million deliveries of webhooks, 200,000 runs of journeys and segments over all of it."""
+million texts, a million deliveries of webhooks, 200,000 runs of journeys, campaigns and segments over all of it."""
 
 import asyncio
 import http.client
@@ -19,6 +19,7 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import psycopg
 from tests.support.crawl import crawl, unseen
 
 from audience import fill_segments
@@ -38,6 +39,7 @@ from regulars.segments.analysis.protocol import socket_path
 from regulars.server import page_table
 from regulars.web.access import Role
 from regulars.web.cookies import SESSION_HTTP
+from sent_campaigns import fill_campaigns, make_campaigns
 
 DATABASE = "bench_pages"
 QUICK = Size(customers=500, sales=2_500, times=10, messages=10_000, runs=2_000)
@@ -221,7 +223,7 @@ def _read(reader: _Reader, used: Callable[[], float], name: str, path: str, *, s
 
 
 async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]:
-    """An owner with a session; segments; and the catalogs counted, as somebody who uses them would have done."""
+    """An owner with a session; segments; and the catalogs counted, as after some use; and campaigns."""
     database = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     await database.open()
     try:
@@ -234,6 +236,9 @@ async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]
         await fill_segments(
             database, organization_id, customers=size.customers * size.times, sales=size.sales * size.times
         )
+        campaigns = await make_campaigns(database, organization_id)
+        with psycopg.connect(url, autocommit=True) as connection:
+            fill_campaigns(connection, organization_id, campaigns, recipients=size.runs)
         queue = CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
         while await queue.run_pass(database, organization_id):
             pass

@@ -58,7 +58,8 @@ async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
 async def find_first_day(tx: Tx, organization_id: UUID) -> date | None:
     """The day of the oldest ticket; None if there are none."""
     rows = await tx.fetch(
-        "SELECT day FROM daily_totals WHERE organization_id = %s ORDER BY day LIMIT 1", (organization_id,)
+        "SELECT day FROM sales_totals WHERE organization_id = %s AND NOT is_hour ORDER BY is_hour, day LIMIT 1",
+        (organization_id,),
     )
     return rows[0][0] if rows else None
 

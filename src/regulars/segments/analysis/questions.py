@@ -149,7 +149,7 @@ class CohortMonth(msgspec.Struct, frozen=True, kw_only=True):
 
 class Cohort(msgspec.Struct, frozen=True, kw_only=True):
     """`months` begins with month 0, that of the first purchase, where `bought` is the size of the cohort and
-    `bought_so_far` is 0; it ends with the current month."""
+    `bought_so_far` is 0; it ends with the current month, or with month 60."""
 
     first: date
     customers: int

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -48,19 +48,37 @@ def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitInt
     )
 
 
-def sum_groups(values: Collection[tuple[Array, Array]], size: int) -> Array:
-    """The same as 64-bit integers; OverflowError if they do not fit.
+class Summands(NamedTuple):
+    """Values that are added up at their indexes, and a factor for all of them."""
+
+    places: Array
+    values: Array
+    factor: int = 1
+
+    @property
+    def most(self) -> int:
+        """No sum of them exceeds this, before the factor."""
+        return self.values.size * max(abs(int(self.values.max())), abs(int(self.values.min())))
+
+
+def sum_groups(summands: Collection[Summands], size: int) -> Array:
+    """The sum at each index as 64-bit integers; OverflowError if they do not fit.
 
     Adding doubles is exact for sums of usual size, and faster than adding integers.
     """
-    values = [(places, value) for places, value in values if value.size]
-    most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
-    if most <= DOUBLE_MAX:
+    summands = [some for some in summands if some.values.size]
+    if sum(some.most * some.factor for some in summands) <= DOUBLE_MAX:
         sums = np.zeros(size, np.float64)
-        for places, value in values:
-            sums += np.bincount(places, weights=value, minlength=size)
+        for some in summands:
+            # Counting converts other integers more slowly.
+            places = some.places.astype(np.intp, copy=False)
+            if some.values.size < size:
+                np.add.at(sums, places, some.values.astype(np.float64) * some.factor)
+            else:
+                sums += np.bincount(places, weights=some.values, minlength=size) * some.factor
         return sums.astype(np.int64)
-    high, low = sum_by_index(values, size)
+    exact = [(some.places, some.values.astype(np.int64) * some.factor) for some in summands]
+    high, low = sum_by_index(exact, size)
     if low is None:
         return high
     if high.min() < -_LOW_UNIT // 2 or high.max() >= _LOW_UNIT // 2:

@@ -144,7 +144,11 @@ class SalesRun:
 
     def measures(self, name: str, values: Array) -> Array:
         """Values of a part: cents as they are; quantities and units in millionths."""
-        return values.astype(np.int64) * self.parts[scale_of(name)][0] if name in SCALED else values
+        return values.astype(np.int64) * self.factor_of(name) if name in SCALED else values
+
+    def factor_of(self, name: str) -> int:
+        """By which values of a part are multiplied."""
+        return int(self.parts[scale_of(name)][0]) if name in SCALED else 1
 
 
 # The first and the last day there are.

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import numpy as np
 
-from regulars.segments.analysis.engine.answers.product_lines import LineReader, count_distinct
+from regulars.segments.analysis.engine.answers.product_lines import LineReader, distinct_pairs
 from regulars.segments.analysis.engine.answers.products import names_of
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.sales_runs import IDS
@@ -33,7 +33,7 @@ def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -
         code = np.repeat(np.where(other, run.parts[IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
         sale = run.parts["sale"]
         among = has_line[sale] & (code >= 0)
-        counts += count_distinct([(code[among], sale[among])], counts.size, run.size)
+        counts += distinct_pairs([(code[among], sale[among])], counts.size, run.size).counts
     order = np.argsort(-counts, kind="stable")[: min(question.rows_max, PRODUCT_ROWS_MAX)]
     largest = order[counts[order] > 0].tolist()
     names = names_of(tickets, largest)

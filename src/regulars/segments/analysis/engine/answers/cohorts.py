@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regulars.segments.analysis.engine.answers.purchases import all_purchases, first_days, purchases_of
+from regulars.segments.analysis.engine.answers.purchases import first_days, purchases_of
 from regulars.segments.analysis.engine.answers.tickets import (
+    Buckets,
     Tickets,
+    buckets_of,
     date_of,
     first_day_of,
     money_of,
@@ -15,10 +17,16 @@ from regulars.segments.analysis.engine.answers.tickets import (
     window_of,
 )
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.numbers import sum_groups
+from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.purchase_days import PurchaseDays, begins_of
-from regulars.segments.analysis.engine.sales_runs import EVER
-from regulars.segments.analysis.questions import COHORTS_MAX, Cohort, CohortMonth, CohortsAnswer, CohortsQuestion
+from regulars.segments.analysis.questions import (
+    COHORTS_MAX,
+    Cohort,
+    CohortMonth,
+    CohortsAnswer,
+    CohortsQuestion,
+    Period,
+)
 
 # The cohort of a customer in none.
 _NONE = -1
@@ -29,23 +37,22 @@ class _Months(NamedTuple):
 
     first: int
     cohorts: int
-    all: int
+    buckets: Buckets
+
+    @property
+    def all(self) -> int:
+        return len(self.buckets)
 
 
 def answer_cohorts(tickets: Tickets, question: CohortsQuestion, as_of: datetime) -> CohortsAnswer:
     months = _months(tickets, question)
     if months.cohorts <= 0:
         return CohortsAnswer(as_of=as_of, cohorts=())
-    first_day = first_day_of(months.first)
-    bought = purchases_of(tickets, (first_day, EVER[1]))
-    month = months_of(bought.day) - months.first
-    is_new_month = begins_of(bought.customer, month)
-    pairs = PurchaseDays(bought.customer[is_new_month], month[is_new_month])
+    pairs = _customer_months(tickets, months)
     cohort = _cohort_of_each(tickets, months, pairs)
     bought_in, again = _count(months, pairs, cohort)
-    nets = _nets(tickets, months, cohort, first_day)
+    nets = _nets(tickets, months, cohort)
     so_far = again.cumsum(axis=1), nets.cumsum(axis=1)
-    current = months.all - 1
     return CohortsAnswer(
         as_of=as_of,
         cohorts=tuple(
@@ -59,9 +66,9 @@ def answer_cohorts(tickets: Tickets, question: CohortsQuestion, as_of: datetime)
                         bought_so_far=int(so_far[0][number, after]),
                         net_cents=money_of(tickets.currencies, nets[number, after]),
                         net_so_far_cents=money_of(tickets.currencies, so_far[1][number, after]),
-                        is_over=number + after < current,
+                        is_over=number + after < months.all - 1,
                     )
-                    for after in range(months.all - number)
+                    for after in range(min(months.all - number, COHORTS_MAX + 1))
                 ),
             )
             for number in range(months.cohorts)
@@ -75,17 +82,32 @@ def _months(tickets: Tickets, question: CohortsQuestion) -> _Months:
     sales = tickets.first_and_last_day(of_customers=True)
     first, last = months_of(np.array([max(window[0], sales[0]), min(window[1], tickets.today)])).tolist()
     first = max(first, last - COHORTS_MAX + 1)
-    return _Months(first, last - first + 1, int(months_of(np.array(tickets.today))) - first + 1)
+    current = int(months_of(np.array(tickets.today)))
+    start, end = first_day_of(first), first_day_of(max(first, current) + 1) - 1
+    return _Months(first, last - first + 1, buckets_of(Period(date_of(start), date_of(end)), "month", (start, end)))
+
+
+def _customer_months(tickets: Tickets, months: _Months) -> PurchaseDays:
+    """Each customer with each month with a purchase, instead of days."""
+    bought = purchases_of(tickets, months.buckets.window)
+    month = months.buckets.index(bought.day)
+    starts = np.flatnonzero(begins_of(bought.customer, month))
+    return PurchaseDays(bought.customer[starts], month[starts])
 
 
 def _cohort_of_each(tickets: Tickets, months: _Months, pairs: PurchaseDays) -> Array:
     """Of customers who bought at the chosen stores in the month of their first purchase."""
-    firsts = first_days(all_purchases(tickets), tickets.size)
-    first_month = months_of(firsts) - months.first
+    firsts = first_days(tickets)
+    window = months.buckets.window
+    is_known = (firsts >= window[0]) & (firsts <= window[1])
+    first_month = np.full(tickets.size, _NONE, np.int16)
+    first_month[is_known] = months.buckets.index(firsts[is_known])
+    first_month[first_month >= months.cohorts] = _NONE
+    if tickets.stores is None:
+        return first_month
     is_first = first_month[pairs.customer] == pairs.day
-    cohort = np.full(tickets.size, _NONE, np.int32)
+    cohort = np.full(tickets.size, _NONE, np.int16)
     cohort[pairs.customer[is_first]] = pairs.day[is_first]
-    cohort[cohort >= months.cohorts] = _NONE
     return cohort
 
 
@@ -94,30 +116,30 @@ def _count(months: _Months, pairs: PurchaseDays, cohort: Array) -> tuple[Array, 
     time in it."""
     of_pair = cohort[pairs.customer]
     after = pairs.day - of_pair
-    counted = (of_pair != _NONE) & (after >= 0) & (pairs.day < months.all)
+    counted = of_pair != _NONE
     shape = months.cohorts, months.all
-    places = of_pair * months.all + after
+    places = of_pair * np.int32(months.all) + after
     # The months of a customer ascend, so the second one is the first in which the customer bought again.
-    is_second = np.zeros(counted.size, bool)
-    is_second[1:] = (after[:-1] == 0) & (pairs.customer[1:] == pairs.customer[:-1])
-    again = counted & is_second
+    again = counted.copy()
+    again[:1] = False
+    again[1:] &= (after[:-1] == 0) & (pairs.customer[1:] == pairs.customer[:-1])
     return (
         np.bincount(places[counted], minlength=shape[0] * shape[1]).reshape(shape),
         np.bincount(places[again], minlength=shape[0] * shape[1]).reshape(shape),
     )
 
 
-def _nets(tickets: Tickets, months: _Months, cohort: Array, first_day: int) -> Array:
+def _nets(tickets: Tickets, months: _Months, cohort: Array) -> Array:
     """The net of each cohort in each month after its first, in each currency. A return before the month of the first
     purchase is in none."""
     shape = months.cohorts, months.all, len(tickets.currencies)
-    last_day = first_day_of(months.first + months.all) - 1
-    month_of_day = (months_of(np.arange(first_day, last_day + 1)) - months.first).astype(np.int32)
+    size = shape[0] * shape[1] * shape[2]
     values = []
-    for selection in tickets.select((first_day, last_day), of_customers=True):
-        of_sale = cohort[selection.of("customer")]
-        after = month_of_day[selection.days(tickets.zone) - first_day] - of_sale
-        counted = (of_sale != _NONE) & (after >= 0)
-        places = (of_sale * shape[1] + after) * shape[2] + (selection.of("kind") >> 1)
-        values.append((places[counted], selection.of("amount")[counted]))
-    return sum_groups(values, shape[0] * shape[1] * shape[2]).reshape(shape)
+    for selection in tickets.select(months.buckets.window, of_customers=True):
+        of_sale = cohort.take(selection.of("customer"))
+        after = months.buckets.index_of(selection, tickets.zone) - of_sale
+        places = (of_sale * np.int32(shape[1]) + after) * np.int32(shape[2]) + (selection.of("kind") >> 1)
+        # The last place is for what is not counted.
+        places[(of_sale == _NONE) | (after < 0)] = size
+        values.append(Summands(places, selection.of("amount")))
+    return sum_groups(values, size + 1)[:size].reshape(shape)

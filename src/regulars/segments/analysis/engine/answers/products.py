@@ -1,6 +1,6 @@
 """Products and categories: net, units, returns, tickets and customers of the largest groups, and of the others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -14,12 +14,12 @@ from regulars.segments.analysis.engine.answers.product_lines import (
     UNSET,
     LineReader,
     Lines,
-    count_distinct,
+    distinct_pairs,
     values_of,
 )
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.numbers import sum_groups
+from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import IDS, NAMES
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
@@ -30,6 +30,7 @@ from regulars.segments.analysis.questions import (
     ProductsAnswer,
     ProductsQuestion,
 )
+from regulars.segments.columns.model import OF_CUSTOMERS
 
 
 class _Ranks(NamedTuple):
@@ -48,45 +49,52 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
     reader = LineReader(tickets, question.currency, question.inside)
     window = window_of(question.period)
     lines = list(reader.read(window, question.by))
-    size = FIRST_VALUE + len(values_of(tickets, question.by))
-    nets = _nets(lines, size)
-    present = _present(lines, size)
+    sums = _sums(lines, FIRST_VALUE + len(values_of(tickets, question.by)))
     before = None
     if question.comparison is not None:
-        earlier = list(reader.read(window_of(question.comparison), question.by))
-        before = _nets(earlier, size)
-        present |= _present(earlier, size)
-    ranks = _rank(nets, present, min(question.rows_max, PRODUCT_ROWS_MAX))
-    tables = _Tables(tickets, lines, ranks)
+        before = _sums(reader.read(window_of(question.comparison), question.by), sums.present.size)
+    present = sums.present if before is None else sums.present | before.present
+    ranks = _rank(sums.net, present, min(question.rows_max, PRODUCT_ROWS_MAX))
     sparks = _sparks(tickets, reader, question, window[1], ranks)
-    compared = None if before is None else sum_groups([(ranks.of_group, before)], ranks.rows)
-    figures = [
-        tables.figures(row, sparks[row], None if compared is None else int(compared[row])) for row in range(ranks.rows)
-    ]
+    counts = _count(tickets, lines, ranks)
+    figures = _figures(ranks, counts, sparks, sums, before)
     names = _names(tickets, ranks.groups) if question.by.kind == "product" else {}
     rows = [
         ProductRow(_group(tickets, question, group), figures[row], names.get(group))
         for row, group in enumerate(ranks.groups)
     ]
     if ranks.all > len(ranks.groups):
-        rows.append(ProductRow(ProductGroup(question.by, "others"), figures[-1]))
-    return ProductsAnswer(
-        as_of=as_of,
-        rows=tuple(rows),
-        whole=tables.whole(figures),
-        groups=ranks.all,
-    )
+        rows.append(ProductRow(ProductGroup(question.by, "others"), figures[ranks.rows - 1]))
+    return ProductsAnswer(as_of=as_of, rows=tuple(rows), whole=figures[ranks.rows], groups=ranks.all)
 
 
-def _nets(lines: Sequence[Lines], size: int) -> Array:
-    return sum_groups([(some.group, some.totals) for some in lines], size)
+class _Sums(NamedTuple):
+    """Of each group."""
+
+    net: Array
+    sold: Array
+    returned: Array
+    present: Array
+
+    def of_rows(self, ranks: _Ranks) -> tuple[list[int], list[int], list[int]]:
+        """Of each row, and of all together."""
+        net, sold, returned = (
+            sum_groups([Summands(ranks.of_group, values)], ranks.rows).tolist()
+            for values in (self.net, self.sold, self.returned)
+        )
+        return [*net, sum(net)], [*sold, sum(sold)], [*returned, sum(returned)]
 
 
-def _present(lines: Sequence[Lines], size: int) -> Array:
+def _sums(lines: Iterable[Lines], size: int) -> _Sums:
+    totals, units, returned = [], [], []
     present = np.zeros(size, bool)
     for some in lines:
-        present[some.group] = True
-    return present
+        totals.append(some.summands(some.totals))
+        units.append(some.summands(some.units, some.factor))
+        returned.append(some.summands(some.units * some.is_return, some.factor))
+        present[some.groups] = True
+    back = sum_groups(returned, size)
+    return _Sums(sum_groups(totals, size), sum_groups(units, size) - back, -back, present)
 
 
 def _rank(nets: Array, present: Array, rows_max: int) -> _Ranks:
@@ -95,83 +103,69 @@ def _rank(nets: Array, present: Array, rows_max: int) -> _Ranks:
     order = np.argsort(-nets[groups], kind="stable")[:rows_max]
     without = [group for group in (UNSET, NO_PRODUCT) if present[group]]
     chosen = [*groups[order].tolist(), *without]
-    of_group = np.full(nets.size, len(chosen), np.int64)
+    of_group = np.full(nets.size, len(chosen), np.int32)
     of_group[chosen] = np.arange(len(chosen))
     return _Ranks(chosen, of_group, groups.size + len(without))
 
 
-class _Tables:
-    """The figures of each row."""
-
-    def __init__(self, tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> None:
-        rows = ranks.rows
-        placed = [(some, ranks.of_group[some.group], some.is_return) for some in lines]
-        self._net = sum_groups([(row, some.totals) for some, row, _ in placed], rows)
-        self._sold, returned = (
-            sum_groups(
-                [(row[is_return == wanted], some.millionths[is_return == wanted]) for some, row, is_return in placed],
-                rows,
-            )
-            for wanted in (False, True)
+def _figures(
+    ranks: _Ranks, counts: tuple[list[int], list[int]], sparks: Array, sums: _Sums, before: _Sums | None
+) -> list[ProductFigures]:
+    """Of each row, and at last of all together."""
+    net, sold, returned = sums.of_rows(ranks)
+    compared = None if before is None else before.of_rows(ranks)[0]
+    weeks = np.vstack((sparks, sparks.sum(axis=0)))
+    return [
+        ProductFigures(
+            net_cents=net[row],
+            sold_millionths=sold[row],
+            returned_millionths=returned[row],
+            tickets=counts[0][row],
+            customers=counts[1][row],
+            spark_cents=tuple(weeks[row].tolist()),
+            compared_net_cents=None if compared is None else compared[row],
         )
-        self._returned = -returned
-        bought = [(some.where(~is_return), row[~is_return]) for some, row, is_return in placed]
-        self._tickets, self._customers = _count(tickets, bought, rows)
-        # Tickets and customers of the whole: all lines as one group.
-        together = [(some, np.zeros(row.size, np.int64)) for some, row in bought]
-        self._of_all = [int(counts[0]) for counts in _count(tickets, together, 1)]
-
-    def figures(self, row: int, spark: Sequence[int], compared: int | None) -> ProductFigures:
-        return ProductFigures(
-            net_cents=int(self._net[row]),
-            sold_millionths=int(self._sold[row]),
-            returned_millionths=int(self._returned[row]),
-            tickets=int(self._tickets[row]),
-            customers=int(self._customers[row]),
-            spark_cents=tuple(spark),
-            compared_net_cents=compared,
-        )
-
-    def whole(self, rows: Sequence[ProductFigures]) -> ProductFigures:
-        compared = [row.compared_net_cents for row in rows if row.compared_net_cents is not None]
-        return ProductFigures(
-            net_cents=sum(row.net_cents for row in rows),
-            sold_millionths=sum(row.sold_millionths for row in rows),
-            returned_millionths=sum(row.returned_millionths for row in rows),
-            tickets=self._of_all[0],
-            customers=self._of_all[1],
-            spark_cents=tuple(sum(row.spark_cents[week] for row in rows) for week in range(SPARK_WEEKS)),
-            compared_net_cents=sum(compared) if compared else None,
-        )
+        for row in range(ranks.rows + 1)
+    ]
 
 
-def _count(tickets: Tickets, bought: Sequence[tuple[Lines, Array]], rows: int) -> tuple[Array, Array]:
-    """Purchases with a line of each row, and customers who made one."""
-    counts = np.zeros(rows, np.int64)
+def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[list[int], list[int]]:
+    """Purchases with a line of each row, and customers who made one; and both of all rows together."""
     # The lines with a product and those without one are of the same sales.
     of_runs: dict[int, list[tuple[Array, Array]]] = {}
-    of_customers = []
-    for some, row in bought:
-        of_runs.setdefault(some.run.run.id, []).append((row, some.sale))
-        customer = some.of_sale("customer")
-        is_member = (customer >= 0) & tickets.members[np.maximum(customer, 0)] if tickets.size else customer >= 0
-        of_customers.append((row[is_member], customer[is_member]))
+    for some in lines:
+        bought = np.flatnonzero(~some.is_return)
+        row = some.look_up(ranks.of_group)
+        of_runs.setdefault(some.run.run.id, []).append((row[bought], some.sale[bought]))
+    counts, all_tickets = np.zeros(ranks.rows, np.int64), 0
+    has_bought = np.zeros(tickets.size, bool)
+    customers = []
     for run_id, pairs in of_runs.items():
-        counts += count_distinct(pairs, rows, tickets.cached.sales[run_id].size)
-    return counts, count_distinct(of_customers, rows, tickets.size)
+        run = tickets.cached.sales[run_id]
+        distinct = distinct_pairs(pairs, ranks.rows, run.size)
+        counts += distinct.counts
+        is_sold = np.zeros(run.size, bool)
+        is_sold[distinct.value] = True
+        all_tickets += int(np.count_nonzero(is_sold))
+        if run.run.kind == OF_CUSTOMERS:
+            row, customer = distinct.group, run.parts["customer"].take(distinct.value)
+            members = tickets.members_of(customer)
+            if members is not None:
+                row, customer = row[members], customer[members]
+            customers.append((row, customer))
+            has_bought[customer] = True
+    of_customers = distinct_pairs(customers, ranks.rows, max(1, tickets.size)).counts
+    return [*counts.tolist(), all_tickets], [*of_customers.tolist(), int(np.count_nonzero(has_bought))]
 
 
-def _sparks(
-    tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks
-) -> list[list[int]]:
+def _sparks(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:
     """The net of each row in each of the weeks that end with the last day."""
     first = last - 7 * SPARK_WEEKS + 1
     values = []
     for some in reader.read((first, last), question.by):
-        week = (some.run.days(tickets.zone)[some.sale] - first) // 7
-        values.append((ranks.of_group[some.group] * SPARK_WEEKS + week, some.totals))
-    sparks: list[list[int]] = sum_groups(values, ranks.rows * SPARK_WEEKS).reshape(-1, SPARK_WEEKS).tolist()
-    return sparks
+        week = ((some.run.days(tickets.zone) - first) // 7).take(some.sale)
+        values.append(Summands(some.look_up(ranks.of_group) * SPARK_WEEKS + week, some.totals))
+    return sum_groups(values, ranks.rows * SPARK_WEEKS).reshape(-1, SPARK_WEEKS)
 
 
 def _group(tickets: Tickets, question: ProductsQuestion, group: int) -> ProductGroup:

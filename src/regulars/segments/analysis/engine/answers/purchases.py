@@ -31,24 +31,31 @@ def purchases_of(tickets: Tickets, window: Window) -> PurchaseDays:
     """Of the members at the chosen stores."""
     if tickets.stores is None:
         days = all_purchases(tickets)
-        return days.where(days.within(window) & tickets.members[days.customer])
+        some = np.flatnonzero(days.within(window))
+        members = tickets.members_of(days.customer[some])
+        return days.where(some if members is None else some[members])
     purchases = [
-        selection.where(selection.all_of("kind") & 1 == 0) for selection in tickets.select(window, of_customers=True)
+        selection.where(selection.all_of("kind") & 1 == 0) for selection in tickets.mask(window, of_customers=True)
     ]
     return purchase_days([(selection.of("customer"), selection.days(tickets.zone)) for selection in purchases])
 
 
-def first_days(purchases: PurchaseDays, size: int) -> Array:
-    """The first day of each customer; NEVER without one."""
-    first = np.full(size, NEVER, np.int32)
-    begins = purchases.begins
-    first[purchases.customer[begins]] = purchases.day[begins]
-    return first
+def first_days(tickets: Tickets) -> Array:
+    """The first purchase day of each customer at any store; NEVER without one."""
+    key = ("first purchase", tickets.zone.name, tickets.cached.sales_as_of, tickets.size)
+    known = tickets.cached.results.find(key)
+    if known is None:
+        purchases = all_purchases(tickets)
+        first = np.full(tickets.size, NEVER, np.int32)
+        begins = np.flatnonzero(purchases.begins)
+        first[purchases.customer[begins]] = purchases.day[begins]
+        known = tickets.cached.results.add(key, Result(first))
+    return known.holds
 
 
 def last_days(purchases: PurchaseDays, size: int) -> Array:
     """The last day of each customer; the smallest number without one."""
     last = np.full(size, np.iinfo(np.int32).min, np.int32)
-    ends = np.append(purchases.begins[1:], True)[: purchases.day.size]
+    ends = np.flatnonzero(np.append(purchases.begins[1:], True)[: purchases.day.size])
     last[purchases.customer[ends]] = purchases.day[ends]
     return last

@@ -7,14 +7,14 @@ purchase after today, of a clock that is ahead, takes its customer out of all gr
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from regulars.segments.analysis.engine.answers.purchases import last_days, purchases_of
 from regulars.segments.analysis.engine.answers.tickets import Tickets, date_of, money_of
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.numbers import sum_groups
+from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import EVER
 from regulars.segments.analysis.questions import RFM_DAYS, Money, Range, RfmAnswer, RfmGroup, RfmName, RfmQuestion
 
@@ -71,12 +71,32 @@ def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmA
     scored = is_recent & (money > 0)
     days_ago = tickets.today - last[scored].astype(np.int64)
     axes = _with_thresholds(-days_ago), _with_thresholds(frequency[scored]), _with_thresholds(money[scored])
-    groups = [_group(tickets, rule, scored, axes, nets) for rule in RULES]
-    no_net, lapsed = is_recent & (money <= 0), has_bought & ~is_recent
+    # Rules are disjoint. The last two numbers are of customers without a score, and of those who never bought.
+    number = np.full(tickets.size, len(RULES) + 2, np.int8)
+    number[has_bought] = len(RULES) + 1
+    number[is_recent] = len(RULES)
+    ranges = [[axis.of(scores) for axis, scores in zip(axes, rule[1:], strict=True)] for rule in RULES]
+    of_scored = np.zeros(axes[0].values.size, np.int8)
+    for place, of_rule in enumerate(ranges):
+        of_scored[_are_inside(axes, of_rule)] = place
+    number[scored] = of_scored
+    counts = np.bincount(number, minlength=len(RULES) + 3).tolist()
+    sums = sum_groups(
+        [
+            Summands(code * (len(RULES) + 3) + number.astype(np.intp), nets[code])
+            for code in range(len(tickets.currencies))
+        ],
+        len(tickets.currencies) * (len(RULES) + 3),
+    ).reshape(-1, len(RULES) + 3)
+    moneys = [money_of(tickets.currencies, of_group) for of_group in sums.T]
+    groups = [
+        _group(rule, of_rule, *of_group)
+        for rule, of_rule, of_group in zip(RULES, ranges, zip(counts, moneys, strict=True), strict=False)
+    ]
     in_24_months, before = Range(0, RFM_DAYS - 1), Range(RFM_DAYS, None)
     groups += [
-        RfmGroup("no_net", in_24_months, Range(1), Range(None, 0), **_counted(tickets, no_net, nets)),
-        RfmGroup("lapsed", before, Range(), Range(), **_counted(tickets, lapsed, nets)),
+        RfmGroup("no_net", in_24_months, Range(1), Range(None, 0), counts[-3], moneys[-3]),
+        RfmGroup("lapsed", before, Range(), Range(), counts[-2], moneys[-2]),
     ]
     return RfmAnswer(
         as_of=as_of,
@@ -84,7 +104,7 @@ def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmA
         currency=question.currency,
         customers=int(np.count_nonzero(has_bought)),
         groups=tuple(groups),
-        net_cents=money_of(tickets.currencies, nets[:, has_bought].sum(axis=1)),
+        net_cents=money_of(tickets.currencies, sums[:, :-1].sum(axis=1)),
     )
 
 
@@ -92,7 +112,9 @@ def _nets(tickets: Tickets, window: tuple[int, int]) -> Array:
     """The net of each currency and customer."""
     shape = len(tickets.currencies), tickets.size
     values = [
-        ((selection.of("kind") >> 1).astype(np.int64) * shape[1] + selection.of("customer"), selection.of("amount"))
+        Summands(
+            (selection.of("kind") >> 1).astype(np.intp) * shape[1] + selection.of("customer"), selection.of("amount")
+        )
         for selection in tickets.select(window, of_customers=True)
     ]
     return sum_groups(values, shape[0] * shape[1]).reshape(shape)
@@ -106,17 +128,17 @@ def _with_thresholds(values: Array) -> _Values:
     return _Values(values, [int(distinct[place]) if place < distinct.size else None for place in places])
 
 
-def _group(tickets: Tickets, rule: _Rule, scored: Array, axes: Sequence[_Values], nets: Array) -> RfmGroup:
-    ranges = [axis.of(scores) for axis, scores in zip(axes, rule[1:], strict=True)]
-    inside = np.ones(axes[0].values.size, bool)
+def _are_inside(axes: Sequence[_Values], ranges: Sequence[tuple[Range, bool]]) -> Array:
+    inside = np.full(axes[0].values.size, all(is_possible for _, is_possible in ranges))
     for axis, (bounds, _) in zip(axes, ranges, strict=True):
         if bounds.low is not None:
             inside &= axis.values >= bounds.low
         if bounds.high is not None:
             inside &= axis.values <= bounds.high
-    is_possible = all(is_possible for _, is_possible in ranges)
-    some = np.zeros(tickets.size, bool)
-    some[scored] = inside & is_possible
+    return inside
+
+
+def _group(rule: _Rule, ranges: Sequence[tuple[Range, bool]], customers: int, net_cents: Money) -> RfmGroup:
     (recency, _), (frequency, _), (money, _) = ranges
     # Recency is compared as a negative number of days.
     latest, earliest = recency.high, recency.low
@@ -125,18 +147,7 @@ def _group(tickets: Tickets, rule: _Rule, scored: Array, axes: Sequence[_Values]
         Range(0 if latest is None else -latest, RFM_DAYS - 1 if earliest is None else -earliest),
         Range(1 if frequency.low is None else frequency.low, frequency.high),
         Range(1 if money.low is None else money.low, money.high),
-        is_possible=is_possible,
-        **_counted(tickets, some, nets),
+        customers,
+        net_cents,
+        is_possible=all(is_possible for _, is_possible in ranges),
     )
-
-
-class _Counted(TypedDict):
-    customers: int
-    net_cents: Money
-
-
-def _counted(tickets: Tickets, some: Array, nets: Array) -> _Counted:
-    return {
-        "customers": int(np.count_nonzero(some)),
-        "net_cents": money_of(tickets.currencies, nets[:, some].sum(axis=1)),
-    }

@@ -17,10 +17,10 @@ from regulars.segments.analysis.engine.answers.tickets import (
     whole_bucket,
 )
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.numbers import sum_groups
+from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import SalesSelection
 from regulars.segments.analysis.questions import MILLIONTHS, SalesAnswer, SalesQuestion, SalesRow
-from regulars.segments.columns.model import NO_CUSTOMER
+from regulars.segments.columns.model import NO_CUSTOMER, OF_CUSTOMERS
 
 SUMMED = ("amount", "discount", "tax", "units", "lines")
 
@@ -35,7 +35,7 @@ def answer_sales(tickets: Tickets, question: SalesQuestion, as_of: datetime) -> 
         rows.sort(key=lambda row: str(row.store_id))
     else:
         buckets = buckets_of(question.period, question.by, between)
-        sums = _sums(tickets, buckets, len(buckets), lambda selection: buckets.index(selection.days(tickets.zone)))
+        sums = _sums(tickets, buckets, len(buckets), lambda selection: buckets.index_of(selection, tickets.zone))
         firsts = map(date_of, buckets.first.tolist())
         rows = [SalesRow(first=first, sums=one) for first, one in zip(firsts, sums, strict=True) if one]
     whole: dict[Currency, Sums] = {}
@@ -51,13 +51,14 @@ def _sums(
     """For each group of the sales in the buckets its sums by currency."""
     kinds = 2 * len(tickets.currencies)
     places, identified = [], []
-    values: dict[str, list[tuple[Array, Array]]] = {part: [] for part in SUMMED}
+    values: dict[str, list[Summands]] = {part: [] for part in SUMMED}
     for selection in tickets.select(buckets.window):
         place = group_of(selection).astype(np.int64) * kinds + selection.of("kind")
         places.append(place)
-        identified.append(place[selection.of("customer") != NO_CUSTOMER])
+        is_of_customers = selection.run.run.kind == OF_CUSTOMERS
+        identified.append(place if is_of_customers else place[selection.of("customer") != NO_CUSTOMER])
         for part in SUMMED:
-            values[part].append((place, selection.run.measures(part, selection.of(part))))
+            values[part].append(Summands(place, selection.of(part), selection.run.factor_of(part)))
     shape = size, kinds // 2, 2
     counts, with_customer = (_count(some, size * kinds).reshape(shape).tolist() for some in (places, identified))
     amount, discount, tax, units, lines = (

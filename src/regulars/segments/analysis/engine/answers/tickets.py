@@ -43,6 +43,7 @@ class Tickets:
         self.today = number_of(query.today)
         # A mask of the living members.
         self.members = Evaluation(cached, query, zone).members()
+        self._are_all_members = bool(self.members.all())
         self.is_of_all = query.match == tree.All()
         self.stores = None if store_ids is None else self._mask_of(store_ids)
 
@@ -55,8 +56,14 @@ class Tickets:
         return list(self.cached.dictionaries.currencies.values)
 
     def select(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
+        """The same by their indexes, which takes half of the time where several parts are read."""
+        for selection in self.mask(window, of_customers=of_customers):
+            some = selection.some
+            yield selection if some is None else selection._replace(some=np.flatnonzero(some))
+
+    def mask(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
         """All counted sales of a window, or only those of customers who are not erased."""
-        is_of_members = of_customers or not self.is_of_all
+        is_of_some = (of_customers or not self.is_of_all) and not self._are_all_members
         for meta in self.runs(of_customers=of_customers):
             if not overlaps(meta.first_s, meta.last_s, window):
                 continue
@@ -65,9 +72,13 @@ class Tickets:
                 continue
             if self.stores is not None:
                 selection = selection.where(self.stores[selection.all_of("store")])
-            if is_of_members:
-                selection = selection.where(self.members[selection.all_of("customer")])
+            if is_of_some:
+                selection = selection.where(self.members.take(selection.all_of("customer")))
             yield selection
+
+    def members_of(self, customers: Array) -> Array | None:
+        """Which of these customers are members; None if all are."""
+        return None if self._are_all_members else self.members.take(customers)
 
     def kinds_of(self, currency: Currency) -> tuple[int, int]:
         """The codes of purchases and returns in a currency; of no sale if there are none in it."""
@@ -112,8 +123,20 @@ class Buckets:
     def window(self) -> Window:
         return self.since, self.since + self.of_day.size - 1
 
+    def index_of(self, selection: SalesSelection, zone: Zone) -> Array:
+        """The bucket of each sale of a selection inside the window. Days that ascend are repeated instead of looked
+        up."""
+        days = selection.run.days(zone)[selection.first : selection.last]
+        if selection.run.is_in_order:
+            edges = np.searchsorted(days, np.append(self.first, self.last[-1:] + 1).astype(days.dtype))
+            edges[0], edges[-1] = 0, days.size
+            buckets = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(edges))
+        else:
+            buckets = self.index(days)
+        return buckets if selection.some is None else buckets[selection.some]
+
     def index(self, days: Array) -> Array:
-        indexes: Array = self.of_day[days - self.since]
+        indexes: Array = self.of_day.take(days - self.since)
         return indexes
 
 

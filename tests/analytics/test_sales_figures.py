@@ -8,7 +8,7 @@ import pytest
 from tests.sales.desk import Desk, ticket
 from tests.support.room import anyio_backend, database
 
-from regulars.analytics.sales_figures import By, buckets, find_comparable_stores, read_sales
+from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
 from regulars.kit.ids import new_uuid
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.facts import SalesRecorded
@@ -188,16 +188,3 @@ async def test_comparable_stores_have_tickets_in_both_periods(database):
     periods = [(date(year, 3, 1), date(year, 3, 31)) for year in (2025, 2026)]
     async with database.reading() as tx:
         assert await find_comparable_stores(tx, desk.organization_id, *periods) == [known]
-
-
-def test_weeks_begin_on_monday_and_end_with_the_period():
-    assert list(buckets(date(2026, 1, 1), date(2026, 1, 13), By.WEEK)) == [
-        (date(2026, 1, 1), date(2026, 1, 4)),
-        (date(2026, 1, 5), date(2026, 1, 11)),
-        (date(2026, 1, 12), date(2026, 1, 13)),
-    ]
-    assert list(buckets(date(2026, 1, 31), date(2026, 3, 1), By.MONTH)) == [
-        (date(2026, 1, 31), date(2026, 1, 31)),
-        (date(2026, 2, 1), date(2026, 2, 28)),
-        (date(2026, 3, 1), date(2026, 3, 1)),
-    ]

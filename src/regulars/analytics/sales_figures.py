@@ -4,13 +4,14 @@ The days are those of the organization's time zone. Everything of one answer is 
 compares two periods opens a snapshot for both.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
+from regulars.analytics.period import Period, Unit, parts_of
 from regulars.kit.db import Tx
 from regulars.sales.totals.model import PerCurrency, add_totals
 from regulars.sales.totals.reports import filled_until, sum_days, sum_hours, sum_stores
@@ -68,8 +69,8 @@ async def read_sales(
         case _:
             days = await sum_days(tx, organization_id, first=first, last=last, store_ids=store_ids)
             rows = {
-                start: add_totals(days[day] for day in _days(start, end) if day in days)
-                for start, end in buckets(first, last, by)
+                part.first: add_totals(days[day] for day in part if day in days)
+                for part in parts_of(Period(first, last), cast(Unit, by.value))
             }
     whole = add_totals(rows.values())
     if by is By.CURRENCY:
@@ -95,20 +96,3 @@ async def read_progress(tx: Tx, organization_id: UUID) -> Progress:
         is_behind=behind is not None,
         filled_until=await filled_until(tx, organization_id),
     )
-
-
-def buckets(first: date, last: date, by: By) -> Iterator[tuple[date, date]]:
-    """The days, weeks from Monday, or months of a period, each from its first to its last day inside the period."""
-    start = first
-    while start <= last:
-        end = start
-        if by is By.WEEK:
-            end = start + timedelta(days=6 - start.weekday())
-        elif by is By.MONTH:
-            end = (start.replace(day=1) + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-        yield start, min(end, last)
-        start = end + timedelta(days=1)
-
-
-def _days(first: date, last: date) -> Iterator[date]:
-    return (first + timedelta(days=n) for n in range((last - first).days + 1))

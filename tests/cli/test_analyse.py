@@ -1,0 +1,103 @@
+"""`regulars analyse`: figures of a period as a table, JSON and CSV, of all sales or of a segment."""
+
+import csv
+import io
+import json
+
+import pytest
+from tests.support import samples
+from tests.support.draining import work_through
+
+from regulars.kit import ids
+from regulars.sales.totals import fill
+
+PERIOD = ("--from", "2026-03-01", "--to", "2026-03-31")
+
+
+@pytest.fixture
+def shop(regulars, database_url, tmp_path):
+    """Three tickets of two stores, counted, in an organization of half-hour time."""
+    identifier = ids.ORGANIZATION.decode(regulars("organization", "create", "Shop").out.strip())
+    assert regulars("organization", "set", "Shop", "--time-zone", "Asia/Kolkata").code == 0
+    sales = [
+        # Half past midnight of 2 March in India.
+        {"external_id": "S1:1", "occurred_at": "2026-03-01T19:00:00Z", "total_amount_cents": 1000, "profile_id": "ada"},
+        {"external_id": "S1:2", "occurred_at": "2026-03-02T10:00:00Z", "total_amount_cents": 250, "type": "RETURN"},
+        {"external_id": "S2:1", "occurred_at": "2026-03-09T10:00:00Z", "total_amount_cents": 500, "currency": "CHF"},
+    ]
+    rows = {
+        "stores": [{"external_id": "S1", "name": "One"}, {"external_id": "S2"}],
+        "sales": [samples.sale(one["external_id"][:2]) | one for one in sales],
+    }
+    for kind, lines in rows.items():
+        file = tmp_path / f"{kind}.ndjson"
+        file.write_text("".join(json.dumps(row) + "\n" for row in lines))
+        assert regulars("import", kind, str(file), "--organization", "Shop").code == 0
+    work_through(database_url, identifier)
+    return identifier
+
+
+def analyse(regulars, *words):
+    return regulars("analyse", *words, "--organization", "Shop")
+
+
+def test_sales_are_shown_by_day_week_store_and_currency(regulars, shop):
+    found = analyse(regulars, "sales", *PERIOD, "--json").data
+    [day] = found["rows"][:1]
+    assert (day["day"], day["currency"], day["gross_cents"], day["net_cents"]) == ("2026-03-02", "EUR", 1000, 750)
+    assert (day["purchases"], day["returns"], day["identified_rate"], day["return_rate"]) == (1, 1, 0.5, 0.25)
+    assert [(one["currency"], one["net_cents"]) for one in found["whole"]] == [("EUR", 750), ("CHF", 500)]
+    weeks = analyse(regulars, "sales", *PERIOD, "--by", "week", "--json").data["rows"]
+    assert [(row["week"], row["currency"]) for row in weeks] == [("2026-03-02", "EUR"), ("2026-03-09", "CHF")]
+    hours = analyse(regulars, "sales", "--from", "2026-03-02", "--to", "2026-03-02", "--by", "hour", "--json").data
+    assert [(row["hour"], row["net_cents"]) for row in hours["rows"]] == [("0", 1000), ("15", -250)]
+    money = analyse(regulars, "sales", *PERIOD, "--by", "currency", "--json").data["rows"]
+    assert [(row["currency"], row["tickets"]) for row in money] == [("EUR", 2), ("CHF", 1)]
+    [store] = analyse(regulars, "stores", *PERIOD, "--store", "S1", "--json").data["rows"]
+    assert (store["name"], store["net_cents"]) == ("One", 750)
+
+
+def test_csv_has_the_rows_of_the_table(regulars, shop):
+    said = analyse(regulars, "stores", *PERIOD, "--csv")
+    rows = list(csv.DictReader(io.StringIO(said.out)))
+    assert sorted((row["name"], row["currency"], row["net_cents"]) for row in rows) == [
+        ("One", "EUR", "750"),
+        ("S2", "CHF", "500"),
+    ]
+    assert "NET CENTS" in analyse(regulars, "sales", *PERIOD).out
+
+
+def test_another_time_zone_counts_the_days_again(regulars, shop, database_url, monkeypatch):
+    monkeypatch.setattr(fill, "BEHIND", -fill.BEHIND)
+    assert regulars("organization", "set", "Shop", "--time-zone", "Europe/Paris").code == 0
+    work_through(database_url, shop)
+    days = [row["day"] for row in analyse(regulars, "sales", *PERIOD, "--json").data["rows"]]
+    assert days == ["2026-03-01", "2026-03-02", "2026-03-09"]
+
+
+def test_sales_of_a_segment_are_those_of_its_members(regulars, shop, database_url, tmp_path):
+    file = tmp_path / "segment.json"
+    file.write_text(json.dumps({"name": "Buyers", "match": {"type": "all", "of": [{"type": "bought"}]}}))
+    segment = regulars("segment", "create", str(file), "--organization", "Shop").out.strip()
+    work_through(database_url, shop)
+    for by in ("day", "store", "currency"):
+        found = analyse(regulars, "sales", *PERIOD, "--by", by, "--segment", segment, "--json").data
+        assert [(row["currency"], row["net_cents"], row["units"]) for row in found["rows"]] == [("EUR", 1000, 1)]
+    assert "by day or longer" in analyse(regulars, "sales", "--by", "hour", "--segment", segment).complains(code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--from", "soon"), "--from: Enter a day"),
+        (("--from", "1926-01-01"), "--from: The period cannot begin before"),
+        (("--to", "2999-01-01"), "--to: The period cannot end after today"),
+        (("--segment", "jrn_x"), "is not the id of a segment"),
+    ],
+)
+def test_a_period_or_a_segment_that_cannot_be_used_is_refused(regulars, shop, words, sentence):
+    assert sentence in analyse(regulars, "sales", *words).complains(code=2)
+
+
+def test_a_store_that_is_unknown_is_refused(regulars, shop):
+    assert "There is no store ROME." in analyse(regulars, "sales", "--store", "ROME").complains(code=1)

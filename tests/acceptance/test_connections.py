@@ -29,13 +29,16 @@ def test_a_connection_serves_many_requests_refused_ones_included(api: Api, heade
     ]
     with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         for method, target, body, status in requests:
-            connection.sendall(_kept_alive(method, target, headers, body))
+            connection.sendall(_keep_alive_request(method, target, headers, body))
             assert raw.read_answer(connection).status == status
 
 
 def test_requests_sent_without_waiting_are_answered_in_order(api: Api, headers: list[raw.Header]) -> None:
     names = [samples.unique("s") for _ in range(5)]
-    pieces = [_kept_alive(b"POST", b"/v1/stores", headers, samples.json_bytes({"external_id": name})) for name in names]
+    pieces = [
+        _keep_alive_request(b"POST", b"/v1/stores", headers, samples.json_bytes({"external_id": name}))
+        for name in names
+    ]
     with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         connection.sendall(b"".join(pieces))
         received = b""
@@ -52,7 +55,7 @@ def test_a_body_in_many_pieces_is_one_body(api: Api, headers: list[raw.Header]) 
     assert raw.exchange(api.server.address, *[request[start : start + 7] for start in range(0, len(request), 7)]).status == 200  # fmt: skip
 
 
-def test_a_client_that_asks_before_it_sends_is_told_to_go_on(api: Api, headers: list[raw.Header]) -> None:
+def test_a_client_that_expects_100_continue_gets_it(api: Api, headers: list[raw.Header]) -> None:
     body = samples.json_bytes(samples.profile())
     request = raw.request_bytes(b"POST", b"/v1/profiles", [*headers, (b"Expect", b"100-continue")], body)
     with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
@@ -67,7 +70,7 @@ def test_an_old_client_gets_its_answer(api: Api, headers: list[raw.Header]) -> N
     assert raw.exchange(api.server.address, request).status == 200
 
 
-def test_a_client_that_hangs_up_in_the_middle_disturbs_nobody(api: Api, headers: list[raw.Header]) -> None:
+def test_a_client_that_hangs_up_in_the_middle_disturbs_no_other_request(api: Api, headers: list[raw.Header]) -> None:
     body = samples.json_bytes(samples.profile())
     request = raw.request_bytes(b"POST", b"/v1/profiles", headers, body)
     for sent in (10, len(request) - len(body), len(request) - 1, len(request)):
@@ -80,7 +83,7 @@ def test_a_client_that_hangs_up_in_the_middle_disturbs_nobody(api: Api, headers:
     "garbage",
     [b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", b"GET /v1/stores HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET /v1/stores HTTP/1.1\r\nBad Header: x\r\n\r\n", b"POST /v1/stores HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"POST /v1/stores HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", b"POST /v1/stores HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
 )  # fmt: skip
-def test_what_is_not_http_is_refused_and_disturbs_nobody(api: Api, garbage: bytes) -> None:
+def test_what_is_not_http_is_refused_and_disturbs_no_other_request(api: Api, garbage: bytes) -> None:
     with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         connection.sendall(garbage)
         connection.shutdown(socket.SHUT_WR)
@@ -89,11 +92,11 @@ def test_what_is_not_http_is_refused_and_disturbs_nobody(api: Api, garbage: byte
     assert api.get("/v1/stores").status == 200
 
 
-def _kept_alive(method: bytes, target: bytes, headers: list[raw.Header], body: bytes | None) -> bytes:
-    return raw.kept_alive(raw.request_bytes(method, target, headers, body))
+def _keep_alive_request(method: bytes, target: bytes, headers: list[raw.Header], body: bytes | None) -> bytes:
+    return raw.keep_alive(raw.request_bytes(method, target, headers, body))
 
 
-def test_a_head_that_never_ends_is_refused_and_its_caller_hears_so(either_server: Server) -> None:
+def test_a_head_that_never_ends_is_refused_and_its_caller_gets_the_refusal(either_server: Server) -> None:
     with socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         connection.sendall(b"GET /v1/stores HTTP/1.1\r\nHost: x\r\nX-Endless: ")
         for _ in range(64):

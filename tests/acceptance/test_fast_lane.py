@@ -136,13 +136,13 @@ def conversation(key: raw.Header) -> list[bytes]:
 
 
 def test_it_answers_like_the_long_way(server: Server, laneless_server: Server, api_database_url: str) -> None:
-    heard = []
+    answers_by_server = []
     for where in (server, laneless_server):
         tenant = new_tenant(api_database_url)
         key = key_of(tenant)
         raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
-        heard.append([comparable(raw.exchange(where.address, said)) for said in conversation(key)])
-    for quick, plain in zip(*heard, strict=True):
+        answers_by_server.append([comparable(raw.exchange(where.address, said)) for said in conversation(key)])
+    for quick, plain in zip(*answers_by_server, strict=True):
         assert quick == plain
 
 
@@ -285,7 +285,7 @@ def repeated_heads(key: raw.Header) -> list[bytes]:
 def test_heads_that_come_again_are_read_as_the_long_way_reads_them(
     server: Server, laneless_server: Server, api_database_url: str
 ) -> None:
-    heard = []
+    answers_by_server = []
     for where in (server, laneless_server):
         key = key_of(new_tenant(api_database_url))
         raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
@@ -297,7 +297,7 @@ def test_heads_that_come_again_are_read_as_the_long_way_reads_them(
                 for _ in range(said.count(b"POST /v1")):
                     status, body = read_from(reader)
                     answers.append((status, VARIES.sub(b"", body)))
-        heard.append(answers)
-    for number, (quick, plain) in enumerate(zip(*heard, strict=True)):
+        answers_by_server.append(answers)
+    for number, (quick, plain) in enumerate(zip(*answers_by_server, strict=True)):
         assert quick == plain, number
-    assert [status for status, _ in heard[0]].count(201) == 28
+    assert [status for status, _ in answers_by_server[0]].count(201) == 28

@@ -34,7 +34,9 @@ def test_a_list_comes_compressed_to_who_asks_for_it(api: Api, accepts: bytes) ->
 
 
 @pytest.mark.parametrize("accepts", [None, b"", b"identity", b"gzip;q=0", b"gzip; q=0.000", b"br", b"gzippy", b"*"])
-def test_it_comes_plain_to_anybody_else_and_so_does_whatever_is_no_list(api: Api, accepts: bytes | None) -> None:
+def test_other_callers_get_lists_uncompressed_and_single_objects_are_never_compressed(
+    api: Api, accepts: bytes | None
+) -> None:
     api.post("/v1/profiles/batch", {"items": [samples.profile() for _ in range(30)]})
     headers = [] if accepts is None else [(b"Accept-Encoding", accepts)]
     answer = api.raw("GET", "/v1/profiles", headers=headers)

@@ -35,20 +35,20 @@ def read(api: Api) -> bytes:
     return raw.request_bytes(b"GET", b"/v1/stores", api.key_header())
 
 
-def test_it_hears_the_answer_to_its_write(either_server: Server, sale: bytes) -> None:
+def test_it_receives_the_answer_to_its_write(either_server: Server, sale: bytes) -> None:
     # The first call looks the key up; those after it may take the lane.
     assert ask_and_close(either_server, sale) == [201]
-    assert ask_and_close(either_server, raw.kept_alive(sale)) == [200]
-    assert ask_and_close(either_server, raw.kept_alive(sale)) == [200]
+    assert ask_and_close(either_server, raw.keep_alive(sale)) == [200]
+    assert ask_and_close(either_server, raw.keep_alive(sale)) == [200]
 
 
-def test_it_hears_the_answer_to_its_read(either_server: Server, read: bytes) -> None:
+def test_it_receives_the_answer_to_its_read(either_server: Server, read: bytes) -> None:
     for _ in range(3):
-        assert ask_and_close(either_server, raw.kept_alive(read)) == [200]
+        assert ask_and_close(either_server, raw.keep_alive(read)) == [200]
 
 
-def test_it_hears_all_answers_in_their_order(either_server: Server, sale: bytes, read: bytes) -> None:
-    requests = [raw.kept_alive(read), raw.kept_alive(sale), raw.kept_alive(read), raw.kept_alive(sale)]
+def test_it_receives_all_answers_in_their_order(either_server: Server, sale: bytes, read: bytes) -> None:
+    requests = [raw.keep_alive(read), raw.keep_alive(sale), raw.keep_alive(read), raw.keep_alive(sale)]
     assert ask_and_close(either_server, b"".join(requests)) == [200, 201, 200, 200]
 
 
@@ -57,8 +57,8 @@ def test_a_request_that_was_cut_off_is_not_run_and_takes_no_answer_from_those_be
 ) -> None:
     assert ask_and_close(either_server, sale[:-1]) == []
     assert ask_and_close(either_server, sale[:30]) == []
-    assert ask_and_close(either_server, raw.kept_alive(read) + sale[:30]) == [200]
-    assert ask_and_close(either_server, raw.kept_alive(read) + sale[:-1]) in ([200], [200, 400])
+    assert ask_and_close(either_server, raw.keep_alive(read) + sale[:30]) == [200]
+    assert ask_and_close(either_server, raw.keep_alive(read) + sale[:-1]) in ([200], [200, 400])
     assert ask_and_close(either_server, sale) == [201]
 
 
@@ -68,8 +68,8 @@ def test_what_cannot_be_read_takes_no_answer_from_the_requests_before_it(
     """The refusal of the rest must not be taken for the answer to a sale that was recorded."""
     garbage = b"\x00 nonsense\r\n\r\n"
     with socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
-        connection.sendall(raw.kept_alive(sale) + garbage)
+        connection.sendall(raw.keep_alive(sale) + garbage)
         assert raw.read_answer(connection).status == 201
-    assert ask_and_close(either_server, raw.kept_alive(read) + raw.kept_alive(sale) + garbage) == [200, 200]
+    assert ask_and_close(either_server, raw.keep_alive(read) + raw.keep_alive(sale) + garbage) == [200, 200]
     broken = raw.chunked_bytes(b"POST", b"/v1/stores", [JSON], []).replace(b"0\r\n\r\n", b"nonsense\r\n")
-    assert ask_and_close(either_server, raw.kept_alive(read) + raw.kept_alive(broken)) == [200, 400]
+    assert ask_and_close(either_server, raw.keep_alive(read) + raw.keep_alive(broken)) == [200, 400]

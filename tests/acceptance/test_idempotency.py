@@ -185,7 +185,7 @@ def test_a_conflict_is_not_stored(api: Api, key: str) -> None:
     assert_replays(first, api.post("/v1/profiles", body, idempotency_key=key))
 
 
-def test_a_key_is_kept_for_24_hours_and_then_runs_fresh(api: Api, api_database_url: str, key: str) -> None:
+def test_a_key_is_stored_for_24_hours_and_then_runs_fresh(api: Api, api_database_url: str, key: str) -> None:
     body = samples.profile()
     first = api.post("/v1/profiles", body, idempotency_key=key)
     _backdate(api, api_database_url, key, timedelta(hours=24) - timedelta(minutes=1))

@@ -20,17 +20,17 @@ PIECE = b" " * 65_536
 
 def head(api: Api, method: bytes, target: bytes, *headers: raw.Header, closes: bool) -> bytes:
     request = raw.request_bytes(method, target, [*api.key_header(), *headers])
-    return request if closes else raw.kept_alive(request)
+    return request if closes else raw.keep_alive(request)
 
 
 def send_all_then_listen(server: Server, start: bytes, pieces: Iterator[bytes]) -> raw.Answer:
-    """Like most clients: whoever cannot send the whole request has no answer to read."""
+    """Like most clients: one that cannot send the whole request reads no answer."""
     with socket.create_connection(server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         connection.sendall(start)
         for piece in pieces:
             connection.sendall(piece)
         answer = raw.read_answer(connection)
-        # The server closes its side, so that nobody waits for more.
+        # The server closes its side, so that the client does not wait for more.
         assert connection.recv(1) == b""
         return answer
 
@@ -54,7 +54,7 @@ def test_a_body_of_any_size_gets_its_413(api: Api, either_server: Server, size: 
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_every_early_refusal_is_heard(api: Api, either_server: Server, closes: bool) -> None:
+def test_the_caller_receives_every_early_refusal(api: Api, either_server: Server, closes: bool) -> None:
     length = (b"Content-Length", b"%d" % (16 * MIB))
     text = (b"Content-Type", b"text/plain")
     in_chunks = (b"Transfer-Encoding", b"chunked")
@@ -80,8 +80,8 @@ def test_every_early_refusal_is_heard(api: Api, either_server: Server, closes: b
 def test_a_refused_request_whose_short_body_follows_leaves_the_connection_open(api: Api, either_server: Server) -> None:
     """Many clients send head and body apart; a refusal that was quicker than the body is no reason to hang up."""
     body = samples.json_bytes(samples.profile())
-    refused = raw.kept_alive(raw.request_bytes(b"POST", b"/v1/nothing", [*api.key_header(), JSON], body))
-    taken = raw.kept_alive(raw.request_bytes(b"POST", b"/v1/profiles", [*api.key_header(), JSON], body))
+    refused = raw.keep_alive(raw.request_bytes(b"POST", b"/v1/nothing", [*api.key_header(), JSON], body))
+    taken = raw.keep_alive(raw.request_bytes(b"POST", b"/v1/profiles", [*api.key_header(), JSON], body))
     with socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         reader = connection.makefile("rb")
         for _ in range(3):
@@ -91,11 +91,11 @@ def test_a_refused_request_whose_short_body_follows_leaves_the_connection_open(a
             assert raw.read_one(reader).status in {200, 201}
 
 
-def test_a_caller_that_was_refused_before_it_was_told_to_go_on_starts_anew(api: Api, either_server: Server) -> None:
+def test_a_caller_that_was_refused_before_100_continue_starts_anew(api: Api, either_server: Server) -> None:
     """It may or may not send the body it asked about, so nothing after it could be told from that body."""
     headers = [*api.key_header(), (b"Expect", b"100-continue"), (b"Content-Length", b"20")]
     with socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
-        connection.sendall(raw.kept_alive(raw.request_bytes(b"POST", b"/v1/profiles", headers)))
+        connection.sendall(raw.keep_alive(raw.request_bytes(b"POST", b"/v1/profiles", headers)))
         answer = raw.read_answer(connection)
         assert (answer.status, answer.headers["connection"]) == (415, "close")
         assert connection.recv(1) == b""

@@ -84,8 +84,8 @@ def test_an_omitted_field_is_unchanged_null_clears_and_attributes_merge(api: Api
 def test_null_attributes_change_nothing_and_a_null_value_removes_a_key(api: Api) -> None:
     body = samples.profile(attributes={"a": "1", "b": "2"})
     api.post("/v1/profiles", body)
-    kept = api.post("/v1/profiles", {"external_id": body["external_id"], "attributes": None}).json()
-    assert kept["attributes"] == {"a": "1", "b": "2"}
+    unchanged = api.post("/v1/profiles", {"external_id": body["external_id"], "attributes": None}).json()
+    assert unchanged["attributes"] == {"a": "1", "b": "2"}
     removed = api.post("/v1/profiles", {"external_id": body["external_id"], "attributes": {"a": None}}).json()
     assert removed["attributes"] == {"b": "2"}
 
@@ -107,7 +107,7 @@ def test_unknown_fields_are_ignored(api: Api) -> None:
         ("1" * 40, "1" * 40),
     ],
 )
-def test_a_phone_number_is_normalised_or_kept_as_sent(api: Api, sent: str, stored: str) -> None:
+def test_a_phone_number_is_normalised_or_stored_as_sent(api: Api, sent: str, stored: str) -> None:
     assert api.post("/v1/profiles", samples.profile(phone_number=sent)).json()["phone_number"] == stored
 
 

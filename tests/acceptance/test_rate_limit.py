@@ -9,7 +9,7 @@ from tests.support.client import Answer, Api
 from tests.support.tenant import Tenant, another_key
 
 
-def test_a_key_that_used_up_its_requests_is_told_when_to_come_back(
+def test_a_key_that_used_up_its_requests_learns_when_to_retry(
     api: Api, other_api: Api, tenant: Tenant, start_server: StartServer, api_database_url: str
 ) -> None:
     slow = start_server(rate_limit_per_s="1", rate_limit_burst="5")

@@ -39,7 +39,7 @@ def test_another_ticket_under_a_known_id_answers_the_first_and_says_so(api: Api,
     assert again.json()["sales_event"] == first
 
 
-def test_a_collision_is_told_again_by_every_replay_of_its_answer(
+def test_every_replay_of_a_collision_reports_the_collision(
     api: Api, second_server: Server, store: dict[str, Any]
 ) -> None:
     body = samples.sale(store["id"])

@@ -201,7 +201,7 @@ def test_numbers_in_properties_come_back_as_they_were_sent(api: Api, store: dict
         assert api.post("/v1/sales-events", content=json.dumps(sale).replace('"N"', number).encode()).status == 400
 
 
-def test_an_amount_whose_exponent_nobody_can_compute_with_is_no_whole_number(api: Api, store: dict[str, Any]) -> None:
+def test_an_amount_with_an_exponent_too_large_to_compute_is_no_whole_number(api: Api, store: dict[str, Any]) -> None:
     body = samples.json_bytes(samples.sale(store["id"], total_amount_cents=123456789))
     for spelled in (b"1e-99999999999999999999", b"-1e-99999999999999999999", b"1e-400"):
         answer = api.raw(
@@ -281,7 +281,7 @@ def test_a_quantity_with_more_digits_than_a_double_keeps_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "stored"),
     [
         ("0.30000000000000004", 0.3),
         ("-1.1500000000000001", -1.15),
@@ -291,14 +291,14 @@ def test_a_quantity_with_more_digits_than_a_double_keeps_is_refused(
     ],
 )
 def test_what_a_double_made_of_a_quantity_is_rounded_away(
-    api: Api, store: dict[str, Any], sent: str, kept: float
+    api: Api, store: dict[str, Any], sent: str, stored: float
 ) -> None:
     """Whatever else is in the ticket, and in a batch too."""
     for more in ({}, {"unknown": 1}, {"metadata": {"a": 1}}):
         sale = samples.json_bytes(samples.sale(store["external_id"], **more))
         body = sale.replace(b'"quantity":1', b'"quantity":' + sent.encode())
         answer = api.post("/v1/sales-events", content=body)
-        assert answer.json()["sales_event"]["line_items"][0]["quantity"] == kept
+        assert answer.json()["sales_event"]["line_items"][0]["quantity"] == stored
         again = api.post("/v1/sales-events/batch", content=b'{"items":[' + body + b"]}").json()["results"][0]
         assert (again["status"], again.get("payload_mismatch")) == (200, None)
 

@@ -53,9 +53,9 @@ def test_the_same_store_again_answers_200_and_moves_nothing(api: Api) -> None:
 def test_an_omitted_field_is_unchanged_and_null_clears_it(api: Api) -> None:
     body = samples.store()
     first = api.post("/v1/stores", body).json()
-    kept = api.post("/v1/stores", {"external_id": body["external_id"], "name": "Paris Nord"}).json()
-    assert (kept["id"], kept["name"], kept["address"]) == (first["id"], "Paris Nord", first["address"])
-    assert kept["updated_at"] > first["updated_at"]
+    renamed = api.post("/v1/stores", {"external_id": body["external_id"], "name": "Paris Nord"}).json()
+    assert (renamed["id"], renamed["name"], renamed["address"]) == (first["id"], "Paris Nord", first["address"])
+    assert renamed["updated_at"] > first["updated_at"]
     cleared = api.post("/v1/stores", {"external_id": body["external_id"], "name": None, "address": None}).json()
     assert (cleared["name"], cleared["address"]) == (None, None)
 

@@ -82,7 +82,7 @@ def test_it_never_writes_the_phone_of_the_profile(api: Api) -> None:
     assert api.get(f"/v1/profiles/{profile['id']}").json() == profile
 
 
-def test_a_proof_or_profile_left_out_of_a_resync_is_kept(api: Api) -> None:
+def test_a_resync_without_proof_or_profile_leaves_them_as_they_are(api: Api) -> None:
     profile = api.post("/v1/profiles", samples.profile(phone_number=None)).json()
     body = samples.opt_in(profile_id=profile["id"])
     first = api.post(PATH, body).json()["subscription"]

@@ -25,7 +25,7 @@ from regulars.web.route import Page
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 PAGES = page_table(Settings())
 ABOUT = tuple(page for page in PAGES if page.is_of_organization and PLACEHOLDER.search(page.path))
-# Their placeholder is a word that means the same to everybody, and no id of anything.
+# Their placeholder is a word with the same meaning in every organization, and no id.
 WORDS = re.compile(r"/(reference/\{subject\}|(attributes|products)/\{key\}.*)")
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "/v1/profiles": samples.profile,
@@ -38,7 +38,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "/v1/sales-events": lambda: samples.sale(STORE),
     "/v1/sales-events/batch": lambda: {"items": [samples.sale(STORE)]},
 }
-# Where a body may name somebody else's things, and how it is refused.
+# Where a body may name things of another organization, and how it is refused.
 REFERENCES = {
     ("/v1/sales-events", "store_id"), ("/v1/sales-events", "profile_id"),
     ("/v1/subscriptions/opt-in", "profile_id"), ("/v1/subscriptions/opt-in", "store_id"),
@@ -95,10 +95,10 @@ class House:
         return found
 
     def they_are_whole(self) -> bool:
-        """Whether nothing of theirs went, or became somebody else's."""
-        told = {sale["external_id"]: sale["profile"] for sale in self.their_api.pages("/v1/sales-events")}
+        """Whether nothing of theirs was deleted or moved to another customer."""
+        customers = {sale["external_id"]: sale["profile"] for sale in self.their_api.pages("/v1/sales-events")}
         names = (f"{self.theirs.tag}-ticket", f"{self.theirs.tag}-ticket-2")
-        return all(told[name]["external_id"] == self.names["profile_id"] for name in names)
+        return all(customers[name]["external_id"] == self.names["profile_id"] for name in names)
 
     def leaks(self, text: str) -> bool:
         """Whether something that only they have is in it."""
@@ -116,7 +116,7 @@ def house(server, contract, api_database_url) -> Iterator[House]:
         yield House(Api(server, contract, http, None), api_database_url)
 
 
-# What describes the interface is for everybody.
+# The description of the interface is public.
 OPEN = {"/v1/openapi.json", "/v1/journeys/schema.json"}
 
 

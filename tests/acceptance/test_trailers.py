@@ -52,7 +52,7 @@ def test_a_trailer_that_never_ends_is_refused(api: Api, either_server: Server) -
 def test_a_large_body_before_the_next_head_in_one_packet_is_no_large_head(api: Api, either_server: Server) -> None:
     large = samples.json_bytes({**samples.profile(), "pad": "x" * 900_000})
     requests = b"".join(
-        raw.kept_alive(raw.request_bytes(b"POST", b"/v1/profiles", [*api.key_header(), JSON], large)) for _ in range(4)
+        raw.keep_alive(raw.request_bytes(b"POST", b"/v1/profiles", [*api.key_header(), JSON], large)) for _ in range(4)
     )
     with socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
         connection.sendall(requests)

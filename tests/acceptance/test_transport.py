@@ -17,7 +17,7 @@ MIB = 1 << 20
     "path",
     ["/v1", "/v1/", "/v1/nothing", "/v2/profiles", "/v1//profiles", "/v1/profiles/", "/v1/profiles/x/", "/v1/Profiles", "/v1/profiles/x/attributes/", "/v1/../v1/profiles", "/v1/%70rofiles", "/v99/x", "/v1/stores/x/y/z"],
 )  # fmt: skip
-def test_a_path_nobody_serves_is_404_in_the_envelope_and_no_redirect(api: Api, path: str) -> None:
+def test_an_unknown_path_is_404_in_the_envelope_and_no_redirect(api: Api, path: str) -> None:
     assert api.raw("GET", path).refused == (404, "ROUTE_NOT_FOUND")
 
 
@@ -61,7 +61,7 @@ def test_another_method_is_405_and_says_which_are_allowed(
     assert set((checked.header("allow") or "").split(", ")) == allowed
 
 
-def test_every_answer_has_a_request_id_and_a_sane_one_is_kept(api: Api) -> None:
+def test_every_answer_has_a_request_id_and_a_valid_one_of_the_caller_is_used(api: Api) -> None:
     first, second = api.get("/v1/stores"), api.get("/v1/stores")
     assert first.header("x-request-id") != second.header("x-request-id")
     given = {"X-Request-Id": "till-7:ticket_99.A"}
@@ -139,7 +139,7 @@ def test_a_body_of_exactly_the_limit_is_read_with_and_without_content_length(api
 
 def test_an_announced_length_over_the_limit_is_refused_before_the_body_arrives(api: Api) -> None:
     headers = [*api.key_header(), JSON_TYPE, (b"Content-Length", b"%d" % (MIB + 1))]
-    # Not a byte of the body is ever sent: whoever waits for it can only answer that it did not come.
+    # Not a byte of the body is ever sent: a server that waited for it could only answer that it did not come.
     answer = api.exchange("POST", "/v1/profiles", raw.request_bytes(b"POST", b"/v1/profiles", headers))
     assert answer.refused == (413, "PAYLOAD_TOO_LARGE")
 
@@ -182,14 +182,14 @@ def test_a_head_request_gets_what_a_get_would_without_the_body(api: Api, either_
         assert head.body == b""
         assert head.status == read.status
         varying = {"date", "ratelimit-remaining", "ratelimit-reset"}
-        told = [
+        headers_of_both = [
             {name: value for name, value in answer.headers.items() if name not in varying} for answer in (head, read)
         ]
-        assert told[0] == told[1]
+        assert headers_of_both[0] == headers_of_both[1]
     assert raw.send(either_server.address, "HEAD", "/v1/stores").status == 401
 
 
-def test_no_answer_is_to_be_kept_or_guessed_about(api: Api, either_server: Server, store: dict[str, Any]) -> None:
+def test_no_answer_may_be_cached_or_sniffed(api: Api, either_server: Server, store: dict[str, Any]) -> None:
     sale = raw.json_body(samples.sale(store["external_id"]))
     post = raw.request_bytes(b"POST", b"/v1/sales-events", [*api.key_header(), JSON_TYPE], sale)
     said = [post, post, raw.request_bytes(b"GET", b"/v1/openapi.json", []), raw.request_bytes(b"GET", b"/v1/x", [])]
@@ -211,7 +211,7 @@ def test_a_request_without_one_host_is_refused_before_anything_else(
     )
     host = b"Host: regulars.test\r\n"
     for hosts in (b"", host + b"Host: other.test\r\n", host + host):
-        for said in (request, raw.kept_alive(request)):
+        for said in (request, raw.keep_alive(request)):
             answer = raw.exchange(either_server.address, said.replace(host, hosts))
             problem = json.loads(answer.body)
             assert (answer.status, problem["code"]) == (400, "VALIDATION_ERROR")

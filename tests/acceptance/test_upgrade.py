@@ -57,7 +57,7 @@ def conversation(either_server: Server, api: Api) -> Iterator[Callable[..., raw.
 
 
 def post(api: Api, target: bytes, body: bytes, *headers: raw.Header) -> bytes:
-    return raw.kept_alive(raw.request_bytes(b"POST", target, [*api.key_header(), JSON, *headers], body))
+    return raw.keep_alive(raw.request_bytes(b"POST", target, [*api.key_header(), JSON, *headers], body))
 
 
 @cut_in_each_way
@@ -83,7 +83,7 @@ def test_other_writes_and_chunked_bodies_keep_their_body_too(
     body = samples.json_bytes(samples.profile())
     assert conversation(*cut(post(api, b"/v1/profiles", body, *OFFER))).status == 201
     chunked = raw.chunked_bytes(b"POST", b"/v1/profiles", [*api.key_header(), JSON, *OFFER], [body[:9], body[9:]])
-    assert conversation(*cut(raw.kept_alive(chunked))).status == 200
+    assert conversation(*cut(raw.keep_alive(chunked))).status == 200
 
 
 @cut_in_each_way
@@ -95,7 +95,7 @@ def test_a_body_that_looks_like_a_request_is_never_run_as_one(
     inner = post(api, b"/v1/stores", samples.json_bytes({"external_id": name}))
     assert conversation(*cut(post(api, target, inner, *OFFER))).status == 400
     # The next answer on this connection belongs to the next request, and nothing was run in between.
-    after = raw.kept_alive(raw.request_bytes(b"GET", b"/v1/stores/%b" % name.encode(), api.key_header()))
+    after = raw.keep_alive(raw.request_bytes(b"GET", b"/v1/stores/%b" % name.encode(), api.key_header()))
     assert conversation(after).status == 404
 
 
@@ -111,7 +111,7 @@ def test_many_offers_in_one_packet_are_answered_in_their_order(
 
 
 def test_a_read_with_an_offer_is_read(api: Api, conversation: Callable[..., raw.Answer]) -> None:
-    request = raw.kept_alive(raw.request_bytes(b"GET", b"/v1/stores", [*api.key_header(), *OFFER]))
+    request = raw.keep_alive(raw.request_bytes(b"GET", b"/v1/stores", [*api.key_header(), *OFFER]))
     assert [conversation(request).status, conversation(request).status] == [200, 200]
 
 
@@ -122,7 +122,7 @@ def test_a_tunnel_is_refused_and_what_is_sent_through_it_not_run(
     name = samples.unique("tunnelled")
     inner = post(api, b"/v1/stores", samples.json_bytes({"external_id": name}))
     with socket.create_connection(either_server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
-        connection.sendall(raw.kept_alive(raw.request_bytes(b"CONNECT", target, api.key_header())) + inner)
+        connection.sendall(raw.keep_alive(raw.request_bytes(b"CONNECT", target, api.key_header())) + inner)
         assert raw.read_answer(connection).status == 400
         connection.sendall(inner)
         connection.shutdown(socket.SHUT_WR)

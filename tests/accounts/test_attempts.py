@@ -29,6 +29,6 @@ async def test_an_attempt_that_was_never_checked_is_given_back(database, monkeyp
 async def test_an_unknown_address_is_counted_like_a_known_one_and_leaves_no_row_in_an_audit_log(database):
     await fail(database, Passwords(), "nobody@shop.example")
     async with database.transaction() as tx:
-        told = await tx.fetch("SELECT count FROM sign_in_failures WHERE subject = 'told nobody@shop.example'")
-        assert told == [(1,)]
+        failures = await tx.fetch("SELECT count FROM sign_in_failures WHERE subject = 'told nobody@shop.example'")
+        assert failures == [(1,)]
         assert await tx.fetch("SELECT 1 FROM audit_log UNION ALL SELECT 1 FROM audit_heads") == []

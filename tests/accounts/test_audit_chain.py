@@ -19,7 +19,7 @@ async def write(database, organization_id, rows=3):
             await record(tx, organization_id, ME, "key.create", f"key_{number}", after={"é": number, "a": None})
 
 
-async def test_a_log_that_nobody_touched_holds_also_when_many_write_at_once(database):
+async def test_an_untouched_log_verifies_also_when_many_write_at_once(database):
     one, other = new_uuid(), new_uuid()
     await asyncio.gather(*(write(database, each, rows=4) for each in (one, other, one, other)))
     proof = await verify_log(database, one)

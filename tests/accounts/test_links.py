@@ -202,7 +202,7 @@ async def test_a_known_address_gets_an_invitation_and_no_membership(database, sh
             await users.invite_user(tx, person.email, organization_id=shop.id, role=Role.OWNER)
 
 
-async def test_an_invitation_takes_nobody_who_has_no_password_but_a_place_elsewhere(database, shop, other):
+async def test_an_invitation_is_unusable_for_a_member_of_another_organization_without_a_password(database, shop, other):
     async with database.transaction() as tx:
         person = await hire(tx, other, Role.OWNER, "ceo@other.example")
         boss = await hire_boss(tx, shop)

@@ -76,7 +76,7 @@ async def test_a_link_ends_after_48_hours_and_by_a_newer_one(database):
             await use_link(tx, token)
 
 
-async def test_only_the_hash_of_a_link_is_kept(database):
+async def test_only_the_hash_of_a_link_is_stored(database):
     async with database.transaction() as tx:
         token = await make_link(tx, Purpose.PASSWORD, email="a@shop.example")
         (row,) = await tx.fetch("SELECT sign_in_links::text FROM sign_in_links")
@@ -102,7 +102,7 @@ async def test_an_invitation_makes_a_member_with_its_role(database, shop):
         ]
 
 
-async def test_an_admin_invites_and_changes_nobody_to_owner_and_no_owner(database, shop):
+async def test_an_admin_makes_no_user_an_owner_and_changes_no_owner(database, shop):
     async with database.transaction() as tx:
         owner, analyst = await hire(tx, shop, Role.OWNER), await hire(tx, shop, Role.ANALYST)
         for act in (
@@ -133,7 +133,7 @@ async def test_the_last_owner_stays(database, shop):
         await team.remove_member(tx, shop.id, owner.id, by=BOSS, by_role=Role.OWNER)
 
 
-async def test_an_admin_cannot_reset_somebody_of_another_organization_too(database, shop):
+async def test_an_admin_cannot_reset_the_password_of_a_member_of_another_organization_too(database, shop):
     async with database.connection() as connection:
         other = await create_organization(connection, "Other")
     async with database.transaction() as tx:
@@ -187,7 +187,7 @@ async def test_a_reset_ends_every_session(database, shop):
         assert await sessions.list_sessions(tx, person.id) == []
 
 
-async def test_the_first_owner_is_offered_only_while_there_is_nobody(database):
+async def test_the_first_owner_is_offered_only_while_there_is_no_user(database):
     async with database.transaction() as tx:
         old = await welcome.offer_first_owner(tx)
         new = await welcome.offer_first_owner(tx)

@@ -57,17 +57,17 @@ def test_a_password_has_12_to_256_characters(password):
 
 
 @pytest.mark.anyio
-async def test_a_password_is_kept_as_argon2id_and_matches_only_itself():
+async def test_a_password_is_stored_as_argon2id_and_matches_only_itself():
     passwords = Passwords()
-    kept = await passwords.hash("four words in a row")
-    assert kept.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
-    assert await passwords.matches(kept, "four words in a row")
-    assert not await passwords.matches(kept, "four words in a roW")
+    stored = await passwords.hash("four words in a row")
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert await passwords.matches(stored, "four words in a row")
+    assert not await passwords.matches(stored, "four words in a roW")
     assert not await passwords.matches(None, "four words in a row")
 
 
 @pytest.mark.anyio
-async def test_in_a_flood_of_sign_ins_nobody_waits_for_ever(monkeypatch):
+async def test_in_a_flood_of_sign_ins_no_user_waits_for_ever(monkeypatch):
     monkeypatch.setattr("regulars.accounts.passwords.QUEUE_WAIT_S", 0.01)
     passwords = Passwords()
     tries = [passwords.matches(None, "four words in a row") for _ in range(12)]
@@ -89,7 +89,7 @@ async def test_in_a_flood_of_sign_ins_nobody_waits_for_ever(monkeypatch):
         ("a\x00@b.cd", None),
     ],
 )
-def test_an_address_is_kept_in_one_way(text, email):
+def test_an_address_is_stored_in_one_spelling(text, email):
     assert read_email(text) == email
 
 
@@ -116,7 +116,7 @@ def test_a_session_ends_by_rest_and_by_age():
 
 
 @pytest.mark.anyio
-async def test_a_session_that_rested_too_long_identifies_nobody(database):
+async def test_a_session_that_was_idle_too_long_identifies_no_user(database):
     async with database.transaction() as tx:
         user = uuid4()
         await tx.execute(
@@ -125,11 +125,11 @@ async def test_a_session_that_rested_too_long_identifies_nobody(database):
         fresh = await start_session(tx, user, is_remembered=False, address="", agent="")
         long_ago = Tx(tx.connection, tx.now - timedelta(hours=12, minutes=1))
         stale = await start_session(long_ago, user, is_remembered=False, address="", agent="")
-        kept = await start_session(long_ago, user, is_remembered=True, address="", agent="")
+        remembered = await start_session(long_ago, user, is_remembered=True, address="", agent="")
     door = SessionStore(database)
     assert await door.identify(fresh) is not None
     assert await door.identify(stale) is None
-    assert await door.identify(kept) is not None
+    assert await door.identify(remembered) is not None
     assert await door.identify("é made up") is None
 
 
@@ -171,7 +171,7 @@ async def fail(database, email, address, times=1):
 
 
 @pytest.mark.anyio
-async def test_strangers_failures_do_not_lock_somebody_out_of_a_known_place(database):
+async def test_failures_of_strangers_do_not_lock_a_user_out_at_a_known_address(database):
     email, home = "me@shop.example", "198.51.100.7"
     await invite_user(database, email)
     async with database.transaction() as tx:

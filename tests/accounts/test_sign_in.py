@@ -71,7 +71,7 @@ def test_a_wrong_password_gives_the_form_back_whole_and_says_how_many_tries_are_
     assert not browser.is_signed_in
 
 
-def test_nobody_learns_whether_an_address_is_known(browser, staff):
+def test_sign_in_does_not_reveal_whether_an_address_is_known(browser, staff):
     known = browser.sign_in(staff.hire(Role.OWNER), "not the password").text
     unknown = browser.sign_in("nobody@shop.example", "not the password").text
     assert "The address or the password is wrong." in known
@@ -99,7 +99,7 @@ def test_a_session_that_a_browser_brings_along_is_never_taken_up(browser, staff)
     assert "chosen-by-somebody-else" not in tokens[0]
 
 
-def test_nobody_can_be_signed_in_from_another_site(browser, staff):
+def test_a_user_cannot_be_signed_in_from_another_site(browser, staff):
     email = staff.hire(Role.OWNER)
     answer = browser.http.post("/sign-in", data={"email": email, "password": PASSWORD})
     assert answer.status_code == 403
@@ -271,7 +271,7 @@ def test_turning_the_second_factor_off_or_over_needs_a_code_too(browser, staff):
     assert "Turn on second factor" in browser.get("/account/second-factor").text
 
 
-def test_passwords_are_not_guessed_in_a_session_that_somebody_left_open(browser, staff):
+def test_passwords_are_not_guessed_in_a_session_that_a_user_left_open(browser, staff):
     browser.sign_in(staff.hire(Role.OWNER), PASSWORD)
     new = {"password": "a brand new one", "repeated": "a brand new one"}
     for _ in range(5):

@@ -119,7 +119,7 @@ def test_goals_speak_of_what_is_measured_and_compared_in_order():
     assert [scenario.name for scenario in run._in_order(SCENARIOS)][: len(report.IN_ORDER)] == list(report.IN_ORDER)
 
 
-def test_goals_are_told_only_where_both_sides_were_measured():
+def test_goals_are_reported_only_where_both_sides_were_measured():
     rows = [row("pgbench", 1000.0), row(report.SALES, 400.0, memory_mib=100.0)]
     assert [(round(ratio, 2), least) for _, ratio, least in report.goals(rows)] == [(0.4, 0.5), (2.0, 1.0)]
 

@@ -34,7 +34,7 @@ from regulars.work.queue import Queue
 from regulars.worker import LISTENERS
 
 T = TypeVar("T")
-EVERYBODY = {"type": "consent", "state": "may_be_texted"}
+REACHABLE = {"type": "consent", "state": "may_be_texted"}
 OUR_LISTENERS = {
     kind: {name: it for name, it in by_name.items() if name.startswith(("segments.", "catalog.", "campaigns."))}
     for kind, by_name in LISTENERS.items()
@@ -55,7 +55,7 @@ class Desk(FedShop):
         self.campaigns = CampaignQueue()
         self.people: dict[str, UUID] = {}
         self.settings(SmsSettings(brand="Shop", rules=OPEN))
-        self.everybody = self.segment(EVERYBODY)
+        self.reachable = self.segment(REACHABLE)
 
     def do(self, act: Callable[[Tx], Awaitable[T]], *, now: datetime | None = None) -> T:
         async def run() -> T:
@@ -83,11 +83,11 @@ class Desk(FedShop):
         return SEGMENT.encode(made.row.id)
 
     def draft(self, **more: Any) -> UUID:
-        given = definition(more.pop("segment", self.everybody), **more)
+        given = definition(more.pop("segment", self.reachable), **more)
         return self.do(lambda tx: manage.create_campaign(tx, self.organization_id, given, created_by="ann")).row.id
 
     def faults(self, **more: Any) -> list[tuple[str, str]]:
-        given = definition(self.everybody, **more)
+        given = definition(self.reachable, **more)
         found = self.do(lambda tx: manage.check_definition(tx, self.organization_id, given))
         return [(fault.place, fault.message) for fault in found]
 
@@ -107,7 +107,7 @@ class Desk(FedShop):
         return self.do(lambda tx: manage.load_campaign(tx, self.organization_id, campaign_id))
 
     def estimate(self, *, with_spend: bool = False, **more: Any) -> Estimate:
-        given = definition(more.pop("segment", self.everybody), **more)
+        given = definition(more.pop("segment", self.reachable), **more)
 
         async def run() -> Estimate:
             async with answering(self, self.path) as analysis:
@@ -116,7 +116,7 @@ class Desk(FedShop):
         return self.runner.run(run())
 
     def preview(self, which: Which, *, variant: int = 1, hidden: str | None = None, **more: Any) -> list[Preview]:
-        given = definition(more.pop("segment", self.everybody), **more)
+        given = definition(more.pop("segment", self.reachable), **more)
 
         async def run() -> list[Preview]:
             async with answering(self, self.path) as analysis:

@@ -19,7 +19,7 @@ def questions(desk: Desk) -> int:
     return desk.do(lambda tx: count_questions(tx, desk.organization_id, most=100))
 
 
-def test_a_campaign_whose_queued_texts_nobody_takes_has_sent_nothing_for_ten_minutes(desk):
+def test_a_campaign_whose_queued_texts_no_worker_takes_has_sent_nothing_for_ten_minutes(desk):
     desk.crowd(3)
     campaign = desk.send()
     desk.feed()
@@ -29,7 +29,7 @@ def test_a_campaign_whose_queued_texts_nobody_takes_has_sent_nothing_for_ten_min
     assert (found.row.id, found.left, found.stalled_since is not None) == (campaign, 3, True)
     # A hold of all texts is named by itself.
     assert in_need(desk, is_held=True) == []
-    # Texts that wait for an open hour are late for nobody.
+    # Texts that wait for the end of quiet hours are not late.
     desk.alter("UPDATE texts SET due_at = now() + interval '9 hours' WHERE organization_id = %s")
     assert in_need(desk) == []
 

@@ -25,7 +25,7 @@ def test_the_recipients_are_those_whom_a_plain_count_finds(desk):
     include = [_of_tier(desk, tier) for tier in ("gold", "silver")]
     bought = {"type": "bought", "window": {"last_days": 7}}
     campaign = desk.send(include=include, exclude=[desk.segment(bought, name="Bought")])
-    # A change after the start adds nobody and takes nobody away.
+    # A change after the start adds and removes no customer.
     desk.crowd(1, tier="gold")
     desk.sale("C0")
     desk.drain()

@@ -150,7 +150,7 @@ def test_a_change_of_the_campaign_ends_its_count_and_needs_another(shop):
     campaign = shop.draft(variants=VARIANTS)
     request(shop, campaign)
     render_pages(shop, 1)
-    changed = definition(shop.everybody, name="Other")
+    changed = definition(shop.reachable, name="Other")
     shop.do(lambda tx: manage.update_campaign(tx, shop.organization_id, campaign, changed))
     assert find(shop, campaign) is None
     assert render_pages(shop) == 0

@@ -54,7 +54,7 @@ def test_a_campaign_goes_from_draft_to_cancelled(desk):
     assert (scheduled.state, scheduled.confirmed_recipients, scheduled.confirmed_by) == ("scheduled", 10, "ann")
     assert scheduled.not_after > scheduled.starts_at
     with pytest.raises(NotPossible, match="scheduled cannot be changed"):
-        desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, definition(desk.everybody)))
+        desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, definition(desk.reachable)))
     with pytest.raises(NotPossible, match="cannot be archived"):
         desk.act(manage.archive, draft)
     assert desk.act(manage.pause, draft).resumes_to == "scheduled"
@@ -70,7 +70,7 @@ def test_a_change_of_a_paused_campaign_makes_it_a_draft_that_must_be_confirmed_a
     campaign = desk.draft(schedule={"start": "at", "at": moment(1)})
     desk.act(manage.schedule, campaign, confirmed_recipients=10)
     desk.act(manage.pause, campaign)
-    changed = definition(desk.everybody, name="Other")
+    changed = definition(desk.reachable, name="Other")
     desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, campaign, changed))
     row = desk.load(campaign).row
     assert (row.name, row.state, row.revision, row.confirmed_recipients) == ("Other", "draft", 2, None)
@@ -79,7 +79,7 @@ def test_a_change_of_a_paused_campaign_makes_it_a_draft_that_must_be_confirmed_a
 def test_the_second_of_two_people_who_edit_or_send_is_refused(desk):
     draft = desk.draft()
     seen = etag_of(1)
-    changed = definition(desk.everybody, name="Other")
+    changed = definition(desk.reachable, name="Other")
     desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, changed, etag=seen))
     with pytest.raises(EtagMismatch):
         desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, changed, etag=seen))
@@ -115,7 +115,7 @@ def test_above_a_limit_another_person_approves_and_an_edit_voids_it(desk):
     desk.act(manage.approve, draft, by="bob")
     with pytest.raises(ApprovalNeeded, match="More than 10 recipients"):
         desk.act(manage.schedule, draft, confirmed_recipients=11, by="bob")
-    changed = definition(desk.everybody, name="Other")
+    changed = definition(desk.reachable, name="Other")
     desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, draft, changed, created_by="ann"))
     with pytest.raises(ApprovalNeeded):
         desk.act(manage.schedule, draft, confirmed_recipients=11)
@@ -142,7 +142,7 @@ def test_above_a_cost_another_person_approves(desk):
 
 def test_a_segment_in_use_by_a_campaign_cannot_be_deleted_until_it_has_ended(desk):
     campaign = desk.draft()
-    segment = SEGMENT.decode(desk.everybody)
+    segment = SEGMENT.decode(desk.reachable)
     with pytest.raises(InUse, match="campaign"):
         desk.do(lambda tx: delete_segment(tx, desk.organization_id, segment))
     desk.act(manage.archive, campaign)
@@ -153,7 +153,7 @@ def test_a_duplicate_is_a_draft_without_the_times_of_the_first(desk):
     first = desk.draft(schedule={"start": "at", "at": moment(1)}, not_after=moment(3), holdout_percent=10)
     copy = desk.do(lambda tx: manage.duplicate(tx, desk.organization_id, first, by="ann"))
     assert copy.row.state == "draft"
-    assert copy.definition == definition(desk.everybody, name="Sale (copy)", holdout_percent=10)
+    assert copy.definition == definition(desk.reachable, name="Sale (copy)", holdout_percent=10)
 
 
 def test_a_campaign_of_another_organization_does_not_exist(desk):

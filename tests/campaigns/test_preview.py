@@ -53,6 +53,6 @@ def test_values_of_a_customer_are_hidden_where_the_user_may_not_see_them(shop):
 
 
 def test_no_customer_is_found_where_there_is_none(shop):
-    nobody = shop.segment({"type": "created", "when": {"comparison": "before", "date": "1999-01-01"}}, name="Nobody")
+    empty = shop.segment({"type": "created", "when": {"comparison": "before", "date": "1999-01-01"}}, name="Nobody")
     for which in Which:
-        assert shop.preview(which, segment=nobody, **TEXT) == []
+        assert shop.preview(which, segment=empty, **TEXT) == []

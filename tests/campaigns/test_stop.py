@@ -1,4 +1,4 @@
-"""Pause, resume and cancel: nothing more leaves, and nobody is texted twice or forgotten."""
+"""Pause, resume and cancel: nothing more is sent, and no customer is texted twice or forgotten."""
 
 from regulars.campaigns import manage
 from regulars.messaging.providers.base import NotReached

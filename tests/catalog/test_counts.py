@@ -1,4 +1,4 @@
-"""Counting how many stored values a type can read: in bites, resumable, and before a type is changed."""
+"""Counting how many stored values a type can read: in batches, resumable, and before a type is changed."""
 
 import pytest
 
@@ -153,7 +153,7 @@ async def test_an_enum_without_values_is_refused(database, organization_id):
             await counting.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "x", declared=AttributeType.ENUM)
 
 
-async def test_it_goes_bite_by_bite_with_progress_and_goes_on_after_a_crash(
+async def test_it_counts_in_batches_with_progress_and_resumes_after_a_crash(
     customers, database, organization_id, queue, monkeypatch
 ):
     monkeypatch.setattr(counting, "BATCH_ROWS", 2)
@@ -194,7 +194,7 @@ async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
     assert (await counted())["size"].values == 5
 
 
-async def test_a_preview_nobody_confirmed_goes_after_a_day(customers, previewed, database, organization_id, queue):
+async def test_an_unconfirmed_preview_is_deleted_after_a_day(customers, previewed, database, organization_id, queue):
     count, _ = await previewed(AttributeType.TEXT)
     assert count.due_at - count.finished_at == counting.PREVIEW_RETENTION
     async with database.transaction() as tx:

@@ -116,7 +116,7 @@ async def test_a_registered_key_keeps_the_type_a_person_gave_it(database, organi
     assert await product_keys(database, organization_id) == {"price": "currency"}
 
 
-async def test_a_key_nobody_has_used_has_no_type_to_change(database, organization_id):
+async def test_an_unused_key_has_no_type_to_change(database, organization_id):
     async with database.transaction() as tx:
         await register_attributes(tx, uuid4(), {"tier": "gold"})
         assert await retype(tx, organization_id, Catalog.ATTRIBUTES, "tier", declared=AttributeType.TEXT) is None

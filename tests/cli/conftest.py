@@ -43,9 +43,9 @@ class Ran:
 
 def environment(**variables: str) -> dict[str, str]:
     """Nothing of the developer's own settings, and a working folder without a settings file."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
-    kept.pop("DATABASE_URL", None)
-    return {**kept, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "error", **variables}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
+    inherited.pop("DATABASE_URL", None)
+    return {**inherited, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "error", **variables}
 
 
 Command = Callable[..., Ran]

@@ -156,12 +156,12 @@ def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, re
     do("key", "revoke", key)
     for words in SMS_COMMANDS:
         shop("sms", *words.split())
-    everybody = file(
+    definition = file(
         "segment.json",
         json.dumps({"name": "Buyers", "match": {"type": "all", "of": [{"type": "tickets", "at_least": 1}]}}),
     )
-    segment = shop("segment", "create", everybody, "--json").data["id"]
-    shop("segment", "update", segment, everybody)
+    segment = shop("segment", "create", definition, "--json").data["id"]
+    shop("segment", "update", segment, definition)
     shop("segment", "rebuild")
     run_campaigns(shop, segment, file, change)
     shop("segment", "delete", segment)

@@ -52,14 +52,14 @@ def test_data_are_replaced_only_with_force(filled, tmp_path):
     assert [each["name"] for each in filled("organization", "list", "--json").data] == ["Shop"]
 
 
-def test_a_schema_that_nobody_used_counts_as_empty(filled, regulars, command, empty_database_url, tmp_path):
+def test_an_unused_schema_counts_as_empty(filled, regulars, command, empty_database_url, tmp_path):
     file = tmp_path / "today.dump"
     filled("backup", str(file))
     command("migrate", DATABASE_URL=empty_database_url)
     assert command("restore", str(file), DATABASE_URL=empty_database_url).code == 0
 
 
-def test_tables_of_somebody_else_are_not_dropped_without_force(filled, command, empty_database_url, tmp_path):
+def test_tables_of_another_program_are_not_dropped_without_force(filled, command, empty_database_url, tmp_path):
     file = tmp_path / "today.dump"
     filled("backup", str(file))
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
@@ -69,12 +69,12 @@ def test_tables_of_somebody_else_are_not_dropped_without_force(filled, command, 
         assert connection.execute("SELECT to_regclass('precious') IS NOT NULL").fetchone() == (True,)
 
 
-@pytest.mark.parametrize("kept", [0, 0.00001, 0.25, 0.5, 0.9])
-def test_a_file_that_was_cut_off_changes_nothing_and_is_called_that(filled, tmp_path, kept):
+@pytest.mark.parametrize("share", [0, 0.00001, 0.25, 0.5, 0.9])
+def test_a_truncated_file_changes_nothing_and_the_error_says_so(filled, tmp_path, share):
     whole, part = tmp_path / "whole.dump", tmp_path / "part.dump"
     filled("backup", str(whole))
     content = whole.read_bytes()
-    part.write_bytes(content[: int(len(content) * kept)])
+    part.write_bytes(content[: int(len(content) * share)])
     before = keys(filled)
     sentence = filled("restore", "--force", str(part)).complains(code=1)
     assert f"changed nothing: the file {part} ends in the middle" in sentence
@@ -181,7 +181,7 @@ def test_a_server_that_loses_the_lock_takes_it_again(database_url):
     wait_for_users(database_url, count=0)
 
 
-def test_nobody_starts_beneath_a_restore(regulars, database_url):
+def test_no_process_starts_during_a_restore(regulars, database_url):
     with psycopg.connect(database_url, autocommit=True) as connection, in_use.alone(connection):
         for arguments in (("worker",), ("serve", "--port", "0")):
             assert "is being restored" in regulars(*arguments).complains(code=1)

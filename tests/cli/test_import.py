@@ -28,21 +28,21 @@ def test_a_file_organization_or_header_that_cannot_be_used_ends_in_one_sentence(
     assert "cannot be read" in regulars("import", "stores", "absent.csv", "-o", "Shop").complains(code=2)
 
 
-def test_a_file_of_a_shop_is_mapped_and_the_mapping_kept(regulars, tmp_path):
+def test_a_file_of_a_shop_is_mapped_and_the_mapping_saved(regulars, tmp_path):
     regulars("organization", "create", "Shop")
-    file, kept = tmp_path / "magasins.csv", tmp_path / "magasins.toml"
+    file, mapping = tmp_path / "magasins.csv", tmp_path / "magasins.toml"
     file.write_bytes("Numéro;Nom;Couleur\nS1;Café;rouge\n".encode("cp1252"))
     pairs = ("--map", "Numéro=external_id", "--map", "Nom=name", "--map", "Couleur=")
-    ran = regulars("import", "stores", str(file), "-o", "Shop", "--json", *pairs, "--save-mapping", str(kept))
+    ran = regulars("import", "stores", str(file), "-o", "Shop", "--json", *pairs, "--save-mapping", str(mapping))
     assert ran.code == 0, ran.err
     assert (ran.data["created"], ran.data["ignored"]) == (1, {"Couleur": 1})
     assert "Windows-1252" in ran.err
-    again = regulars("import", "stores", str(file), "-o", "Shop", "--mapping", str(kept))
+    again = regulars("import", "stores", str(file), "-o", "Shop", "--mapping", str(mapping))
     assert again.code == 0, again.err
     assert "Couleur ignored" in again.out
 
 
-def test_unknown_fields_are_counted_and_rejections_told_in_words(regulars, tmp_path):
+def test_unknown_fields_are_counted_and_rejections_explained_in_words(regulars, tmp_path):
     regulars("organization", "create", "Shop")
     file = tmp_path / "stores.ndjson"
     file.write_text('{"external_id":"S1","nmae":"x"}\n{"external_id":"S2","nmae":"x"}\n{"name":"no id"}\n')
@@ -54,9 +54,9 @@ def test_unknown_fields_are_counted_and_rejections_told_in_words(regulars, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("organization_s", "setting", "kept"), [(None, "FR", "+33612345678"), ("GB", "FR", "+44612345678")]
+    ("organization_s", "setting", "stored"), [(None, "FR", "+33612345678"), ("GB", "FR", "+44612345678")]
 )
-def test_the_default_country_is_that_of_the_api(regulars, database_url, tmp_path, *, organization_s, setting, kept):
+def test_the_default_country_is_that_of_the_api(regulars, database_url, tmp_path, *, organization_s, setting, stored):
     regulars("organization", "create", "Shop")
     if organization_s:
         regulars("organization", "set", "Shop", "--default-country", organization_s)
@@ -64,7 +64,7 @@ def test_the_default_country_is_that_of_the_api(regulars, database_url, tmp_path
     file.write_text("external_id,phone_number\nC1,06 12 34 56 78\n")
     assert regulars("import", "profiles", str(file), "-o", "Shop", REGULARS_DEFAULT_COUNTRY=setting).code == 0
     with psycopg.connect(database_url) as connection:
-        assert connection.execute("SELECT phone_number FROM profiles").fetchone() == (kept,)
+        assert connection.execute("SELECT phone_number FROM profiles").fetchone() == (stored,)
 
 
 def test_a_file_of_rejected_rows_that_cannot_be_written_is_one_sentence(regulars, tmp_path):

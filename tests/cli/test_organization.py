@@ -29,7 +29,7 @@ def test_the_list_shows_every_organization(regulars):
 
 
 @pytest.mark.parametrize("name", ["", " ", " Shop", "Shop\n", "a\tb", "x" * 256])
-def test_a_name_that_nobody_could_type_again_is_refused(regulars, name):
+def test_a_name_that_is_hard_to_type_again_is_refused(regulars, name):
     regulars("organization", "create", name).complains(code=2)
 
 
@@ -83,8 +83,8 @@ def test_only_a_locale_that_pages_know_is_set(regulars, database_url):
 
 def test_the_default_country_is_set_and_taken_back(regulars, database_url):
     regulars("organization", "create", "Shop")
-    for given, kept in (("fr", "FR"), ("none", None)):
+    for given, stored in (("fr", "FR"), ("none", None)):
         assert regulars("organization", "set", "Shop", "--default-country", given).code == 0
         with psycopg.connect(database_url) as connection:
-            assert connection.execute("SELECT default_country FROM organizations").fetchone() == (kept,)
+            assert connection.execute("SELECT default_country FROM organizations").fetchone() == (stored,)
     assert "country code" in regulars("organization", "set", "Shop", "--default-country", "XX").complains(code=2)

@@ -15,7 +15,7 @@ def test_one_that_lends_by_transaction_is_refused_at_the_start(command, database
             assert "pool_mode = session" in sentence
 
 
-def test_doctor_tells_the_two_apart(command, database_url):
+def test_doctor_distinguishes_the_two(command, database_url):
     with pooled(database_url, by_transaction=True) as url:
         ran = command("doctor", "--json", DATABASE_URL=url)
     assert ran.code == 1

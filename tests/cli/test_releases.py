@@ -47,7 +47,7 @@ def test_no_process_starts_that_the_database_excludes(regulars, newer_release):
     assert "need migration 9001" in found["migrations"]["found"]
 
 
-def test_where_only_workers_are_excluded_the_server_is_told_to_leave_its_own_out(regulars, newer_release):
+def test_where_only_workers_are_excluded_the_advice_is_to_serve_without_a_worker(regulars, newer_release):
     newer_release(server=KNOWN, worker=9001)
     for arguments in (["serve", "--port", "0"], ["worker"]):
         sentence = regulars(*arguments).complains(code=3)

@@ -65,10 +65,10 @@ def test_a_data_folder_asks_for_its_key_file_and_rotates_it(regulars, command, d
         current.chmod(0o600)
         assert "Erased 1 customer again" in run("vault", "rotate").err
         after = current.read_text()
-        kept = data_dir / f"secret.key.{vault.Vault(KEY).fingerprint}"
-        assert (kept.read_text(), after == KEY, fresh.exists()) == (KEY, False, False)
+        previous = data_dir / f"secret.key.{vault.Vault(KEY).fingerprint}"
+        assert (previous.read_text(), after == KEY, fresh.exists()) == (KEY, False, False)
         # Killed between the commit and the files.
         current.rename(fresh)
-        kept.rename(current)
+        previous.rename(current)
         run("vault", "seal")
-        assert (current.read_text(), kept.read_text(), fresh.exists()) == (after, KEY, False)
+        assert (current.read_text(), previous.read_text(), fresh.exists()) == (after, KEY, False)

@@ -23,7 +23,7 @@ END_SECONDS_MAX = 60
 
 
 class Typed(subprocess.Popen[bytes]):
-    """The command as somebody types it, with an interpreter of its own."""
+    """The command as a user types it, with an interpreter of its own."""
 
     def is_alive(self) -> bool:
         return self.poll() is None
@@ -144,7 +144,7 @@ def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.
 
 
 def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
-    # Who has nothing to finish needs no grace: this one is longer than anybody here waits.
+    # Processes with nothing to finish need no grace period: this one is longer than the test waits.
     with serving(data_dir, typed=True, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 5)) as server:
         assert server.get("/readyz").status_code == 200
         worker = server.child("worker")
@@ -271,9 +271,9 @@ def test_several_processes_count_a_key_together(command, data_dir):
     with serving(data_dir, "--workers", "2", **limits) as server:
         key = {"x-api-key": make_key(command, data_dir)}
         started = time.monotonic()
-        with httpx.Client(base_url=server.url, headers=key, timeout=20, trust_env=False) as kept:
+        with httpx.Client(base_url=server.url, headers=key, timeout=20, trust_env=False) as client:
             # One connection is one process, and may use all of what the key has.
-            answers = [kept.get("/v1/stores") for _ in range(40)]
+            answers = [client.get("/v1/stores") for _ in range(40)]
         assert {answer.status_code for answer in answers} == {200}
         assert {answer.headers["ratelimit-limit"] for answer in answers} == {"40"}
         remaining = [int(answer.headers["ratelimit-remaining"]) for answer in answers]

@@ -36,7 +36,7 @@ def test_the_link_has_the_public_address(shop):
         (("user", "role", "me@shop.example", "owner", "-o", "Shop"), 1, "There is no user"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_sentence(shop, arguments, code, words):
+def test_one_sentence_says_why_something_cannot_be_done(shop, arguments, code, words):
     assert words in shop(*arguments).complains(code=code)
 
 
@@ -63,7 +63,7 @@ def test_the_last_owner_stays_one(shop, database_url):
 
 
 def hire(database_url: str, email: str, role: Role) -> None:
-    """Somebody who has used their link."""
+    """A user who has used their link."""
 
     async def work() -> None:
         database = Database(database_url, pool_max=2)

@@ -94,7 +94,7 @@ def test_a_command_that_cannot_be_meant_is_refused(regulars, arguments):
     regulars("webhook", *arguments, "--organization", "Shop").complains(code=2)
 
 
-def test_without_a_key_for_secrets_an_external_database_is_told_to_have_one(regulars):
+def test_without_a_secret_key_the_advice_for_an_external_database_is_to_set_one(regulars):
     refused = regulars("webhook", "create", URL, "--organization", "Shop")
     assert "REGULARS_SECRET_KEY" in refused.complains(code=2)
 

@@ -24,7 +24,7 @@ def ask(desk, subscription, at, *, now=NOW + 60 * DAY):
     return desk.do(lambda tx: find_consent_at(tx, desk.organization_id, subscription.id, at), now=now)
 
 
-def test_before_the_first_word_nobody_may_be_texted(desk):
+def test_before_the_first_consent_the_customer_may_not_be_texted(desk):
     subscription = desk.opt_in(at=NOW - DAY).subscription
     answer = ask(desk, subscription, NOW - 2 * DAY)
     assert (answer.recorded.may_text, answer.recorded.entry) == (False, None)
@@ -86,8 +86,8 @@ def test_a_certificate_can_be_checked_without_us(desk):
         commitment = hmac.digest(bytes.fromhex(entry["salt"]), entry["payload"].encode(), "sha256").hex()
         assert entry["commitment"] == commitment
         names = ("previous_hash", "sequence", "kind", "outcome", "effective_at", "claimed_at", "received_at")
-        told = json.dumps([*(entry[name] for name in names), entry["commitment"]], separators=(",", ":"))
-        previous = hashlib.sha256(told.encode()).hexdigest()
+        hashed = json.dumps([*(entry[name] for name in names), entry["commitment"]], separators=(",", ":"))
+        previous = hashlib.sha256(hashed.encode()).hexdigest()
         assert entry["hash"] == previous
 
 
@@ -146,7 +146,7 @@ def test_a_number_or_an_id_means_one_subscription(desk):
     assert search("nonsense") is search("+33600000000") is None
 
 
-def test_figures_are_counted_when_a_page_asks_and_then_kept(desk):
+def test_figures_are_counted_on_the_first_request_of_a_page_and_then_stored(desk):
     desk.opt_in("+33612345601", proof=PROOF, at=NOW, now=NOW)
     desk.opt_in("+33612345602", source="WEBSITE", at=NOW, now=NOW)
     desk.opt_in("+33612345603", at=NOW, now=NOW)

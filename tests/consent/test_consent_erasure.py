@@ -1,4 +1,4 @@
-"""What erasure leaves: a number nobody can read that still must not be contacted."""
+"""What erasure leaves: a number that no user can read and that still must not be contacted."""
 
 import asyncio
 
@@ -53,7 +53,7 @@ def test_no_table_of_consent_holds_the_number_or_the_words_any_more(desk: Desk) 
     # Old files keep coming after the erasure.
     desk.opt_in(proof=PROOF, at=NOW - DAY, now=LATER + MINUTE)
     desk.opt_out(reason="Moved to Lyon", now=LATER + 2 * MINUTE)
-    kept = "".join(
+    stored = "".join(
         str(desk.sql(query))
         for query in (
             "SELECT row_to_json(it)::text FROM subscriptions AS it WHERE organization_id = %s",
@@ -61,9 +61,9 @@ def test_no_table_of_consent_holds_the_number_or_the_words_any_more(desk: Desk) 
             "SELECT row_to_json(it)::text FROM consent_payloads AS it WHERE organization_id = %s",
         )
     )
-    assert "ERASURE" in kept
+    assert "ERASURE" in stored
     for personal in (NUMBER[1:], OTHER_NUMBER[1:], "Lyon", "shop.example", "Offers", str(profile_id)):
-        assert personal not in kept
+        assert personal not in stored
 
 
 def test_an_opt_in_dated_before_the_erasure_is_superseded_and_shows_no_profile_and_no_consent(desk: Desk) -> None:
@@ -97,7 +97,7 @@ def test_an_opt_in_dated_after_the_erasure_resubscribes_and_fills_the_number_aga
     assert desk.verify(subscription.id).fault is None
 
 
-def test_an_erased_number_is_still_found_by_whoever_knows_it(desk: Desk) -> None:
+def test_an_erased_number_is_still_found_by_a_caller_who_knows_it(desk: Desk) -> None:
     subscription = _erased(desk)
     found = desk.do(
         lambda tx: list_subscriptions(tx, desk.organization_id, secret=desk.secret, phone_number=NUMBER, limit=10)
@@ -105,7 +105,7 @@ def test_an_erased_number_is_still_found_by_whoever_knows_it(desk: Desk) -> None
     assert [it.id for it in found] == [subscription.id]
 
 
-def test_erasure_of_a_profile_without_any_number_touches_nobody_else(desk: Desk) -> None:
+def test_erasure_of_a_profile_without_any_number_touches_no_other_customer(desk: Desk) -> None:
     other = desk.opt_in(proof=PROOF).subscription
     profile_id = desk.profile("CUST-1")
     assert desk.erase(profile_id) == []
@@ -180,7 +180,7 @@ def test_several_people_are_erased_at_once_each_number_once(desk: Desk) -> None:
 
 
 def test_the_heads_of_several_people_are_locked_in_one_order(desk: Desk) -> None:
-    """Whoever holds the first head can still get the second while an erasure of both waits for the first."""
+    """A transaction that locks the first head can still lock the second while an erasure of both waits for the first."""
     numbers = sorted((NUMBER, OTHER_NUMBER), key=lambda number: chain.hash_number(desk.secret, number))
     # The profile that comes first has the number that comes last.
     people = [desk.profile("CUST-1"), desk.profile("CUST-2")]

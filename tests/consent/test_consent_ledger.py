@@ -110,7 +110,7 @@ def test_64_parallel_opt_ins_and_opt_outs_of_one_number_end_in_the_fold_of_its_l
     assert [entry.sequence for entry in entries] == list(range(1, CALLERS + 1))
     assert desk.head(subscription_id).state == fold(history(entries)), f"seed {seed}"
     assert desk.verify(subscription_id).fault is None, f"seed {seed}"
-    # One caller made the subscription, whoever was first; nobody else saw it as new.
+    # The first caller made the subscription; no other caller saw it as new.
     assert [entry.outcome for entry in entries[1:]].count("created") == 0
 
 

@@ -119,7 +119,7 @@ def test_opt_out_by_both_sees_a_link_that_was_made_earlier_in_its_batch(desk: De
     assert getattr(second, "code", None) == "VALIDATION_ERROR"
 
 
-def test_opt_out_by_both_takes_the_profile_s_own_number_where_nobody_is_linked_to_it(desk: Desk) -> None:
+def test_opt_out_by_both_takes_the_profile_s_own_number_where_no_profile_is_linked_to_it(desk: Desk) -> None:
     profile_id = desk.profile("CUST-1", phone_number=NUMBER)
     desk.profile("CUST-2", phone_number=NUMBER)
     subscription = desk.opt_in(NUMBER).subscription

@@ -20,7 +20,7 @@ from regulars.consent.stop_words import START_KEYWORDS, STOP_KEYWORDS, Meaning, 
         ("+33612345678 ", "+33612345678"),
     ],
 )
-def test_a_consent_number_is_kept_in_e164(written: str, number: str) -> None:
+def test_a_consent_number_is_stored_in_e164(written: str, number: str) -> None:
     assert read_consent_number(written) == number
 
 

@@ -25,7 +25,7 @@ def test_help_is_asked_for_in_several_languages(keyword):
         "basta!", "non voglio più messaggi", "smettetela", "rimuovetemi per favore", "não quero mais mensagens",
     ],
 )  # fmt: skip
-def test_whoever_asks_to_be_left_alone_in_own_words_waits_for_a_person(text):
+def test_a_request_to_stop_in_own_words_waits_for_a_person(text):
     assert read_reply(text) is Meaning.PERHAPS_STOP
 
 

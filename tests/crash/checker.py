@@ -25,7 +25,7 @@ class Held:
     profiles: dict[str, UUID]
     stores: set[UUID]
     keys: dict[str, tuple[int, str]]
-    told: Counter[str]
+    facts_by_sale: Counter[str]
     counted: int
     consents: set[str]
 
@@ -54,7 +54,7 @@ def read(url: str, organization_id: UUID | None = None) -> Held:
             keys={
                 row[0]: row[1:] for row in rows("SELECT key, status, convert_from(body, 'UTF8') FROM idempotency_keys")
             },
-            told=Counter(sale for row in facts for fact in row[0] for sale in fact["sales"]),
+            facts_by_sale=Counter(sale for row in facts for fact in row[0] for sale in fact["sales"]),
             counted=int(rows("SELECT coalesce(sum(purchases + returns), 0) FROM sales_totals WHERE NOT is_hour")[0][0]),
             consents={row[0] for row in rows("SELECT phone_number FROM subscriptions WHERE status = 'SUBSCRIBED'")},
         )
@@ -69,18 +69,20 @@ def check(url: str, journal: Journal, organization_id: UUID | None = None) -> No
 def check_durable(held: Held, journal: Journal) -> None:
     """I1: every write answered 2xx is in its table."""
     for _, answer, _ in journal.recorded(SALES, BATCHES):
-        told = answer["sales_event"]
-        sale = held.sales.get(told["external_id"])
-        assert sale is not None, f"I1: {told['external_id']} was acknowledged and is lost"
-        assert SALES_EVENT.encode(sale["id"]) == told["id"], f"I1: {told['external_id']} is another sale"
-        assert sale["amount"] == told["total_amount_cents"]
+        shown = answer["sales_event"]
+        sale = held.sales.get(shown["external_id"])
+        assert sale is not None, f"I1: {shown['external_id']} was acknowledged and is lost"
+        assert SALES_EVENT.encode(sale["id"]) == shown["id"], f"I1: {shown['external_id']} is another sale"
+        assert sale["amount"] == shown["total_amount_cents"]
         profile = None if sale["profile_id"] is None else PROFILE.encode(sale["profile_id"])
-        assert profile == (told["profile"] and told["profile"]["id"]), f"I1: {told['external_id']} is somebody else's"
+        assert profile == (shown["profile"] and shown["profile"]["id"]), (
+            f"I1: {shown['external_id']} is another customer's"
+        )
     for answered in journal.successes(PROFILES):
-        told = answered.json()
-        identifier = held.profiles.get(told["external_id"])
-        assert identifier is not None, f"I1: {told['external_id']} was acknowledged and is lost"
-        assert PROFILE.encode(identifier) == told["id"]
+        shown = answered.json()
+        identifier = held.profiles.get(shown["external_id"])
+        assert identifier is not None, f"I1: {shown['external_id']} was acknowledged and is lost"
+        assert PROFILE.encode(identifier) == shown["id"]
     for answered in journal.successes(OPT_INS):
         assert answered.call.subject in held.consents, f"I1: the consent of {answered.call.subject} is lost"
 
@@ -102,7 +104,7 @@ def check_once(held: Held, journal: Journal) -> None:
 
 
 def check_whole(held: Held, _journal: Journal) -> None:
-    """I3: a sale has its lines, store, profile and exactly one fact, which waits or has been heard; no key without it."""
+    """I3: a sale has its lines, store, profile and exactly one fact, which waits or was handled; no key without it."""
     profile_ids = set(held.profiles.values())
     for external_id, sale in held.sales.items():
         assert sale["lines"], f"I3: {external_id} has no lines"
@@ -111,10 +113,10 @@ def check_whole(held: Held, _journal: Journal) -> None:
             f"I3: {external_id} has lost its customer"
         )
     ids = {str(sale["id"]) for sale in held.sales.values()}
-    strange = [sale for sale, times in held.told.items() if times > 1 or sale not in ids]
+    strange = [sale for sale, times in held.facts_by_sale.items() if times > 1 or sale not in ids]
     assert not strange, f"I3: facts and sales differ: {strange}"
-    assert held.counted + len(held.told) == len(ids), (
-        f"I3: facts and sales differ: {len(ids)} sales, {len(held.told)} facts wait, {held.counted} were heard"
+    assert held.counted + len(held.facts_by_sale) == len(ids), (
+        f"I3: facts and sales differ: {len(ids)} sales, {len(held.facts_by_sale)} facts wait, {held.counted} were handled"
     )
     for key, (status, body) in held.keys.items():
         answer = json.loads(body) if status in {200, 201} and body else {}

@@ -133,7 +133,7 @@ class Till(threading.Thread):
         return self._call(SALES, sale, str(sale["external_id"]))
 
     def _another_ticket(self, subject: str) -> Call:
-        """Other content under an id that is taken, for a customer whom nobody else names."""
+        """Other content under an id that is taken, for a customer whom no other call names."""
         if not subject.startswith(f"{self._name}ticket"):
             return self._ticket()
         ghost = self._new_name("ghost")
@@ -177,7 +177,7 @@ class Till(threading.Thread):
         return self._call(OPT_INS, given, number)
 
     def _withdrawal(self, shop: Shop) -> Call:
-        """Of somebody who has just bought, so that a text may be on its way."""
+        """Of a customer who has just bought, so that a text may be on its way."""
         customer = self._chance.randrange(CUSTOMERS)
         number = shop.number(customer)
         if self._chance.random() < 0.5:

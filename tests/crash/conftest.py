@@ -8,7 +8,7 @@ from tests.crash import world
 
 @dataclass(frozen=True)
 class Durable:
-    """A PostgreSQL on disk that syncs, and a migrated database in it that nobody else uses."""
+    """A PostgreSQL on disk that syncs, and a migrated database in it that no other test uses."""
 
     data_dir: Path
     url: str

@@ -19,7 +19,7 @@ SLOW_CLIENTS: Final = 2_000
 SLOW_FOR_S: Final = 8.0
 ANSWER_SECONDS_MAX: Final = 60.0
 DIALLING: Final = 400
-Told = tuple[int, dict[str, str], bytes, float]
+Response = tuple[int, dict[str, str], bytes, float]
 
 
 class Line(asyncio.Protocol):
@@ -27,7 +27,7 @@ class Line(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._buffer = b""
-        self._waiting: asyncio.Future[Told] | None = None
+        self._waiting: asyncio.Future[Response] | None = None
         self._sent_at = 0.0
         self.transport: asyncio.Transport | None = None
 
@@ -38,7 +38,7 @@ class Line(asyncio.Protocol):
     def is_open(self) -> bool:
         return self.transport is not None and not self.transport.is_closing()
 
-    def ask(self, request: bytes) -> "asyncio.Future[Told]":
+    def ask(self, request: bytes) -> "asyncio.Future[Response]":
         assert self.transport is not None
         self._waiting = asyncio.get_running_loop().create_future()
         self._sent_at = time.monotonic()
@@ -95,11 +95,11 @@ def same_key(world: World, shop: Shop, *, count: int) -> Same:
     request = request_bytes(shop, sale, key=samples.unique("one-key"))
     watch = Watch(world)
     started = time.monotonic()
-    told = asyncio.run(_all_at_once(world.address.address, request, count))
+    outcomes = asyncio.run(_all_at_once(world.address.address, request, count))
     found = Same(count, round(time.monotonic() - started, 1))
     found.memory_mib = round(watch.end() / (1 << 20), 1)
-    answers = [it for it in told if not isinstance(it, str)]
-    found.lost = dict(Counter(it for it in told if isinstance(it, str)))
+    answers = [it for it in outcomes if not isinstance(it, str)]
+    found.lost = dict(Counter(it for it in outcomes if isinstance(it, str)))
     found.statuses = {str(status): times for status, times in sorted(Counter(it[0] for it in answers).items())}
     done = [it for it in answers if it[0] in {200, 201}]
     found.first_answers = sum("idempotent-replayed" not in headers for _, headers, _, _ in done)
@@ -118,15 +118,15 @@ def same_key(world: World, shop: Shop, *, count: int) -> Same:
     return found
 
 
-async def _all_at_once(address: tuple[str, int], request: bytes, count: int) -> list[Told | str]:
-    """Nobody waits for anybody's answer; only the dialling goes by some hundreds, so that each says its request at once.
+async def _all_at_once(address: tuple[str, int], request: bytes, count: int) -> list[Response | str]:
+    """No call waits for the answer to another. Connections are opened some hundreds at a time; each sends at once.
 
     Gives the answer, or why there was none.
     """
     loop = asyncio.get_running_loop()
     dialling = asyncio.Semaphore(DIALLING)
 
-    async def ask() -> Told | str:
+    async def ask() -> Response | str:
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 async with dialling:

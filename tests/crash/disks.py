@@ -41,7 +41,7 @@ def small_disk(*, size: str = "64m") -> Iterator[Path]:
 
 @contextmanager
 def database_on(disk: Path, url: str) -> Iterator[str]:
-    """A copy of the database, which nobody uses, with its files on the disk; the log of the cluster stays where it is."""
+    """A copy of the unused database with its files on the disk; the log of the cluster stays where it is."""
     files = disk / "files"
     files.mkdir(mode=0o700)
     name = f"small_{uuid4().hex[:8]}"
@@ -68,7 +68,7 @@ def database_on(disk: Path, url: str) -> Iterator[str]:
 
 
 def fill(disk: Path) -> Path:
-    """The file that fills it; whoever removes it makes room."""
+    """The file that fills it; removing it makes room."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         while shutil.disk_usage(disk).free > 0:

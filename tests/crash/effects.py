@@ -93,9 +93,9 @@ def check_journeys(followed: Followed, arrivals: list[Arrival], journal: Journal
     for name, identifier, profile, occurred_at, created_at in followed.sales:
         is_eligible = profile is not None and created_at - occurred_at <= AUTOMATION_WINDOW
         has_entered = ids.SALES_EVENT.encode(identifier) in entered
-        assert is_eligible or not has_entered, f"I13: {name} is too old and brought somebody in"
-        # Whoever bought once was in no run that would have kept them out.
-        assert has_entered or not is_eligible or bought[profile] > 1, f"I6: {name} brought nobody in"
+        assert is_eligible or not has_entered, f"I13: {name} is too old and started a run"
+        # A customer who bought once was in no run that would have prevented another.
+        assert has_entered or not is_eligible or bought[profile] > 1, f"I6: {name} started no run"
     del journal
 
 
@@ -103,13 +103,13 @@ def check_time(followed: Followed, journal: Journal) -> None:
     """I13: eligible if and only if the sale was at most seven days old by the database's clock."""
     ages = {name: created_at - occurred_at for name, _, _, occurred_at, created_at in followed.sales}
     for status, answer, _ in journal.recorded(SALES, BATCHES):
-        told = answer["sales_event"]
-        if status != 201 or told["profile"] is None:
+        shown = answer["sales_event"]
+        if status != 201 or shown["profile"] is None:
             continue
-        age = ages.get(told["external_id"], timedelta(0))
+        age = ages.get(shown["external_id"], timedelta(0))
         expected = "eligible" if age <= AUTOMATION_WINDOW else "stale_fact"
         assert answer["automation"]["state"] == expected, (
-            f"I13: {told['external_id']}, {age} old: {answer['automation']}"
+            f"I13: {shown['external_id']}, {age} old: {answer['automation']}"
         )
 
 
@@ -164,7 +164,7 @@ async def _audit(url: str, organization_id: UUID) -> Audit:
 def check_webhooks(shop: Shop, followed: Followed, received: list[Received], journal: Journal) -> None:
     """I8: every event came at least once, whole, under one id, and signed; and every acknowledged one is an event."""
     came = Counter(it.id for it in received)
-    # What told of somebody who was erased is blank, and is not sent any more.
+    # A message about an erased customer is blank, and is not sent any more.
     missing = [name for name, (_, body) in followed.messages.items() if name not in came and body is not None]
     assert not missing, f"I8: {len(missing)} events never came: {missing[:5]}"
     unknown = [name for name in came if name not in followed.messages]
@@ -178,10 +178,10 @@ def check_webhooks(shop: Shop, followed: Followed, received: list[Received], jou
         if answer.status != 201 or answer.is_replay:
             continue
         if answer.call.path == OPT_INS:
-            assert answer.call.subject in consented, f"I8: no event tells of the consent of {answer.call.subject}"
+            assert answer.call.subject in consented, f"I8: no event is about the consent of {answer.call.subject}"
         if answer.call.path == SALES and (profile := answer.json()["sales_event"]["profile"]) is not None:
             name = profile["external_id"]
-            assert name in created or is_founding(name), f"I8: no event tells of {name}"
+            assert name in created or is_founding(name), f"I8: no event is about {name}"
 
 
 def _verify(it: Received, secret: str) -> None:
@@ -196,7 +196,7 @@ def check_tenants(shop: Shop, others: list[Shop], journal: Journal, received: li
     said = [answer.body for answer in journal.answers] + [it.body.decode() for it in received]
     for other in others:
         leaks = [text[:200] for text in said if f"{other.tag}-" in text]
-        assert not leaks, f"I9: {shop.tag} was told of {other.tag}: {leaks[0]}"
+        assert not leaks, f"I9: {shop.tag} got data of {other.tag}: {leaks[0]}"
 
 
 def check_answers(journal: Journal, *, allowed: set[int]) -> None:

@@ -146,7 +146,7 @@ def _terminate(scene: Scene) -> bool:
 
 
 def _cut_commits(scene: Scene) -> bool:
-    scene.world.road.tell(f"cut {scene.chance.randrange(2, 9)}")
+    scene.world.road.send(f"cut {scene.chance.randrange(2, 9)}")
     time.sleep(UNDER_WAY_S)
     return True
 
@@ -158,9 +158,9 @@ def _go_on(_scene: Scene) -> bool:
 
 
 def _silence(scene: Scene) -> bool:
-    scene.world.road.tell("freeze")
+    scene.world.road.send("freeze")
     time.sleep(SILENCE_S)
-    scene.world.road.tell("thaw")
+    scene.world.road.send("thaw")
     return True
 
 
@@ -193,7 +193,7 @@ def _wrong_clock(scene: Scene) -> bool:
 
 
 def _fill_disk(scene: Scene) -> bool:
-    """Nothing more fits on the database's disk, until somebody makes room."""
+    """Nothing more fits on the database's disk, until the fault ends."""
     assert scene.world.disk is not None
     filler = disks.fill(scene.world.disk)
     try:

@@ -1,4 +1,4 @@
-"""The history: what clients asked and what they were told, appended before a request leaves and when its answer is there.
+"""The history: requests of clients and their answers, appended before a request leaves and when its answer is there.
 
 One JSON object a line. Each call has a number; it is followed by `ok` (2xx), `refused` (4xx: decided, and not done) or
 `unknown` (no answer, or 5xx: done or not) with the same number.
@@ -24,7 +24,7 @@ class Call:
     key: str | None
     # What it is about: the external_id, or the number of a consent.
     subject: str
-    # A customer whom only this call names, where the call must not create anybody.
+    # A customer whom only this call names, where the call must not create a customer.
     ghost: str | None = None
     method: str = "POST"
     # Whose it is, where several organizations write into one history.
@@ -87,8 +87,8 @@ class Journal:
             self._answers.append(answer)
             if answer.is_decided:
                 self._undecided.pop(answer.call, None)
-            told = {"status": answer.status, "replay": answer.is_replay, "body": answer.body}
-            self._append(answer.kind, number=number, subject=answer.call.subject, **told)
+            outcome = {"status": answer.status, "replay": answer.is_replay, "body": answer.body}
+            self._append(answer.kind, number=number, subject=answer.call.subject, **outcome)
 
     def lost(self, call: Call, reason: str, number: int = 0) -> None:
         with self._lock:

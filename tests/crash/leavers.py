@@ -20,7 +20,7 @@ from regulars.privacy.erasure_log import read_log
 
 PEOPLE_MAX: Final = 400
 FIRST_NUMBER: Final = 500
-# Older than anything that a ticket starts: their tickets bring nobody into a journey, whoever they are by then.
+# Older than anything that a ticket starts: their tickets start no journey, erased or not.
 AGE_DAYS: Final = 9
 TRIES_AFTER_THE_END: Final = 20
 PAUSE_S: Final = 0.05
@@ -128,7 +128,7 @@ def check_gone(url: str, shop: Shop, gone: dict[Person, float], arrivals: Sequen
     """Nothing personal is left in any table, and no text left after the answer."""
     words = [word for person in gone for word in (person.word, person.phone_number[1:])]
     left = _find(url, shop.organization_id, words) if words else []
-    assert not left, f"GONE: {len(left)} rows still hold somebody who was erased: {left[:5]}"
+    assert not left, f"GONE: {len(left)} rows still hold an erased customer: {left[:5]}"
     erased_at = {person.phone_number: moment for person, moment in gone.items()}
     late = [it.text_id for it in arrivals if it.at > erased_at.get(it.number, float("inf"))]
     assert not late, f"GONE: texts left for somebody who was erased: {late}"

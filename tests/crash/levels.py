@@ -43,7 +43,7 @@ class Sample:
     waiting: float
     dead: dict[str, tuple[int, int]]
     table_bytes: dict[str, int]
-    # Of the whole machine's time, what was used by nobody of ours since the sample before.
+    # Share of the whole machine's time used by processes that are not ours since the sample before.
     others_share: float
 
 

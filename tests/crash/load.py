@@ -29,7 +29,7 @@ class Order:
     # Requests a second; 0 for callers who wait.
     rate: float = 0.0
     connections: int = 64
-    # Whoever finds none free dials another, up to this.
+    # A request that finds none free opens another, up to this.
     connections_max: int = 0
     # What is answered before is in no window.
     warm_up_s: float = 0.0
@@ -55,7 +55,7 @@ class Window:
 class Report:
     sent: int = 0
     lost: int = 0
-    # Those that had no answer when everybody had waited long enough.
+    # Those without an answer at the end of the wait.
     unanswered: int = 0
     # Those that found no connection free until it was over.
     unsent: int = 0
@@ -96,11 +96,11 @@ class Sender:
 
     def report(self) -> Report:
         assert self._process.stdout is not None
-        told = json.loads(self._process.stdout.read())
+        report = json.loads(self._process.stdout.read())
         self._process.stdout.close()
         self._process.wait(10)
-        windows = [Window(**it) for it in told.pop("windows")]
-        return Report(windows=windows, all=Window(**told.pop("all")), **told)
+        windows = [Window(**it) for it in report.pop("windows")]
+        return Report(windows=windows, all=Window(**report.pop("all")), **report)
 
     def end(self) -> None:
         if self.is_sending():
@@ -119,7 +119,7 @@ def read_accepted(file: Path) -> "array[int]":
 def maker(order: Order) -> Callable[[int], bytes]:
     """Requests as bytes, with no more work for each than to write its number into it.
 
-    Of ten tickets one is of somebody new and one of somebody who may be texted; five have an Idempotency-Key.
+    Of ten tickets one is of a new customer and one of a customer who may be texted; five have an Idempotency-Key.
     """
     new, known = f"{order.tag}-{order.name}-new-{NUMBER}", f"{order.tag}-customer-%02d"
     whose = [None, None, None, None, new, None, None, None, None, known]

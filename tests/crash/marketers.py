@@ -22,7 +22,7 @@ from regulars.kit.ids import CAMPAIGN, SEGMENT
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.saved.manage import create_segment
 
-EVERYBODY: Final = {
+REACHABLE: Final = {
     "name": "Everybody",
     "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]},
 }
@@ -68,7 +68,7 @@ def draft_campaign(url: str, shop: Shop, *, texts_per_hour: int | None) -> Campa
         await database.open()
         try:
             async with database.transaction() as tx:
-                segment = await create_segment(tx, shop.organization_id, read_segment(json.dumps(EVERYBODY).encode()))
+                segment = await create_segment(tx, shop.organization_id, read_segment(json.dumps(REACHABLE).encode()))
                 given = {
                     "name": f"Sale {shop.tag}",
                     "include": [SEGMENT.encode(segment.row.id)],

@@ -95,7 +95,7 @@ class Outside:
 
 
 class _Twice(web.Response):
-    """The answer, and another one behind it that nobody asked for."""
+    """The answer, followed by a second one without a request."""
 
     def __init__(self) -> None:
         super().__init__(body=SENT[SENT.index(b"{") :] + SENT, status=201, content_type="application/json")

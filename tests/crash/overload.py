@@ -1,6 +1,6 @@
 """Five times too much for half a minute: what is refused is refused quickly, what is accepted is there, and then it is over.
 
-The system gets one processor and whoever sends gets another, where there are two: what a machine can take is found with
+The system gets one processor and the sender gets another, where there are two: what a machine can take is found with
 the sender at work, and five times that can still be sent.
 """
 
@@ -183,14 +183,14 @@ def _judge(running: World, found: Over) -> list[str]:
 
 
 class LoneTill(threading.Thread):
-    """Somebody who sells one ticket after the other, during the flood and after it."""
+    """A till that sells one ticket after the other, during the flood and after it."""
 
     def __init__(self, running: World, shop: Shop) -> None:
         super().__init__(name="lone-till", daemon=True)
         self._address = running.address.address
         self._headers = {"x-api-key": shop.key, "content-type": "application/json"}
         self._name = f"{shop.tag}-lone"
-        # When each began, and whether it was accepted in a time that nobody would complain of.
+        # When each began, and whether it was accepted in an acceptable time.
         self.tickets: list[tuple[float, bool]] = []
         self.stop = threading.Event()
 

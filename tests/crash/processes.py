@@ -79,12 +79,12 @@ class Process:
         return self._child is not None and self._child.is_alive()
 
     def arm(self, place: str, act: str, *, passes: int = 0, seconds: float = 0.0) -> None:
-        self._tell({"place": place, "act": act, "passes": passes, "seconds": seconds})
+        self._send_trap({"place": place, "act": act, "passes": passes, "seconds": seconds})
 
     def disarm(self) -> None:
-        self._tell({})
+        self._send_trap({})
 
-    def _tell(self, trap: dict[str, Any]) -> None:
+    def _send_trap(self, trap: dict[str, Any]) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control, contextlib.suppress(OSError):
             control.sendto(json.dumps(trap).encode(), str(self._control))
 
@@ -134,7 +134,7 @@ class Process:
 class ServerProcess(Process):
     """It listens on the port that it shares with its siblings, and on one of its own, by which it can be asked for.
 
-    Both belong to the harness: a call that is made while nobody serves waits, as behind a proxy.
+    Both belong to the harness: a call that is made while no server runs waits, as behind a proxy.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class Trip:
         while data := await far.read(CHUNK):
             await self._road.is_open.wait()
             if self._ends_with_answer:
-                # The commit has happened, and nobody will hear of it.
+                # The commit has happened, and the client never learns of it.
                 break
             self._nearer.write(data)
             await self._nearer.drain()

@@ -45,7 +45,7 @@ SMALL_DISK: Final = "160m"
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    # Whoever ends a run early gets what was found so far, and no process is left behind.
+    # A run that is ended early prints what was found so far, and no process is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = options.out or Path(tempfile.mkdtemp(prefix="regulars-crash-out-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def _run_trials(
             fault = deck[number % len(deck)]
             with _where(place, running, fault) as (where, skipped):
                 results.append(run_trial(where, fault, seed=number, folder=folder, keep=options.keep, skipped=skipped))
-            _tell(results[-1], len(results), options)
+            _print_trial(results[-1], len(results), options)
             if results[-1].violations and options.planted:
                 break
         return Counter(running.kills)
@@ -124,7 +124,7 @@ def _measure(options: argparse.Namespace, folder: Path, commit: str) -> int:
 
 
 def _soak(options: argparse.Namespace, folder: Path, commit: str) -> int:
-    """Whoever ends it early gets what was seen so far, and it counts as failed."""
+    """A run that is ended early prints what was seen so far, and counts as failed."""
     window_s = options.soak * 60 / WINDOWS
     found = Soaked(options.soak, window_s, warm_up_s=window_s, violations=["ended early"])
     try:
@@ -172,7 +172,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _tell(result: Result, number: int, options: argparse.Namespace) -> None:
+def _print_trial(result: Result, number: int, options: argparse.Namespace) -> None:
     if result.skipped:
         say(f"{number}/{options.trials} seed {result.seed} {result.fault}: skipped, {result.skipped}")
         return
@@ -188,10 +188,10 @@ def _tell(result: Result, number: int, options: argparse.Namespace) -> None:
 
 
 def _commit() -> str:
-    told = subprocess.run(
+    described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    return told.stdout.strip() or "unknown"
+    return described.stdout.strip() or "unknown"
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

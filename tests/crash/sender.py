@@ -101,7 +101,7 @@ class Load:
         # What found no connection in time never leaves: the flood is over.
         self.report.unsent = len(self._waiting)
         self._waiting.clear()
-        await self._hear_the_last()
+        await self._wait_for_last_answers()
         self._until = 0.0
         for line in self.lines:
             if line.transport is not None:
@@ -182,13 +182,13 @@ class Load:
         self._dialled += 1
         loop = asyncio.get_running_loop()
         task = loop.create_task(loop.create_connection(lambda: Line(self), *self.order.address))
-        task.add_done_callback(self._hear_of_dialling)
+        task.add_done_callback(self._on_dialled)
 
-    def _hear_of_dialling(self, dialled: "asyncio.Task[object]") -> None:
+    def _on_dialled(self, dialled: "asyncio.Task[object]") -> None:
         if dialled.cancelled() or dialled.exception() is not None:
             self._dialled -= 1
 
-    async def _hear_the_last(self) -> None:
+    async def _wait_for_last_answers(self) -> None:
         self._done.clear()
         if self._open:
             try:

@@ -119,13 +119,13 @@ def _rest(world: World) -> float:
 
 def _watch(sender: Sender, watch: levels.Watch, found: Soaked, say: Callable[[str], None]) -> None:
     every_s = min(SAMPLE_EVERY_S_MAX, found.window_s / SAMPLES_PER_WINDOW)
-    told = 0.0
+    next_line_s = 0.0
     while sender.is_sending():
         sample = watch.look()
         # What came is counted in the tables.
         watch.world.outside.forget()
-        if sample.at_s >= told:
-            told = sample.at_s + 60
+        if sample.at_s >= next_line_s:
+            next_line_s = sample.at_s + 60
             say(
                 f"{sample.at_s / 60:4.1f} min: MiB {sample.memory_mib}, {sample.connections} connections,"
                 f" {sample.waiting} waiting, others use {sample.others_share:.0%} of the machine"

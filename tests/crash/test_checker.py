@@ -35,7 +35,7 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def sound(shared_database: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Journal]]:
-    """A database after some traffic, nobody connected to it, and the journal of that traffic."""
+    """A database after some traffic, without connections to it, and the journal of that traffic."""
     server_url, template = shared_database
     journal = Journal(Path(tmp_path_factory.mktemp("journal")) / "journal.jsonl")
     with new_database(server_url, template=template) as url:
@@ -72,12 +72,12 @@ def test_damage_is_found(sound, server_url, damage):
 
 def test_a_refused_sale_that_is_there_is_found(sound, tmp_path):
     url, journal = sound
-    told = Journal(tmp_path / "journal.jsonl")
+    altered = Journal(tmp_path / "journal.jsonl")
     created = next(journal.successes(SALES))
-    told.answered(Answered(created.call, 404, "{}", is_replay=False))
-    told.close()
+    altered.answered(Answered(created.call, 404, "{}", is_replay=False))
+    altered.close()
     with pytest.raises(AssertionError, match=r"^I4"):
-        checker.check(url, told)
+        checker.check(url, altered)
 
 
 def test_answers_that_contradict_each_other_are_found(sound, tmp_path):
@@ -91,11 +91,11 @@ def test_answers_that_contradict_each_other_are_found(sound, tmp_path):
         "I2": Answered(other_key, 201, created.body, is_replay=False),
     }
     for number, (invariant, lie) in enumerate(lies.items()):
-        told = Journal(tmp_path / f"{number}.jsonl")
+        altered = Journal(tmp_path / f"{number}.jsonl")
         for answer in random.Random(number).sample(journal.answers, len(journal.answers)):
-            told.sending(answer.call)
-            told.answered(answer)
-        told.answered(lie)
-        told.close()
+            altered.sending(answer.call)
+            altered.answered(answer)
+        altered.answered(lie)
+        altered.close()
         with pytest.raises(AssertionError, match=invariant):
-            checker.check(url, told)
+            checker.check(url, altered)

@@ -45,7 +45,7 @@ class Till:
         return send(self._server.address, "GET", "/readyz")
 
 
-def test_a_failover_to_a_standby_is_told_of_and_writing_resumes_when_it_is_promoted(
+def test_a_failover_to_a_standby_is_reported_and_writing_resumes_when_it_is_promoted(
     durable: Durable, command: Command
 ) -> None:
     with running_server(durable.url) as server:
@@ -79,7 +79,7 @@ def _restart_as_standby(data_dir: Path) -> None:
     embedded.ensure_running(data_dir)
 
 
-def test_a_full_disk_is_told_of_and_writing_resumes_when_there_is_room(durable: Durable, disk: Path) -> None:
+def test_a_full_disk_is_reported_and_writing_resumes_when_there_is_room(durable: Durable, disk: Path) -> None:
     with database_on(disk, durable.url) as url, running_server(url) as server:
         till = Till(server, url)
         assert till.sell().status == 201
@@ -90,7 +90,7 @@ def test_a_full_disk_is_told_of_and_writing_resumes_when_there_is_room(durable: 
         assert till.readiness().status == 503
         assert b"The database's disk is full" in till.readiness().body
         filler.unlink()
-        # Nobody writes: the server finds out by itself.
+        # No client writes: the server finds out by itself.
         _until(lambda: till.readiness().status == 200)
         assert till.sell(metadata=notes).status == 201
 

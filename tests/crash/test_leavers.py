@@ -1,4 +1,4 @@
-"""Whoever was erased is found wherever something of them was left."""
+"""The check finds an erased customer wherever something of them was left."""
 
 import json
 import time
@@ -24,7 +24,7 @@ def shop(database_url):
     return opened
 
 
-def test_what_is_left_of_somebody_is_found(database_url, shop):
+def test_what_is_left_of_an_erased_customer_is_found(database_url, shop):
     person = Person(shop, 3)
     about = {"word": person.word, "number": person.phone_number, "organization": shop.organization_id}
     check_gone(database_url, shop, {person: 0.0}, [])
@@ -32,7 +32,7 @@ def test_what_is_left_of_somebody_is_found(database_url, shop):
         with psycopg.connect(database_url) as connection:
             connection.execute(statement, about)
             connection.commit()
-            with pytest.raises(AssertionError, match=r"GONE: .* still hold somebody"):
+            with pytest.raises(AssertionError, match=r"GONE: .* still hold an erased customer"):
                 check_gone(database_url, shop, {person: 0.0}, [])
             connection.execute("UPDATE profiles SET first_name = NULL, phone_number = NULL")
             connection.execute("DELETE FROM idempotency_keys")

@@ -1,4 +1,4 @@
-"""A PostgreSQL that dies in the middle of a message leaves nobody without an answer, and no process that cannot stop."""
+"""A PostgreSQL that dies in the middle of a message leaves no caller without an answer, and no process that cannot stop."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from tests.support.commands import postmaster_pid
 from tests.support.tenant import new_tenant
 
 TILLS = 8
-# For whoever is left waiting, it would be for ever.
+# A caller that is left waiting would wait for ever.
 ANSWER_SECONDS_MAX = 60
 # Less than half of what the server waits otherwise; it says that it stands after the last of these.
 SOONER = {
@@ -66,7 +66,9 @@ def _post(url: str, headers: dict[str, str], path: str, body: dict[str, object])
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_backend_that_dies_with_our_statement_unread_keeps_nobody_waiting(durable: Durable, processes: int) -> None:
+def test_a_backend_that_dies_with_our_statement_unread_leaves_no_caller_waiting(
+    durable: Durable, processes: int
+) -> None:
     folder = Path(durable.data_dir.parent / "serve")
     with serving(folder, "--no-worker", "--workers", str(processes), DATABASE_URL=durable.url) as server:
         tills = Tills(server, durable.url)
@@ -88,7 +90,9 @@ def test_a_backend_that_dies_with_our_statement_unread_keeps_nobody_waiting(dura
         assert server.stop() == 0
 
 
-def test_a_backend_that_never_answers_keeps_nobody_waiting_and_the_server_says_that_it_stands(durable: Durable) -> None:
+def test_a_backend_that_never_answers_leaves_no_caller_waiting_and_the_server_reports_that_it_is_stuck(
+    durable: Durable,
+) -> None:
     folder = Path(durable.data_dir.parent / "serve")
     with serving(folder, "--no-worker", shortened=SOONER, DATABASE_URL=durable.url) as server:
         tills = Tills(server, durable.url)

@@ -1,4 +1,4 @@
-"""I11: somebody walks through the list of sales, page by page, while others keep adding to it."""
+"""I11: a client walks through the list of sales, page by page, while others keep adding to it."""
 
 import json
 import threading

@@ -35,7 +35,7 @@ from regulars.postgres import embedded
 ON_DISK: Final = Path("/var/tmp")  # noqa: S108  # a folder with a random name is made in it
 DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
 ENDS_WITHIN_S: Final = 20.0
-# What waits for a time of its schedule, where nobody has it in hand.
+# What waits for its scheduled time, unclaimed.
 WAITS: Final = {
     "texts": "state = 'queued'",
     "webhook_deliveries": "owner IS NULL",
@@ -59,7 +59,7 @@ class Road:
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
 
-    def tell(self, command: str) -> None:
+    def send(self, command: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()
@@ -111,7 +111,7 @@ class World:
         server.wait_until_ready()
 
     def start_worker(self, traps: Traps = (), **variables: str) -> None:
-        """What the last one held is due at once: its time is passed over, for everybody knows that it is dead."""
+        """Claims of the last worker are due at once: they need not expire, since it is known to be dead."""
         self.lapse()
         self.worker.start(traps=traps, **variables)
 
@@ -129,7 +129,7 @@ class World:
 
     def heal(self) -> None:
         """Whatever was broken is in order again: what is dead is started, what was blocked is open."""
-        self.road.tell("thaw")
+        self.road.send("thaw")
         self.outside.set_moods()
         self.start_postgresql()
         for server in self.servers:
@@ -172,7 +172,7 @@ class World:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A PostgreSQL on disk that syncs, with a database that has had every migration and that nobody uses."""
+    """A PostgreSQL on disk that syncs, with a migrated database that is not in use."""
 
     data_dir: Path
     url: str

@@ -120,12 +120,12 @@ async def test_the_whole_demo_loads_and_loading_it_again_adds_nothing(database, 
     monkeypatch.setattr(load, "COPY_ROWS", 250)
     story = DemoPlan(seed=7, sales=SALES, customers=60, last_day=LAST_DAY)
     assert not await organization_has_data(database, organization_id)
-    told: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     for _ in range(2):
         await load_demo(
-            database, organization_id, story, secret=SECRET, progress=lambda part, n: told.update({part: n})
+            database, organization_id, story, secret=SECRET, progress=lambda part, n: reported.update({part: n})
         )
-    assert told["tickets"] == 2 * SALES
+    assert reported["tickets"] == 2 * SALES
     assert await organization_has_data(database, organization_id)
     async with database.transaction() as tx:
         count = "SELECT count(*), count(DISTINCT store_id) FROM sales_events WHERE organization_id = %s"

@@ -33,7 +33,7 @@ async def work_beside(database, organization_id) -> None:
         await anyio.sleep(0.01)
 
 
-async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_every_page(database, shop, monkeypatch):
+async def test_the_worker_reports_its_progress_and_leaves_something_to_show_on_every_page(database, shop, monkeypatch):
     # The worker beside it takes all runs and texts before the demo does.
     monkeypatch.setattr(demo_fill, "PASSES_MAX", 0)
     tickets = 12_000
@@ -89,7 +89,7 @@ async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_tw
         await request_demo(tx, shop.id, tickets=TICKETS)
     await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
-        # As after a death just before the end: all is in, and nobody said so.
+        # As after a death just before the end: everything is loaded, and the end is not recorded.
         await tx.execute("UPDATE demo_runs SET finished_at = NULL, due_at = %s", (tx.now - SILENT_MAX,))
     await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:

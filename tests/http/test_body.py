@@ -58,7 +58,7 @@ def test_two_minutes_are_the_end_in_any_case():
     assert stops_after([(1.0, 60_000)] * 200)[0] == 120.0
 
 
-def heard(*chunks: bytes, ends: bool = True, hangs_up: bool = False):
+def receiving(*chunks: bytes, ends: bool = True, hangs_up: bool = False):
     waiting = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks]
     if ends:
         waiting[-1]["more_body"] = False
@@ -76,14 +76,14 @@ def heard(*chunks: bytes, ends: bool = True, hangs_up: bool = False):
 async def test_what_is_refused_or_let_go_no_longer_counts():
     bodies = Bodies(BodyTimeouts(silence_s=0.01, grace_s=0.01))
     for receive, refusal in (
-        (heard(b"x" * 100, ends=False), RequestTimeout),
-        (heard(b"x" * 100, ends=False, hangs_up=True), RequestTimeout),
-        (heard(b"x" * 100, b"x" * 100), PayloadTooLarge),
+        (receiving(b"x" * 100, ends=False), RequestTimeout),
+        (receiving(b"x" * 100, ends=False, hangs_up=True), RequestTimeout),
+        (receiving(b"x" * 100, b"x" * 100), PayloadTooLarge),
     ):
         with pytest.raises(refusal):
             await bodies.read(receive, bytes_max=150)
         assert bodies._bytes == 0
-    body = await bodies.read(heard(b"ab", b"cd"), bytes_max=4)
+    body = await bodies.read(receiving(b"ab", b"cd"), bytes_max=4)
     assert (body, bodies._bytes) == (b"abcd", 4)
     bodies.let_go(body)
     assert bodies._bytes == 0
@@ -91,7 +91,7 @@ async def test_what_is_refused_or_let_go_no_longer_counts():
 
 async def test_a_caller_that_is_cut_off_while_it_is_read_no_longer_counts():
     bodies = Bodies(BODY_TIMEOUTS)
-    reading = asyncio.create_task(bodies.read(heard(b"x" * 100, ends=False), bytes_max=150))
+    reading = asyncio.create_task(bodies.read(receiving(b"x" * 100, ends=False), bytes_max=150))
     await asyncio.sleep(0)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -102,8 +102,8 @@ async def test_a_caller_that_is_cut_off_while_it_is_read_no_longer_counts():
 async def test_there_is_room_for_so_many_bodies_and_no_more(monkeypatch):
     monkeypatch.setattr("regulars.http.body.BODIES_BYTES_MAX", 5)
     bodies = Bodies(BODY_TIMEOUTS)
-    first = await bodies.read(heard(b"abc"), bytes_max=10)
+    first = await bodies.read(receiving(b"abc"), bytes_max=10)
     with pytest.raises(Unavailable):
-        await bodies.read(heard(b"abc"), bytes_max=10)
+        await bodies.read(receiving(b"abc"), bytes_max=10)
     bodies.let_go(first)
-    assert await bodies.read(heard(b"abc"), bytes_max=10) == b"abc"
+    assert await bodies.read(receiving(b"abc"), bytes_max=10) == b"abc"

@@ -14,14 +14,14 @@ BODIES = 32
 LINES_PER_TICKET = 112
 MEMORY_MB_MAX = 150
 # The first look comes sooner than it does otherwise, the last at the same time.
-TIDIED = {"regulars.http.large_bodies.TRIM_AFTER_S": (2.0, 8.0, 40.0)}
+TRIMMED_SOONER = {"regulars.http.large_bodies.TRIM_AFTER_S": (2.0, 8.0, 40.0)}
 # Of a machine that has other things to do; alone it takes some ten seconds.
 SECONDS_MAX = 110
 
 
 @pytest.mark.timeout(240)
 def test_the_memory_that_large_batches_took_is_given_back(api_database_url: str) -> None:
-    with running_server(api_database_url, shortened=TIDIED, rate_limit_per_s="0") as server:
+    with running_server(api_database_url, shortened=TRIMMED_SOONER, rate_limit_per_s="0") as server:
         key = [(b"x-api-key", new_tenant(api_database_url).key.encode()), (b"content-type", b"application/json")]
         store = samples.json_bytes(samples.store(external_id="S1"))
         assert send(server.address, "POST", "/v1/stores", headers=key, body=store).status == 201

@@ -115,7 +115,7 @@ async def test_a_caller_that_takes_its_answer_slowly_gets_all_of_it(monkeypatch)
     assert taken == SIZE
 
 
-async def test_a_connection_that_is_closed_with_an_answer_nobody_takes_ends_too(monkeypatch):
+async def test_a_connection_that_is_closed_with_an_unread_answer_ends_too(monkeypatch):
     """Below the mark at which writing pauses, closing would wait for the caller for ever."""
     monkeypatch.setattr(lingering, "LINGER_S", 0.2)
     async with listening() as (port, connections):

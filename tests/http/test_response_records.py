@@ -1,4 +1,4 @@
-"""What is told of an answer, on the lane and on the long way: of a success nothing that the caller was told."""
+"""What is recorded of an answer, on the fast path and on the fallback path: of a success nothing of its body."""
 
 import asyncio
 
@@ -60,11 +60,11 @@ async def by_the_long_way(workshop, record, body):
 
 
 @pytest.mark.parametrize("way", [by_the_lane, by_the_long_way])
-async def test_only_what_a_refusal_said_is_told(workshop, way):
-    told = []
+async def test_only_the_body_of_a_refusal_is_recorded(workshop, way):
+    recorded = []
     for body in (b'"a thing"', b'"nothing"'):
-        await way(workshop, lambda _caller, answered: told.append(answered), body)
-    succeeded, refused = told
+        await way(workshop, lambda _caller, answered: recorded.append(answered), body)
+    succeeded, refused = recorded
     assert (succeeded.status, succeeded.problem) == (201, b"")
     assert refused.status == 404
     assert b"No such thing." in refused.problem

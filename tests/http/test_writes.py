@@ -85,7 +85,7 @@ async def test_a_refusal_that_a_use_case_raises_is_the_answer_of_the_guilty_only
     assert await workshop.things() == ["a", "c"]
 
 
-async def test_a_refusal_that_a_use_case_returns_harms_nobody(workshop):
+async def test_a_refusal_that_a_use_case_returns_fails_no_other_write(workshop):
     async def refuse(_tx, _write):
         return StoreNotFound("No such store.")
 
@@ -96,7 +96,7 @@ async def test_a_refusal_that_a_use_case_returns_harms_nobody(workshop):
 
 
 async def test_a_deadlock_is_tried_again(workshop):
-    """Whoever waits first finds the deadlock and gives way: here, the engine."""
+    """The transaction that waits first detects the deadlock and is rolled back: here, the engine's."""
     async with await other_connection(workshop) as other:
         await other.execute("CREATE TABLE locks AS SELECT x FROM generate_series(1, 2) x")
         other_asked: list[asyncio.Task] = []
@@ -122,7 +122,7 @@ async def test_a_deadlock_is_tried_again(workshop):
     assert await workshop.things() == ["a", "b", "c"]
 
 
-async def test_a_deadlock_that_never_ends_is_told_to_the_guilty_only(workshop):
+async def test_a_deadlock_that_never_ends_fails_only_the_write_that_causes_it(workshop):
     async def deadlock(tx, _write):
         await tx.execute("DO $$ BEGIN RAISE deadlock_detected; END $$")
 
@@ -203,7 +203,7 @@ async def test_a_mistake_of_ours_on_the_lane_is_left_to_the_long_way_which_answe
         await workshop.writes.submit(workshop.route, asked, target=b"", key=None, charge=lambda _: None)
 
 
-async def test_those_who_wait_for_the_same_key_are_told_also_when_the_first_cannot_be(workshop):
+async def test_callers_that_wait_for_the_same_key_get_the_answer_also_when_the_first_caller_is_gone(workshop):
     workshop.gate.clear()
     write = Write(request(workshop.organization_id, body=b'"a"'), "a", "k", fingerprint("POST", b"/v1/things", b'"a"'))
 

@@ -109,7 +109,7 @@ async def test_a_key_used_for_another_request_is_a_conflict_and_runs_nothing(wor
     assert await workshop.stored() == {"k": 201}
 
 
-async def test_refusals_of_the_operation_are_kept_and_say_so(workshop):
+async def test_refusals_of_the_operation_are_stored_and_say_so(workshop):
     async def refuse(_tx, _write):
         return StoreNotFound("No such store.")
 
@@ -142,9 +142,9 @@ async def test_an_answer_expires_exactly_24_hours_after_the_first_call_swept_or_
     day = timedelta(hours=24)
     await plant(workshop, "old", b'"a"', age=day)
     await plant(workshop, "young", b'"b"', age=day - timedelta(minutes=1))
-    fresh, kept = await workshop.call("a", key="old"), await workshop.call("b", key="young")
+    fresh, replayed = await workshop.call("a", key="old"), await workshop.call("b", key="young")
     assert (fresh.body, is_replay(fresh)) == (b'{"made":"a"}', False)
-    assert (kept.body, is_replay(kept)) == (b"planted", True)
+    assert (replayed.body, is_replay(replayed)) == (b"planted", True)
     again = await workshop.call("a", key="old")
     assert (again.body, is_replay(again)) == (fresh.body, True)
     assert await workshop.things() == ["a"]
@@ -261,7 +261,7 @@ async def test_waiting_for_another_process_ends_after_eight_seconds_and_not_befo
         waiting = workshop.call("a", key="k")
         await workshop.until(lambda: bool(asked_at))
         now[0] += 7.5
-        # The second was put there after the first had been asked at this time, and refused nobody.
+        # The second was added after the first was tried at this time, and refused no caller.
         await workshop.until(lambda: asked_at.count(now[0]) == 2)
         assert not waiting.done()
         now[0] += 0.5

@@ -63,7 +63,7 @@ def test_whatever_differs_in_the_request_differs_in_the_fingerprint():
     assert prints[0] == fingerprint(*requests[0])
 
 
-def test_what_is_kept_is_every_success_and_the_refusals_of_the_operation():
-    kept = {status for status in range(100, 600) if is_stored(status)}
-    assert kept == {*range(200, 300), 400, 404}
+def test_every_success_and_the_refusals_of_the_operation_are_stored():
+    stored = {status for status in range(100, 600) if is_stored(status)}
+    assert stored == {*range(200, 300), 400, 404}
     assert {error.status for error in refusals_of_all(ROUTES) if is_stored(error.status)} == {400, 404}

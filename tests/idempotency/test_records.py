@@ -49,7 +49,9 @@ async def test_an_expired_record_makes_room_and_a_younger_one_stays(database, or
     assert await keys(database, organization_id) == ["young"]
 
 
-async def test_the_sweep_takes_all_that_expired_in_small_bites_and_nothing_else(database, organization_id, monkeypatch):
+async def test_the_sweep_deletes_all_that_expired_in_small_batches_and_nothing_else(
+    database, organization_id, monkeypatch
+):
     monkeypatch.setattr(sweeping, "ROWS_PER_TRANSACTION_MAX", 3)
     other = new_uuid()
     async with database.transaction() as tx:

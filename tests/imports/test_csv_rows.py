@@ -71,7 +71,7 @@ def test_a_document_cell_cannot_smuggle_in_other_fields():
     assert ticket == {"external_id": "S1:1", "payments": 'null,"total_amount_cents":5'}
 
 
-def test_a_document_cell_is_kept_to_the_letter():
+def test_a_document_cell_is_stored_to_the_letter():
     (row,) = rows('external_id,metadata\nS1:1,"{""b"":1.50,""a"":2}"\n', Kind.SALES)
     assert b'{"b":1.50,"a":2}' in row.body
 

@@ -90,7 +90,7 @@ async def test_stores_and_profiles_are_created_updated_or_left_alone(importing):
     assert await importing.run(Kind.PROFILES, {"external_id": "C1", "attributes": {"tier": "gold"}}) == {"created": 1}
 
 
-async def test_bad_rows_stop_nothing_and_are_told_with_their_reasons(importing):
+async def test_bad_rows_stop_nothing_and_are_reported_with_their_reasons(importing):
     await importing.run(Kind.STORES, STORE)
     bad = (
         b"not json",
@@ -147,14 +147,14 @@ async def test_running_files_twice_changes_nothing_at_all(importing):
     assert await importing.everything() == before
 
 
-async def test_a_dry_run_tells_the_same_and_leaves_nothing(importing):
+async def test_a_dry_run_reports_the_same_and_stores_nothing(importing):
     await importing.run(Kind.STORES, STORE)
     before = await importing.everything()
     rows = (SALE, SALE, {**SALE, "total_amount_cents": 7}, {**SALE, "store_id": "S9", "external_id": "S1:2"})
-    told = await importing.run(Kind.SALES, *rows, dry_run=True)
+    counts = await importing.run(Kind.SALES, *rows, dry_run=True)
     assert await importing.everything() == before
-    assert told == {"created": 1, "duplicate": 2, "differing": 1, "rejected": 1}
-    assert await importing.run(Kind.SALES, *rows) == told
+    assert counts == {"created": 1, "duplicate": 2, "differing": 1, "rejected": 1}
+    assert await importing.run(Kind.SALES, *rows) == counts
 
 
 async def test_consents_and_withdrawals_meet_in_the_order_of_the_file(importing):

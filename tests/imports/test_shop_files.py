@@ -155,7 +155,7 @@ def test_a_header_that_does_not_fit_shows_the_columns_and_the_nearest_names():
     assert "the columns are external_id, name, address.address_line1" in sentence
 
 
-def test_a_kept_mapping_is_used_again_and_the_command_has_the_last_word(tmp_path):
+def test_a_saved_mapping_is_used_again_and_options_of_the_command_override_it(tmp_path):
     file = tmp_path / "till.toml"
     said = {"amounts": "decimal", "timezone": "Europe/Paris", "sheet": None}
     keep(file, translation(None, ['Nr "1"=external_id', "X="], **said))

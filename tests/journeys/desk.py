@@ -106,9 +106,9 @@ class Desk:
         ago: timedelta = timedelta(0),
         lines: Any = (),
     ) -> UUID:
-        """Record a sale and its fact, as every path does; it is told when the outbox has its turn."""
+        """Record a sale and its fact, as every path does; the next pass of the outbox delivers it."""
         sale_id = self.do(lambda tx: self.write_sale(tx, profile_id, kind=kind, amount=amount, ago=ago, lines=lines))
-        self.tell(sale_id)
+        self.publish_sales(sale_id)
         return sale_id
 
     async def write_sale(
@@ -134,7 +134,7 @@ class Desk:
         )  # fmt: skip
         return sale_id
 
-    def tell(self, *sale_ids: UUID) -> None:
+    def publish_sales(self, *sale_ids: UUID) -> None:
         payload = msgspec.json.encode([SalesRecorded(list(sale_ids))]).decode()
         self.alter(
             # To the millisecond, as a transaction knows its time: it is due for a turn that begins right after it.

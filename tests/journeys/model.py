@@ -1,4 +1,4 @@
-"""Journeys in memory, written a second time and as simply as they can be told: a run is a generator that follows its
+"""Journeys in memory, written a second time and as simply as possible: a run is a generator that follows its
 steps and stops where it waits. The state machine compares it with the real ones."""
 
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ class World:
         self.sales: list[Sale] = []
         self.journeys: list[Journey] = []
         self.texts: list[Text] = []
-        # What waits to be told: (topic, fact), in order.
+        # Facts that wait for delivery: (topic, fact), in order.
         self.outbox: list[tuple[str, Any]] = []
         self.sent = 0
 
@@ -171,20 +171,20 @@ class World:
 
     # What the worker does.
 
-    def tell(self) -> None:
-        told, self.outbox = self.outbox, []
+    def deliver_facts(self) -> None:
+        waiting, self.outbox = self.outbox, []
         by_topic: dict[str, list[Any]] = {}
-        for topic, fact in told:
+        for topic, fact in waiting:
             by_topic.setdefault(topic, []).append(fact)
         for topic, facts in by_topic.items():
             if topic == "sales":
-                self._tell_sales(facts)
+                self._on_sales(facts)
             elif topic == "consents":
-                self._tell_consents(facts)
+                self._on_consents(facts)
             else:
-                self._tell_texts(facts)
+                self._on_texts(facts)
 
-    def _tell_sales(self, sales: list[Sale]) -> None:
+    def _on_sales(self, sales: list[Sale]) -> None:
         for run in self.active_runs_of({sale.buyer for sale in sales}):
             theirs = [sale for sale in sales if sale.buyer == run.customer]
             exits = [it for it in run.definition.get("exit_on", ()) for sale in theirs if self._is_exit(run, it, sale)]
@@ -196,7 +196,7 @@ class World:
             for sale in sorted(set(sales), key=lambda it: it.id):
                 self._enter(journey, sale, sale.buyer, "purchase" if sale.kind == "PURCHASE" else "return")
 
-    def _tell_consents(self, changes: list[tuple[str, Any]]) -> None:
+    def _on_consents(self, changes: list[tuple[str, Any]]) -> None:
         for run in self.active_runs_of({whom for what, whom in changes if what == "out"}):
             self.finish(run, "left by a withdrawal")
         for journey in self.journeys:
@@ -204,7 +204,7 @@ class World:
                 if what == "in":
                     self._enter(journey, consent, consent.customer, "opt_in")
 
-    def _tell_texts(self, texts: list[Text]) -> None:
+    def _on_texts(self, texts: list[Text]) -> None:
         for text in texts:
             run = text.run
             if run.state == "active" and run.waits_for == "text" and run.step == text.step:

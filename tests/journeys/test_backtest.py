@@ -99,7 +99,7 @@ def count_rows(desk) -> dict[str, int]:
     }
 
 
-def test_a_draft_tells_by_day_who_would_have_entered_and_been_texted(desk, past):
+def test_a_backtest_of_a_draft_counts_entries_and_texts_by_day(desk, past):
     first, second = desk.customer("C1"), desk.customer("C2")
     past.opt_in(20 * DAY)
     past.sale(first, 10 * DAY)
@@ -212,7 +212,7 @@ def test_a_wait_for_a_purchase_goes_on_by_the_sales_that_followed(desk, past):
     ],
 )
 def test_a_later_sale_ends_a_run_that_leaves_by_it(desk, past, exit_on, outcomes):
-    """The purchase by which somebody left may bring them in again."""
+    """The purchase that ended a run may start another."""
     customer = desk.customer()
     past.sale(customer, 20 * DAY)
     past.sale(customer, 18 * DAY, kind="RETURN" if "return" in exit_on else "PURCHASE")

@@ -237,14 +237,14 @@ class World:
             lambda tx: backtest(tx, self.desk.organization_id, journey, texting=texting, days=DAYS + 1)
         )
         days = {day.isoformat(): it for day, it in report.by_day.items()}
-        told = {
+        totals = {
             "entries": Counter({day: it.entries for day, it in days.items() if it.entries}),
             "texts": Counter({day: it.texts for day, it in days.items() if it.texts}),
             "skipped": Counter({(day, why): many for day, it in days.items() for why, many in it.skipped.items()}),
             "outcomes": report.outcomes,
             "still_waiting": report.still_waiting,
         }
-        return told, ZoneInfo(report.zone)
+        return totals, ZoneInfo(report.zone)
 
 
 @pytest.fixture(scope="module")

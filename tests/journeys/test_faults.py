@@ -1,4 +1,4 @@
-"""What cannot be judged fails closed: nobody enters, runs wait at the branch, whatever groups stand around the fault."""
+"""What cannot be evaluated fails closed: no customer enters, runs wait at the branch, whatever groups contain the fault."""
 
 from datetime import timedelta
 from typing import Any
@@ -107,7 +107,7 @@ class Faults:
         self.shop.alter("UPDATE stores SET external_id = 'LYON' WHERE organization_id = %s AND external_id = 'NIMES'")
 
 
-def test_nobody_enters_by_a_filter_that_cannot_be_judged(shop):
+def test_no_customer_enters_by_a_filter_that_cannot_be_evaluated(shop):
     faults = Faults(shop)
     journeys = [shop.journey({"do": "exit"}, filter=condition) for condition in faults.conditions()]
     shop.sale(faults.customer, lines=LINES)

@@ -223,7 +223,7 @@ def test_a_return_recorded_in_the_transaction_of_its_purchase_ends_the_run(desk,
         ]
 
     sales = desk.do(record)
-    desk.tell(*sales)
+    desk.publish_sales(*sales)
     desk.work()
     assert desk.outcomes(journey) == [outcome]
     texting = desk.texts.texting

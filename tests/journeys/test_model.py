@@ -114,27 +114,27 @@ class Journeys(RuleBasedStateMachine):
         turns=st.integers(0, 3),
     )
     def sell(self, customer: str, kind: str, turns: int) -> None:
-        """And perhaps the worker's first turns after it: none, the facts are told, runs go on, texts leave."""
+        """And perhaps the worker's first turns after it: none, the facts are delivered, runs go on, texts leave."""
         self.tick()
         identifier = self.desk.sale(self.world.ids[customer], kind=kind)
         self.world.sell(Sale(identifier, customer, kind, self.world.now))
-        for turn in (self.tell, self.advance, self.send_well)[:turns]:
+        for turn in (self.deliver_facts, self.advance, self.send_well)[:turns]:
             turn()
 
     @rule()
     def work(self) -> None:
         """Until nothing is left to do at this time."""
         for _ in range(3):
-            self.tell()
+            self.deliver_facts()
             self.advance()
             self.send_well()
 
     @precondition(lambda self: self.world.sales)
     @rule(data=st.data())
-    def tell_again(self, data: st.DataObject) -> None:
+    def publish_again(self, data: st.DataObject) -> None:
         self.tick()
         sale = data.draw(st.sampled_from(self.world.sales))
-        self.desk.tell(sale.id)
+        self.desk.publish_sales(sale.id)
         self.world.outbox.append(("sales", sale))
 
     @rule(customer=st.sampled_from(CUSTOMERS))
@@ -188,10 +188,10 @@ class Journeys(RuleBasedStateMachine):
             self.world.archive(journey)
 
     @rule()
-    def tell(self) -> None:
+    def deliver_facts(self) -> None:
         self.tick()
         self.desk.turn(self.desk.outbox)
-        self.world.tell()
+        self.world.deliver_facts()
         self.compare()
 
     @rule()

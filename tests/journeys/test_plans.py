@@ -1,4 +1,4 @@
-"""A card that everybody at the till shares has tens of thousands of tickets; a pass reads only the newest."""
+"""A card that all cashiers of a till share has tens of thousands of tickets; a pass reads only the newest."""
 
 from datetime import timedelta
 

@@ -36,7 +36,7 @@ def test_a_purchase_that_began_before_a_wait_and_commits_after_it_began_counts(d
     async def play():
         async with desk.database.transaction() as tx:
             sale = await desk.write_sale(tx, customer)
-            # The run comes to its wait while the sale is not there for anybody else.
+            # The run comes to its wait while the sale is not yet visible to other transactions.
             await desk.runs_queue.run_pass(desk.database, desk.organization_id)
         return sale
 
@@ -45,7 +45,7 @@ def test_a_purchase_that_began_before_a_wait_and_commits_after_it_began_counts(d
     assert run.waits_for == "purchase"
     [(created_at,)] = desk.sql("SELECT created_at FROM sales_events WHERE organization_id = %s AND id = %s", late)
     assert created_at < run.waiting_since
-    desk.tell(late)
+    desk.publish_sales(late)
     desk.work()
     assert steps(desk, journey) == ["bought"]
 
@@ -59,7 +59,7 @@ def test_a_purchase_that_was_there_when_the_wait_began_does_not_count(desk):
     desk.work()
     desk.alter("UPDATE journey_runs SET due_at = now() - interval '1 second' WHERE organization_id = %s")
     desk.work()
-    desk.tell(between)
+    desk.publish_sales(between)
     desk.work()
     [run] = desk.runs(journey)
     assert run.waits_for == "purchase"
@@ -83,8 +83,8 @@ def test_a_purchase_after_the_end_of_a_wait_comes_too_late_also_if_the_worker_do
     assert steps(desk, journey) == ["waited"]
 
 
-@pytest.mark.parametrize("is_told_first", [True, False])
-def test_a_sale_recorded_between_the_fact_and_the_entry_ends_the_run(desk, is_told_first):
+@pytest.mark.parametrize("is_return_first", [True, False])
+def test_a_sale_recorded_between_the_fact_and_the_entry_ends_the_run(desk, is_return_first):
     customer = desk.customer()
     journey = desk.journey(WAIT, exit_on=["return"], reentry={"policy": "never"})
 
@@ -92,8 +92,8 @@ def test_a_sale_recorded_between_the_fact_and_the_entry_ends_the_run(desk, is_to
         return desk.do(lambda tx: desk.write_sale(tx, customer, kind=kind))
 
     bought, returned = record("PURCHASE"), record("RETURN")
-    for sale in (returned, bought) if is_told_first else (bought, returned):
-        desk.tell(sale)
+    for sale in (returned, bought) if is_return_first else (bought, returned):
+        desk.publish_sales(sale)
         desk.turn(desk.outbox)
     desk.work()
     assert desk.outcomes(journey) == ["left by a return"]
@@ -180,7 +180,7 @@ def test_a_run_that_sets_an_attribute_and_an_erasure_do_not_wait_for_each_other(
     async def play():
         async with desk.database.transaction() as tx:
             found = await lock_profiles_to_erase(tx, desk.organization_id, [ById(gone)])
-            # The turn waits for nobody: it takes the other run, and has let go of this one when the erasure needs it.
+            # The pass waits for no lock: it takes the other run, and has released this one when the erasure needs it.
             await asyncio.wait_for(desk.runs_queue.run_pass(desk.database, desk.organization_id), 10)
             people = privacy._describe(list(found.values()), secret=secret)
             await privacy._erase(tx, desk.organization_id, people)  # the second half of an erasure
@@ -207,7 +207,7 @@ def test_the_need_for_facts_ends_with_the_last_run_and_not_while_a_journey_goes_
             await manage.activate(tx, desk.organization_id, second)
             async with desk.database.transaction() as other:
                 await manage.archive(other, desk.organization_id, first)
-            # Nothing live is to be seen, and no run; but somebody is at it.
+            # No live journey is visible, and no run; but another transaction is activating one.
             await asyncio.wait_for(desk.runs_queue.run_pass(desk.database, desk.organization_id), 10)
 
     desk.runner.run(play())

@@ -40,20 +40,20 @@ def test_a_text_in_several_languages_is_chosen_by_the_customer(desk, language, s
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_sale_enters_a_journey_once_however_often_it_is_told(desk, times):
+def test_a_sale_enters_a_journey_once_however_often_its_fact_is_delivered(desk, times):
     customer = desk.customer()
     journey = desk.journey(WAIT, {"do": "exit"})
     sale = desk.sale(customer)
     for _ in range(times):
-        desk.tell(sale)
+        desk.publish_sales(sale)
         desk.work()
     desk.pass_time()
-    desk.tell(sale)
+    desk.publish_sales(sale)
     desk.work()
     assert len(desk.runs(journey)) == 1
 
 
-def test_anonymous_old_and_other_sales_bring_nobody_in(desk):
+def test_anonymous_old_and_other_sales_start_no_run(desk):
     customer = desk.customer()
     journey = desk.journey(WAIT)
     desk.sale(None)
@@ -66,16 +66,16 @@ def test_anonymous_old_and_other_sales_bring_nobody_in(desk):
     assert len(desk.runs(journey)) == 1
 
 
-def test_facts_from_before_the_activation_or_during_a_pause_bring_nobody_in(desk):
+def test_facts_from_before_the_activation_or_during_a_pause_start_no_run(desk):
     customer = desk.customer()
     early = desk.sale(customer)
     journey = desk.journey(WAIT)
-    desk.tell(early)
+    desk.publish_sales(early)
     desk.do(lambda tx: manage.pause(tx, desk.organization_id, journey))
     during = desk.sale(customer)
     desk.work()
     desk.activate(journey)
-    desk.tell(during)
+    desk.publish_sales(during)
     desk.work()
     assert desk.runs(journey) == []
     desk.sale(customer)
@@ -97,7 +97,7 @@ def test_a_fact_recorded_while_it_was_live_enters_even_if_the_worker_comes_later
     assert desk.events(desk.runs(journey)[0])[-1] == ("1", "waits")
 
 
-def test_an_archived_journey_takes_nobody_in_any_more(desk):
+def test_an_archived_journey_starts_no_more_runs(desk):
     customer = desk.customer()
     journey = desk.journey(WAIT)
     desk.sale(customer)
@@ -106,7 +106,7 @@ def test_an_archived_journey_takes_nobody_in_any_more(desk):
     assert desk.runs(journey) == []
 
 
-def test_a_consent_and_its_withdrawal_told_together_leave_no_run_behind(desk):
+def test_a_consent_and_its_withdrawal_delivered_together_leave_no_run_behind(desk):
     desk.customer()
     journey = desk.journey(WAIT, TEXT, trigger="opt_in")
     desk.opt_in()
@@ -149,7 +149,7 @@ def test_a_branch_sees_what_a_step_before_it_set(desk):
     ("reentry", "runs"),
     [({"policy": "always"}, 2), ({"policy": "never"}, 1), ({"policy": "after_days", "days": 3}, 1)],
 )
-def test_another_fact_brings_somebody_in_again_as_the_policy_says(desk, reentry, runs):
+def test_another_fact_starts_a_run_again_as_the_policy_says(desk, reentry, runs):
     customer = desk.customer()
     journey = desk.journey({"do": "exit"}, reentry=reentry)
     desk.sale(customer)
@@ -327,7 +327,7 @@ def test_archiving_lets_runs_leave_and_ends_the_interest(desk):
     assert desk.sql("SELECT count(*) FROM interests WHERE organization_id = %s") == [(0,)]
 
 
-def test_a_draft_with_faults_is_kept_and_cannot_go_live(desk):
+def test_a_draft_with_faults_is_saved_and_cannot_go_live(desk):
     journey = desk.journey({"do": "wait"}, live=False)
     with pytest.raises(DefinitionRefused, match="1: The wait has no length"):
         desk.activate(journey)
@@ -365,7 +365,7 @@ def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(d
     assert (run.state, run.due_at, run.attempts) == ("parked", None, 6)
     assert run.reason == "A step failed; the log of the worker says why."
     assert [row.detail["error"] for row in desk.trace(run) if row.event == "failed"] == ["LookupError"] * 6
-    # It holds nobody back, and goes on when a person says so.
+    # It delays no other run, and continues when a user resumes it.
     desk.sale(other)
     desk.work()
     desk.do(lambda tx: resume_run(tx, desk.organization_id, run.id))

@@ -78,7 +78,7 @@ def test_an_attribute_that_the_run_has_just_set_counts_at_its_next_branch(shop):
     assert [event for step, event in shop.events(run) if step == "b"] == ["then"]
 
 
-def test_a_segment_with_a_fault_is_nobody_s_also_under_none(shop):
+def test_a_segment_with_a_fault_matches_no_customer_also_under_none(shop):
     customer = shop.customer("C1", points="12")
     segment = shop.segment({"type": "attribute", "key": "points", "comparison": "more", "value": "50"})
     journey = shop.journey({"do": "wait", "days": 1}, filter={"type": "none", "of": [asks(segment)]})

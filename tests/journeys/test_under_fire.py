@@ -1,4 +1,4 @@
-"""A fact enters a journey once and brings at most one text, however often it comes and whoever is killed meanwhile."""
+"""A fact enters a journey once and brings at most one text, however often it comes and whatever process is killed meanwhile."""
 
 import os
 import random

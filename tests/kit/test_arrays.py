@@ -105,7 +105,7 @@ async def test_an_empty_array_unnests_to_nothing_and_all_columns_keep_step(datab
     assert rows == [("a", None, None, 1), (None, UUID(int=7), 2, 2), ("c", None, 3, 3)]
 
 
-async def test_json_is_kept_to_the_letter(database):
+async def test_json_is_stored_to_the_letter(database):
     documents = [b'{"b": 1.50,  "a":[1e5,"\xc3\xa9\\u00e9"]}', None, b"null", b"[]"]
     async with database.reading() as tx:
         rows = await tx.fetch("SELECT j::text FROM unnest(%s) AS j", (Jsons(documents),))

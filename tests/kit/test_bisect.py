@@ -1,4 +1,4 @@
-"""What fails together is run in halves."""
+"""A batch that fails is bisected."""
 
 from collections.abc import Sequence
 
@@ -50,13 +50,13 @@ async def test_one_guilty_item_costs_two_runs_a_level():
     assert len(run.runs) == 1 + 2 * 5
 
 
-async def test_whoever_decides_may_end_the_halving_for_all_that_failed_together():
+async def test_the_callback_may_end_the_bisection_for_all_that_failed_together():
     run = Runs(2)
     assert await bisect_failures([1, 2, 3, 4], run, lambda numbers, _: [0] * len(numbers)) == [0, 0, 0, 0]
     assert len(run.runs) == 1
 
 
-async def test_what_is_nobodys_fault_ends_everything():
+async def test_a_failure_that_no_item_caused_ends_everything():
     def give_up(_numbers: Sequence[int], error: Exception) -> None:
         raise error
 
@@ -66,6 +66,6 @@ async def test_what_is_nobodys_fault_ends_everything():
     assert len(run.runs) == 1
 
 
-async def test_an_item_has_no_halves():
+async def test_a_single_item_is_not_bisected():
     with pytest.raises(GuiltyError):
         await bisect_failures([1, 2], Runs(1), lambda *_: None)

@@ -106,7 +106,7 @@ def test_at_most_twenty_faults_are_listed():
         ({"values": []}, "values", "It must be an object."),
     ],
 )
-def test_a_fault_is_told_in_words_for_people(changes, field, message):
+def test_a_fault_is_described_in_words_for_people(changes, field, message):
     [fault] = refusal({**GOOD, **changes}).errors
     assert (fault.field, fault.message) == (field, message)
 
@@ -131,7 +131,7 @@ def test_what_is_no_json_behind_a_wrong_type_is_no_json():
     assert isinstance(refusal(b'{"kind":1,"external_id":tru}'), InvalidJson)
 
 
-def test_a_fault_that_only_the_maker_sees_is_told_too():
+def test_a_fault_that_only_the_maker_finds_is_reported_too():
     def make(ticket: Ticket, _: tuple[str, ...]) -> None:
         raise invalid("kind", "TOGETHER", f"{ticket.kind} does not go with the rest.")
 

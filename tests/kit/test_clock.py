@@ -166,11 +166,11 @@ def test_an_answer_that_took_long_leaves_a_clock_that_fits_it():
     assert hours_ahead(clock) == 5
 
 
-@pytest.mark.parametrize(("told", "known"), [(6, 6), (3, 4)])
-def test_an_answer_that_took_long_corrects_a_clock_that_does_not_fit_it(told, known):
+@pytest.mark.parametrize(("answered", "known"), [(6, 6), (3, 4)])
+def test_an_answer_that_took_long_corrects_a_clock_that_does_not_fit_it(answered, known):
     clock = DatabaseClock()
     clock.set(datetime.now(UTC) + 5 * HOUR, asked_at=monotonic())
-    clock.set(datetime.now(UTC) + told * HOUR, asked_at=monotonic() - 3600)
+    clock.set(datetime.now(UTC) + answered * HOUR, asked_at=monotonic() - 3600)
     assert hours_ahead(clock) == known
 
 

@@ -227,7 +227,7 @@ async def test_an_item_that_arrives_as_the_last_flushers_end_is_served():
     assert coalescer.waiting_items == 0
 
 
-async def test_a_flush_that_fails_leaves_nobody_standing_in_line():
+async def test_a_flush_that_fails_leaves_no_queue_waiting():
     served: list[str] = []
 
     async def flush(lane: str, _batch: list[int]) -> None:

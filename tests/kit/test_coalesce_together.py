@@ -136,7 +136,7 @@ async def test_while_one_takes_long_the_others_follow_each_other_at_once(flushin
     await flushing.finish()
 
 
-async def test_a_turn_that_breaks_its_promise_holds_nobody_up(flushing, monkeypatch):
+async def test_a_turn_that_fails_delays_no_other_queue(flushing, monkeypatch):
     async def break_it(turn: Sequence[tuple[str, list[int]]]) -> list[list[int]]:
         monkeypatch.setattr(flushing.coalescer, "_flush_together", flushing._flush_together)
         raise RuntimeError(f"{len(turn)} are lost")

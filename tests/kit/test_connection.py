@@ -61,7 +61,7 @@ async def test_more_than_the_socket_takes_at_once_arrives_and_comes_back(connect
     assert [result.get_value(row, 0) for row in range(result.ntuples)] == blobs
 
 
-async def test_whoever_gives_up_waiting_closes_it_so_that_nobody_gets_the_wrong_answer(connection):
+async def test_a_cancelled_call_closes_the_connection_so_that_no_caller_gets_the_wrong_answer(connection):
     waiting = asyncio.create_task(connection.run(STATEMENTS[b"slow"], ()))
     await asyncio.sleep(0.05)
     waiting.cancel()

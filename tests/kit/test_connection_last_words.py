@@ -64,16 +64,16 @@ class Between:
 
 @asynccontextmanager
 async def dialled_through(between, database_url):
-    # A test that is out of time within a callback tells the loop, and nobody else.
-    unheard: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    # A test that runs out of time within a callback reports it only to the loop.
+    unhandled: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     async with await asyncio.start_server(between.join, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
         opened = await Database(make_conninfo(database_url, host=host, port=port)).dial()
         yield opened
         opened.hang_up()
         await between.end()
-    assert not unheard
+    assert not unhandled
 
 
 async def test_what_a_server_says_after_the_end_changes_nothing(database_url):

@@ -83,7 +83,7 @@ async def use(database: Database) -> int:
         return one
 
 
-async def test_nobody_pays_when_the_server_has_ended_all_idle_connections(database, database_url):
+async def test_no_caller_fails_when_the_server_has_ended_all_idle_connections(database, database_url):
     together = await asyncio.gather(*(use(database) for _ in range(20)))
     assert together == [1] * 20
     assert await terminate_all_others(database_url) >= 2
@@ -188,14 +188,14 @@ async def test_a_connection_that_is_lent_too_long_is_cut_off_whatever_it_waits_f
         with pytest.raises(psycopg.OperationalError) as written:
             async with database.connection(until=monotonic() + 0.2) as connection:
                 await connection.execute("SELECT pg_sleep(600)")
-        # Nobody waited for the server to cancel them, which it does in the end.
+        # No caller waited for the server to cancel them, which it does in the end.
         for cut_off in (read, written):
             assert not isinstance(cut_off.value, psycopg.errors.QueryCanceled)
     async with database.reading() as tx:
         assert await tx.fetch("SELECT 1") == [(1,)]
 
 
-async def test_a_server_that_takes_a_connection_and_says_nothing_holds_nobody_beyond_their_time():
+async def test_a_server_that_takes_a_connection_and_says_nothing_delays_no_caller_beyond_its_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         database = Database(f"postgresql://somebody@{host}:{port}/")
@@ -218,14 +218,14 @@ async def test_reads_leave_connections_to_writes(database_url):
     await database.close()
 
 
-async def test_whoever_stops_waiting_as_a_connection_becomes_free_takes_it_from_nobody(database_url):
+async def test_a_caller_that_stops_waiting_as_a_connection_becomes_free_leaves_it_to_the_pool(database_url):
     database = Database(database_url, pool_max=1)
     async with database.connection():
         waiting = asyncio.create_task(use(database))
         async with asyncio.timeout(30):
             while not database.pool_use()["waiting"]:  # noqa: ASYNC110  # the pool's own state has no event to wait for
                 await asyncio.sleep(0.002)
-        # The connection is given back before the task hears of this.
+        # The connection is given back before the task is cancelled.
         waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -58,15 +58,15 @@ def test_without_a_trap_nothing_happens():
 
 
 def test_a_trap_springs_once_after_its_passes_and_says_so_before():
-    heard = []
-    failpoint.arm("start", "raise", passes=2, sprung=lambda *what: heard.append(what))
+    sprung = []
+    failpoint.arm("start", "raise", passes=2, sprung=lambda *what: sprung.append(what))
     failpoint.hit("start")
     failpoint.hit("drain")
     failpoint.hit("start")
-    assert heard == []
+    assert sprung == []
     with pytest.raises(psycopg.OperationalError, match="a trap at start"):
         failpoint.hit("start")
-    assert heard == [("start", "raise")]
+    assert sprung == [("start", "raise")]
     failpoint.hit("start")
 
 

@@ -1,4 +1,4 @@
-"""When somebody we called says to come again, however they spell it."""
+"""When a server that we called wants a retry, however it spells that."""
 
 from datetime import UTC, datetime, timedelta
 

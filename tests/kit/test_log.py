@@ -31,7 +31,7 @@ def lines(stream: io.StringIO) -> list[dict]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_lines_are_json_when_nobody_watches():
+def test_lines_are_json_without_a_terminal():
     stream = io.StringIO()
     log.configure(Settings(), stream=stream)
     log.get("regulars.sales").info("sales.recorded", count=3)
@@ -80,7 +80,7 @@ def test_secrets_inside_texts_and_tracebacks_are_scrubbed(secret, stream):
     assert "ValueError" in written.getvalue()
 
 
-def test_bytes_are_told_by_their_length():
+def test_bytes_are_logged_as_their_length():
     stream = io.StringIO()
     log.configure(Settings(), stream=stream)
     log.get("a").info("event", raw=b"planted")

@@ -39,7 +39,7 @@ def test_a_latency_falls_into_the_first_bucket_that_holds_it(seconds, bucket):
     assert [name for name in order if buckets[name] == 1.0] == order[order.index(bucket) :]
 
 
-def test_the_sum_of_latencies_is_kept():
+def test_the_sum_of_latencies_is_recorded():
     metrics = Metrics()
     route = metrics.route("GET /x")
     route.observe(200, 0.25)

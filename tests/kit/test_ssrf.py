@@ -1,4 +1,4 @@
-"""What may be dialled on somebody's word, and every spelling of what may not."""
+"""Which addresses from users may be dialled, and every spelling of those that may not."""
 
 import asyncio
 import ipaddress

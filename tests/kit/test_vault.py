@@ -42,9 +42,9 @@ def test_a_secret_does_not_open_in_another_s_place_or_with_another_key():
 
 
 def test_without_a_key_the_sentence_says_what_to_set():
-    nobody = vault.of(Settings(database_url="postgresql://elsewhere"))
+    keyless = vault.of(Settings(database_url="postgresql://elsewhere"))
     with pytest.raises(vault.VaultError, match="Set REGULARS_SECRET_KEY"):
-        nobody.seal(b"x", context="totp 1")
+        keyless.seal(b"x", context="totp 1")
 
 
 def test_the_embedded_database_keeps_its_key_in_a_file_of_its_owner(tmp_path):

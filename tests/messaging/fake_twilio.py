@@ -1,4 +1,4 @@
-"""A Twilio on loopback: it accepts, refuses, stalls and hangs up as it is told, and keeps what it got."""
+"""A Twilio on loopback: it accepts, refuses, stalls and hangs up as the test sets it, and stores what it got."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -30,14 +30,14 @@ class FakeTwilio:
     async def post(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
         self.posts.append({**form, "authorization": request.headers.get("authorization", "")})
-        told = self.respond(form)
+        response = self.respond(form)
         if self.hangs_up:
             assert request.transport is not None
             request.transport.close()
             return web.Response()
         if self.stalls_s:
             await asyncio.sleep(self.stalls_s)
-        return told or web.json_response({"sid": f"SM{len(self.posts)}", "status": "queued"}, status=201)
+        return response or web.json_response({"sid": f"SM{len(self.posts)}", "status": "queued"}, status=201)
 
     async def get(self, request: web.Request) -> web.Response:
         """The newest first; `inbound` has them so."""

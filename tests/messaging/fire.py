@@ -227,7 +227,7 @@ async def _ask(
         request = session.delete(f"/v1/profiles/C%2B{number[1:]}")
     async with request as response:
         await response.read()
-        # An erasure that was answered with an error may have happened all the same: then there is nobody left.
+        # An erasure that was answered with an error may have happened all the same: then no customer is left.
         return 204 if kind == "erasure" and attempt and response.status == 404 else response.status
 
 

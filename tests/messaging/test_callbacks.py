@@ -37,7 +37,7 @@ def twilio(desk):
 
 
 def lose_then_send_again(desk):
-    """Two attempts: of the first nobody knows whether it left, the second is sent. Gives the address of each."""
+    """Two attempts: whether the first left is unknown, the second is sent. Gives the address of each."""
     desk.subscribe()
     text_id = desk.order()
 
@@ -85,7 +85,7 @@ def test_a_receipt_that_names_no_attempt_is_of_the_first(desk, twilio):
     assert desk.texts() == [("delivered", None)]
 
 
-def test_an_attempt_that_nobody_signed_is_refused(desk, twilio):
+def test_an_unsigned_attempt_is_refused(desk, twilio):
     desk.subscribe()
     desk.order()
     desk.turn()

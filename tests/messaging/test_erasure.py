@@ -1,4 +1,4 @@
-"""What an erasure leaves of texts and replies: nothing that names the person, and nobody waits for it in a circle."""
+"""What an erasure leaves of texts and replies: nothing that names the person, and no deadlock."""
 
 import asyncio
 
@@ -99,7 +99,7 @@ def test_a_sender_that_died_with_the_text_of_an_erased_person_leaves_nothing(des
     assert desk.sql("SELECT state, texts FROM text_totals WHERE organization_id = %s") == [("unknown", 1)]
 
 
-def test_what_was_told_about_a_person_s_texts_and_nobody_heard_goes_with_them(desk):
+def test_unhandled_facts_about_a_person_s_texts_are_erased_with_them(desk):
     profile_id, other_id = customer(desk, "C1"), customer(desk, "C2", "+33612345679")
     desk.do(lambda tx: register_interest(tx, desk.organization_id, MessagesChanged, needed_by="test"))
     desk.order("One", profile_id=profile_id)

@@ -45,7 +45,7 @@ def test_a_withdrawal_after_the_order_is_seen_by_the_gate(desk):
     assert desk.texts() == [("skipped", "no_consent")]
 
 
-def test_a_number_that_is_linked_to_somebody_else_by_now_is_not_texted(desk):
+def test_a_number_that_is_linked_to_another_customer_by_now_is_not_texted(desk):
     desk.subscribe()
     desk.order(profile_id=new_uuid())
     desk.turn()
@@ -73,7 +73,7 @@ def test_the_cap_counts_what_was_sent_and_what_may_have_been(desk):
     desk.order()
     desk.turn()
     desk.gateway.answer = None
-    # Two in one bite: the first takes the last place.
+    # Two in one batch: the first takes the last place below the cap.
     desk.order()
     desk.order()
     desk.turn()
@@ -117,7 +117,7 @@ def test_no_text_goes_to_a_country_whose_notice_is_not_set(desk):
     ("words", "reason"),
     [(MissingValue("profile.first_name"), "missing_value: profile.first_name"), ("x" * 1700, "too_long")],
 )
-def test_what_cannot_be_written_is_kept_as_skipped_with_its_reason(desk, words, reason):
+def test_what_cannot_be_written_is_stored_as_skipped_with_its_reason(desk, words, reason):
     desk.subscribe()
     desk.order(words)
     desk.turn()
@@ -175,7 +175,7 @@ def test_only_a_person_sends_an_unknown_text_again(desk):
     assert len(desk.gateway.sent) == 2
 
 
-def test_a_provider_that_heard_a_stop_withdraws_here_too_and_nobody_is_answered(desk):
+def test_a_stop_that_only_the_provider_received_withdraws_here_too_and_is_not_answered(desk):
     desk.subscribe()
 
     async def unsubscribed(text):

@@ -126,7 +126,7 @@ def test_a_withdrawal_is_answered_in_time_and_truly_also_by_a_server_that_stops(
         assert given["withdraw"].json()["outcome"] == "already_unsubscribed"
 
 
-def test_a_possible_stop_that_nobody_has_read_means_that_the_number_may_not_be_texted(desk: Desk):
+def test_an_unread_possible_stop_means_that_the_number_may_not_be_texted(desk: Desk):
     desk.subscribe()
     desk.reply("remove me please")
     assert desk.may_text() == (False, "SUPPRESSED")

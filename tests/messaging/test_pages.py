@@ -105,7 +105,7 @@ def test_the_list_of_phones_keeps_the_name_after_a_stop(desk):
     assert "Odile Fictive" in newest
 
 
-def test_a_number_nobody_knows_can_write_too(desk):
+def test_an_unknown_number_can_write_too(desk):
     stranger = samples.phone()
     assert "Nothing on this phone yet." in desk.owner.get(f"/simulator/{stranger}").text
     answer = desk.owner.post(f"/simulator/{stranger}/reply", text="STOP")

@@ -183,11 +183,11 @@ def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk,
     assert not desk.is_subscribed()
     assert "500" in marks.error
     assert marks.failing_since is not None
-    heard = {sender: mark.heard_until for sender, mark in marks.senders.items()}
-    assert heard[good] > heard[bad] == heard[last]
+    read_until = {sender: mark.heard_until for sender, mark in marks.senders.items()}
+    assert read_until[good] > read_until[bad] == read_until[last]
     again = desk.texting.marks
-    assert again.senders[last].heard_until > heard[good]
-    assert again.senders[bad].heard_until == heard[bad]
+    assert again.senders[last].heard_until > read_until[good]
+    assert again.senders[bad].heard_until == read_until[bad]
 
 
 def test_known_replies_are_taken_again_without_a_lock(desk):
@@ -199,7 +199,7 @@ def test_known_replies_are_taken_again_without_a_lock(desk):
             fake.inbound = [message("SM1", "merci")]
             await poll()
             async with desk.database.transaction() as tx:
-                # Whoever withdraws at this moment holds the number; the poll must neither wait for it nor hold it up.
+                # A withdrawal at this moment locks the number; the poll must neither wait for it nor delay it.
                 await tx.fetch(
                     "SELECT 1 FROM subscriptions WHERE organization_id = %s FOR UPDATE", (desk.organization_id,)
                 )
@@ -221,7 +221,7 @@ def test_a_person_who_was_erased_does_not_come_back_with_the_list(desk):
             fake.inbound = [message("SM2", "Unmistakable"), message("SM1")]
             await poll()
             await erase(desk, secret, profile_id)
-            # One that nobody had heard before the erasure, and one by a clock that is ahead of ours.
+            # One that was not received before the erasure, and one by a clock that is ahead of ours.
             fake.inbound.append(message("SM3", "Unmistakable too", ago=timedelta(hours=2)))
             fake.inbound[0]["date_sent"] = format_datetime(datetime.now(UTC) + timedelta(minutes=1))
             await poll()
@@ -247,7 +247,7 @@ def test_a_number_that_was_erased_is_never_answered(desk, body):
     assert rows_with(desk, NUMBER) == {}
 
 
-def test_whoever_writes_after_the_erasure_is_read_by_a_person(desk):
+def test_a_reply_after_the_erasure_is_read_by_a_person(desk):
     profile_id = customer(desk, "C1")
     desk.runner.run(erase(desk, desk.texting.secret, profile_id))
     assert desk.reply("Where is my parcel?").is_new

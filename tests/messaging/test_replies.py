@@ -53,7 +53,7 @@ def test_a_confirmation_leaves_within_five_minutes_or_never(desk):
     assert desk.texts() == [("skipped", "expired")]
 
 
-def test_start_revives_who_stopped_by_text_and_nobody_else(desk):
+def test_start_revives_only_who_stopped_by_text(desk):
     desk.reply("START")
     assert not desk.is_subscribed()
     desk.subscribe()
@@ -129,7 +129,7 @@ def test_a_decision_to_stop_withdraws_with_the_words_as_the_origin(desk):
     assert replies(desk, undecided_only=True) == []
 
 
-def test_a_possible_stop_that_nobody_decides_in_time_is_a_stop(desk):
+def test_a_possible_stop_that_is_not_decided_in_time_is_a_stop(desk):
     desk.subscribe()
     desk.reply("remove me please")
     desk.reply("A quelle heure ouvrez-vous ?")
@@ -190,7 +190,7 @@ def test_erasure_takes_texts_and_replies_and_leaves_the_totals(desk):
     assert desk.sql("SELECT state, texts FROM text_totals WHERE organization_id = %s") == [("sent", 1)]
 
 
-def test_what_is_heard_late_withdraws_but_is_not_answered_and_a_late_start_revives_nobody(desk):
+def test_a_late_stop_withdraws_but_is_not_answered_and_a_late_start_revives_no_consent(desk):
     desk.subscribe()
     desk.reply("STOP", is_late=True)
     desk.reply("START", is_late=True)

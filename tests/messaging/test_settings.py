@@ -1,4 +1,4 @@
-"""How an organization texts: who changes it waits for who sends, and the demo never texts anybody."""
+"""Texting settings: a change waits for texts that are being sent, and the demo never texts a real number."""
 
 import asyncio
 from dataclasses import replace

@@ -200,7 +200,7 @@ def test_caps_are_changed_and_say_where_they_are_looser(owner):
     assert 'id="e-hours_0"' in refused.text
 
 
-def test_everybody_reads_the_rules_and_few_change_them(visitor_as):
+def test_every_role_reads_the_rules_and_few_change_them(visitor_as):
     for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
         visitor = visitor_as(role)
         assert visitor.get("/settings/texts/rules").status_code == 200

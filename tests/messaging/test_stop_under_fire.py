@@ -1,4 +1,4 @@
-"""After the answer to a withdrawal nothing is sent, and nothing is sent twice, whoever is killed meanwhile."""
+"""After the answer to a withdrawal nothing is sent, and nothing is sent twice, whatever process is killed meanwhile."""
 
 import os
 import random

@@ -71,7 +71,7 @@ def test_nothing_is_sent_without_words_a_number_or_the_right(visitor_as, shop, a
     unasked = api.post("/v1/profiles", {"external_id": "unasked"}).json()["id"]
     assert "They cannot be texted" in marketer.get(f"/customers/{unasked}/text").text
     assert texts() == before
-    # Whoever posts all the same is told why nothing left.
+    # A user who posts all the same reads why nothing was sent.
     answer = marketer.post(f"/customers/{unasked}/text", words="Hello", once=str(uuid4()))
     assert answer.status_code == 303
     assert [(state, reason) for _, state, reason in texts()[len(before) :]] == [("skipped", "no_consent")]

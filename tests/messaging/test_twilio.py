@@ -1,4 +1,4 @@
-"""Twilio, against one of our own on loopback: what left, what did not, and what nobody can know."""
+"""Twilio, against one of our own on loopback: what left, what did not, and what is unknown."""
 
 import asyncio
 import base64
@@ -43,11 +43,11 @@ def outgoing() -> OutgoingText:
     )
 
 
-def send(*, told=None, sender="+15005550006", prepare=None, **senders):
+def send(*, respond=None, sender="+15005550006", prepare=None, **senders):
     async def run():
         async with fake_twilio() as fake:
-            if told is not None:
-                fake.respond = told
+            if respond is not None:
+                fake.respond = respond
             if prepare is not None:
                 prepare(fake)
             provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: "https://shop.example/x")
@@ -117,24 +117,24 @@ def test_a_token_that_cannot_be_opened_means_that_nothing_left():
     ],
 )
 def test_an_answer_is_read_for_whether_the_text_has_left(status, body, kind):
-    outcome, _ = send(told=lambda _: web.json_response(body, status=status))
+    outcome, _ = send(respond=lambda _: web.json_response(body, status=status))
     assert outcome == kind
 
 
 def test_too_many_requests_means_that_nothing_left():
-    outcome, _ = send(told=lambda _: web.Response(status=429, headers={"Retry-After": "7"}))
+    outcome, _ = send(respond=lambda _: web.Response(status=429, headers={"Retry-After": "7"}))
     assert outcome == NotReached("The provider asked to come again later.", timedelta(seconds=7), is_busy=True)
 
 
 @pytest.mark.parametrize("seconds", ["99999999999999", "9" * 5000])
 def test_a_provider_that_asks_to_come_again_in_a_thousand_years_is_asked_within_one(seconds):
-    outcome, _ = send(told=lambda _: web.Response(status=429, headers={"Retry-After": seconds}))
+    outcome, _ = send(respond=lambda _: web.Response(status=429, headers={"Retry-After": seconds}))
     assert outcome == NotReached("The provider asked to come again later.", timedelta(days=366), is_busy=True)
 
 
-def test_what_a_provider_says_can_be_kept():
+def test_an_error_message_of_the_provider_can_be_stored():
     said = {"code": 21211, "message": "Not\0 a number"}
-    outcome, _ = send(told=lambda _: web.json_response(said, status=400))
+    outcome, _ = send(respond=lambda _: web.json_response(said, status=400))
     assert outcome == Refused("21211", "Not a number")
 
 
@@ -157,7 +157,7 @@ def test_a_provider_that_does_not_answer_in_time_is_unclear(monkeypatch):
     assert isinstance(outcome, Unclear)
 
 
-def test_nobody_listening_means_that_nothing_left():
+def test_without_a_listener_nothing_left():
     async def run():
         provider = Twilio("http://127.0.0.1:9", open_token=lambda _: TOKEN, callback_url=lambda *_: None)
         try:

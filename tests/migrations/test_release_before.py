@@ -43,9 +43,9 @@ def old_source(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def environment(old_source, database_url, tmp_path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
     folder = str(tmp_path / "data")
-    return {**kept, "PYTHONPATH": str(old_source), "DATABASE_URL": database_url, "REGULARS_DATA_DIR": folder}
+    return {**inherited, "PYTHONPATH": str(old_source), "DATABASE_URL": database_url, "REGULARS_DATA_DIR": folder}
 
 
 def run(environment: dict[str, str], *arguments: str) -> str:

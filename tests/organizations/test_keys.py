@@ -68,7 +68,7 @@ def test_a_key_with_any_character_changed_is_not_well_formed():
         assert not is_well_formed(wrong)
 
 
-async def test_a_key_is_kept_as_its_hash_only_and_lets_its_organization_in(database, issued):
+async def test_a_key_is_stored_as_its_hash_only_and_lets_its_organization_in(database, issued):
     organization, key, secret = issued
     caller = await Authenticator(database).authenticate(secret.encode())
     assert (caller.organization_id, caller.api_key_id) == (organization.id, key.id)
@@ -89,7 +89,7 @@ async def test_a_key_is_confirmed_while_every_look_up_hangs(database, issued):
         assert await Authenticator(database).authenticate(issued[2].encode()) is not None
 
 
-async def test_unknown_and_malformed_keys_are_nobody_and_the_malformed_cost_no_query(database, issued):
+async def test_unknown_and_malformed_keys_are_refused_and_the_malformed_cost_no_query(database, issued):
     authenticator = Authenticator(database)
     assert await authenticator.authenticate(new_key().encode()) is None
     await database.close()

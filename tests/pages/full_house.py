@@ -151,7 +151,7 @@ def _write_journeys(database_url: str, organization_id: UUID) -> None:
 
 
 def _write_campaigns(database_url: str, organization_id: UUID, segment: str) -> None:
-    """A draft, and one that is planted as paused: whoever looks around opens both."""
+    """A draft, and one that is planted as paused: a crawl of the pages opens both."""
     text = PLANTED.replace("{{7*7}}", "")
 
     async def act(tx: Tx) -> None:
@@ -165,7 +165,7 @@ def _write_campaigns(database_url: str, organization_id: UUID, segment: str) -> 
 def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:
     """A text that arrived, one whose fate is unknown, and a reply that waits.
 
-    That which is unknown is the newest: whoever looks around opens it, also where a journey's has come before it. By day
+    The unknown one is the newest: a crawl of the pages opens it, also where a journey's has come before it. By day
     that one leaves at once, and would count against a cap.
     """
     organization_id = api.tenant.organization_id

@@ -56,9 +56,9 @@ def test_a_journey_goes_live_in_ten_clicks(hand: Hand, marketer: Visitor):
     hand.click(tab.get_by_role("button", name="Add step"))
     hand.click(tab.get_by_role("button", name="Save and activate…"))
     # What will happen is said before it does.
-    told = tab.locator("section", has=tab.get_by_role("heading", name="When it is live"))
+    outline = tab.locator("section", has=tab.get_by_role("heading", name="When it is live"))
     for words in ("after each new opt-in", "Send a text: “Welcome, and thank you.”", "the simulator", "Sending hours"):
-        expect(told).to_contain_text(words)
+        expect(outline).to_contain_text(words)
     hand.click(tab.get_by_role("button", name="Activate version 2"))
     expect(tab.get_by_text(re.compile("Version 2, live since"))).to_be_visible()
     assert hand.clicks <= JOURNEY_CLICKS_MAX

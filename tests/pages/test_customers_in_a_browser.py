@@ -58,7 +58,7 @@ def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: 
     assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 404
 
 
-def test_a_wrong_id_erases_nobody_and_says_so(tab: Page, owner: Visitor, shop: Shop):
+def test_a_wrong_id_erases_no_customer_and_the_page_says_so(tab: Page, owner: Visitor, shop: Shop):
     tab.goto(owner.url(f"/customers/{shop.customer['id']}/erase"))
     tab.get_by_label("to confirm").fill("somebody else")
     tab.get_by_role("button", name="Erase", exact=True).click()
@@ -100,7 +100,7 @@ def test_the_keyboard_alone_finds_opens_and_asks(chromium, owner: Visitor, shop:
         expect(tab.get_by_text("No, not on 3 Feb 2001, 18:30")).to_be_visible()
 
 
-def test_a_list_narrows_while_somebody_types_and_the_field_keeps_its_focus(chromium, owner: Visitor, shop: Shop):
+def test_a_list_narrows_while_the_user_types_and_the_field_keeps_its_focus(chromium, owner: Visitor, shop: Shop):
     with context_of(chromium, owner, viewport=PHONE) as context:
         tab = context.new_page()
         tab.goto(owner.url("/customers"))

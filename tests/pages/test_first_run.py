@@ -25,7 +25,7 @@ from regulars.web.access import Role
 
 PASSWORD = "four words in a row"
 # Without a key there are no webhook endpoints, whose host would have to be looked up.
-NOBODY_LISTENS = Settings()
+WITHOUT_WEBHOOKS = Settings()
 expect.set_options(timeout=WAIT_MS)
 
 
@@ -90,7 +90,7 @@ class Walk:
             found = connection.execute("SELECT organization_id FROM organization_slugs WHERE slug = %s", (slug,))
             [organization_id] = found.fetchone()
         for _ in range(2):
-            work_through(self.database_url, organization_id, NOBODY_LISTENS)
+            work_through(self.database_url, organization_id, WITHOUT_WEBHOOKS)
 
 
 @pytest.mark.timeout(300)
@@ -146,7 +146,7 @@ def connect_a_till(walk: Walk) -> None:
     walk.key = tab.locator(".copy code").first.inner_text()
     assert walk.key.startswith("rgl_")
     walk.reads("1 of 4 steps", "Shown this once", "Waiting for your first ticket")
-    # A refusal is here with its reason, and nobody touches the page: it looks by itself.
+    # A refusal appears with its reason without a click: the page refreshes itself.
     walk.send(walk.command("/v1/sales-events"), status=404)
     walk.reads("404 POST /v1/sales-events", "STORE_NOT_FOUND")
     walk.send(walk.command("/v1/stores"))
@@ -166,7 +166,7 @@ def connect_a_till(walk: Walk) -> None:
 
 
 def count_a_segment(walk: Walk) -> None:
-    """The analysis process starts with the first segment: it is waited for, and nobody reads of an exception."""
+    """The analysis process starts with the first segment: the page waits for it and shows no exception."""
     tab = walk.tab
     tab.goto(walk.url("/segments/new"))
     tab.get_by_role("button", name=re.compile("^(Begin to count|Count)$")).first.click()

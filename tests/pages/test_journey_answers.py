@@ -62,9 +62,9 @@ def test_a_backtest_says_what_it_plays_and_opens_the_customers_behind_its_figure
         opened = marketer.get(f"/journeys/{journey}/backtest", people=figure).text
         assert f"/customers/{customer['id']}" in opened
         assert f"/customers/{other['id']}" not in opened
-    told = words_of(marketer.get(f"/journeys/{journey}/activate"))
-    assert "1 customer would have entered in the last 30 days" in told
-    assert re.search(r"only if [^;]*1000.00", told)
+    page = words_of(marketer.get(f"/journeys/{journey}/activate"))
+    assert "1 customer would have entered in the last 30 days" in page
+    assert re.search(r"only if [^;]*1000.00", page)
 
 
 def test_a_customer_is_found_by_name_and_chosen_among_namesakes(api, marketer, tenant, api_database_url):

@@ -94,7 +94,7 @@ def test_every_kind_of_step_is_added_changed_and_saved(blank):
     assert "no changes yet" in blank.page()
 
 
-def test_what_is_wrong_stands_beside_its_field_and_nothing_is_kept(blank):
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(blank):
     for kind, fields, says in (
         ("wait", {"days": "400"}, "A whole number from 0 to 365."),
         ("wait", {"days": "x"}, "A whole number from 0 to 365."),
@@ -191,7 +191,7 @@ def test_comparisons_follow_the_declared_type(api, blank):
     assert "All customers" in blank.page()
 
 
-def test_a_branch_asks_what_it_is_told_and_a_second_editor_sees_both(visitor_as, tenant, api_database_url):
+def test_a_branch_takes_its_condition_and_a_second_editor_sees_both(visitor_as, tenant, api_database_url):
     branch = {"do": "branch", "if": {"type": "subscribed"}}
     journey = make_journey(api_database_url, tenant.organization_id, branch, is_live=False)
     anne, zoe = (Builder(visitor_as(Role.MARKETER), journey) for _ in range(2))
@@ -272,7 +272,7 @@ def test_the_second_of_two_editors_sees_both_and_loses_nothing(visitor_as, tenan
     assert "It says now: “From Anne”" in shown
     assert "From Zoé</textarea>" in shown
     assert anne.names()[0] == "“From Anne”"
-    # Elsewhere in the draft nobody is in the way, also when the step has another place by now.
+    # Elsewhere in the draft there is no conflict, also when the step has moved by now.
     anne.add("1", "exit")
     assert zoe.send("step", place="2", kind="wait", days="9", **waits).status_code == 303
     assert zoe.names() == ["Exit", "“From Anne”", "9 days"]
@@ -295,7 +295,7 @@ def test_a_step_that_was_removed_meanwhile_can_be_added_again(visitor_as, tenant
     assert zoe.names() == ["“Hello”", "9 days"]
 
 
-def test_who_saves_what_somebody_else_went_on_with_is_told_and_sees_the_difference(
+def test_a_user_who_saves_over_the_change_of_another_is_warned_and_sees_the_difference(
     visitor_as, tenant, api_database_url
 ):
     journey = make_journey(api_database_url, tenant.organization_id, WAIT, is_live=False)
@@ -329,7 +329,7 @@ def test_a_draft_is_thrown_away(blank):
     assert blank.names() == []
 
 
-def test_versions_tell_their_difference(blank):
+def test_versions_show_their_difference(blank):
     blank.add("1", "wait", days="1")
     blank.save()
     blank.add("2", "exit")

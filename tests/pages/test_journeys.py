@@ -22,7 +22,7 @@ def marketer(visitor_as) -> Visitor:
 
 @pytest.fixture
 def buyer(api):
-    """Somebody who may be texted."""
+    """A customer who may be texted."""
     store = api.post("/v1/stores", samples.store()).json()
     profile = api.post("/v1/profiles", samples.profile(first_name="Odile", last_name="Fictive")).json()
     return store, profile
@@ -228,7 +228,9 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     assert "No customer enters, because the conditions cannot be checked" in why_not
 
 
-def test_why_nobody_came_in_is_told_for_each_of_a_customer_s_last_facts(api, buyer, marketer, tenant, api_database_url):
+def test_the_page_says_for_each_of_a_customer_s_last_facts_why_no_run_started(
+    api, buyer, marketer, tenant, api_database_url
+):
     store, profile = buyer
     api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"], total_amount_cents=100))
     amount = {"type": "amount", "at_least_cents": 5000}

@@ -15,7 +15,7 @@ from regulars.kit.settings import Settings
 from regulars.web.access import Role
 
 TABS_MAX = 120
-# Whoever is told by a webhook has a secret, which is sealed.
+# A webhook endpoint has a secret, which is sealed.
 SETTINGS = Settings(secret_key="a key of a test, and of no other")
 DEEP = {"do": "branch", "if": {"type": "subscribed"}}
 

@@ -30,7 +30,7 @@ MASKED = [role for role in Role if not may(role, Action.SEE_PERSONAL)]
 
 @pytest.fixture(params=MASKED)
 def masked(request, full_house, api_database_url) -> Visitor:
-    """Somebody of the same organization."""
+    """A user of the same organization."""
     owner = full_house[1]
     who = sign_in_now(api_database_url, full_house[0].organization_id, request.param)
     return Visitor(owner.http, owner.base_url, who)

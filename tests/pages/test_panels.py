@@ -1,4 +1,4 @@
-"""What opens inside a page is for everybody too: the panels of the builders, refused forms, questions without an answer."""
+"""What opens inside a page is accessible too: the panels of the builders, refused forms, questions without an answer."""
 
 import re
 
@@ -43,7 +43,7 @@ def addresses(journey: str) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-def test_panels_and_answers_keep_nobody_out_light_and_dark(visitor_as, tenant, api_database_url, chromium):
+def test_panels_and_answers_are_accessible_light_and_dark(visitor_as, tenant, api_database_url, chromium):
     visitor = visitor_as(Role.OWNER)
     amount = {"type": "amount", "at_least_cents": 100}
     journey = make_journey(api_database_url, tenant.organization_id, BRANCH, is_live=False, filter=amount)

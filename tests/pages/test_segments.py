@@ -82,7 +82,7 @@ def test_what_is_wrong_comes_back_whole_and_is_not_saved(marketer, crowd):
         assert marketer.post("/segments/draft", name="x", **odd).status_code == 200
 
 
-def test_an_edit_does_not_hide_that_somebody_else_saved_meanwhile(marketer, crowd):
+def test_an_edit_does_not_hide_that_another_user_saved_meanwhile(marketer, crowd):
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
     opened = etag_of(marketer.get(url))
     assert marketer.post(f"{url}/save", name="Theirs", was=opened, **GOLD, **{"r.0~values": "Silver"}).is_redirect
@@ -151,7 +151,7 @@ def test_an_analyst_sees_counts_and_canonical_ids_and_nothing_else(marketer, cro
     assert visitor_as(Role.DEVELOPER).get("/segments").status_code == 403
 
 
-def test_a_retyped_key_is_told_in_the_list_on_the_page_and_in_the_catalog(marketer, crowd, visitor_as):
+def test_a_retyped_key_is_reported_in_the_list_on_the_page_and_in_the_catalog(marketer, crowd, visitor_as):
     fields = {"r~kind": "none", "r.0~kind": "attribute", "r.0~key": "points_balance", "r.0~was": "points_balance"}
     url = save(marketer, "Few points", **fields, **{"r.0~cmp": "more", "r.0~value": "5000"})
     assert ">4</output>" in open_counted(marketer, url)
@@ -184,7 +184,7 @@ def test_those_to_start_from_can_be_opened_and_saved(marketer, crowd):
     assert marketer.get("/segments/seg_nobody").status_code == 404
 
 
-def test_whoever_must_not_be_texted_is_not_called_subscribed(marketer, crowd, api, api_database_url):
+def test_a_customer_who_must_not_be_texted_is_not_called_subscribed(marketer, crowd, api, api_database_url):
     def opt(way: str, **more: str) -> None:
         answer = api.post(f"/v1/subscriptions/{way}", more)
         assert answer.status in {200, 201}, answer.body
@@ -244,7 +244,7 @@ def test_values_that_cannot_be_read_are_counted_and_lead_to_those_who_hold_them(
     listed = ask_until("Nadia", lambda: marketer.get(there))
     assert "n/a" in listed
     assert all(name not in listed for name in ("Rémi", "Odile", "Silvère", "Inès"))
-    # Whoever is not told the conditions is not told who fails to be read by them.
+    # A user who may not see the conditions may not see whose values they cannot read either.
     assert visitor_as(Role.ANALYST).get(there).status_code == 403
     for nowhere in ("r.0", "r.7", "x", "r"):
         assert marketer.get(f"{url}/members", unreadable=nowhere).status_code == 404

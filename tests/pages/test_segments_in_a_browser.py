@@ -1,5 +1,5 @@
 """With a browser: the segment of the design page is built, by mouse and by keyboard; a value that its type cannot read;
-why somebody is in or out; a journey that uses a segment."""
+why a customer is in or out; a journey that uses a segment."""
 
 import json
 import re
@@ -186,7 +186,7 @@ def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: 
     builder.hand.press(tab.get_by_role("button", name="Save segment"))
     expect(tab.get_by_role("heading", level=1)).to_have_text("Gold who slow down")
     expect(tab.locator("#count output")).to_have_text("2")
-    # Why somebody is in or out, with what was seen.
+    # Why a customer is in or out, with the values that were read.
     for customer, word in ((crowd.busy, "out"), (crowd.slow, "in")):
         builder.hand.write(tab.get_by_role("searchbox", name="Customer", exact=True), customer)
         builder.hand.press(tab.get_by_role("button", name="Ask"))
@@ -195,7 +195,7 @@ def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: 
     expect(tab.locator("#why-answer")).to_contain_text("Spent €300.00 net in the last 365 days")
 
 
-def test_the_answer_leads_to_the_ticket_that_keeps_somebody_out(tab: Page, marketer: Visitor, crowd: Crowd):
+def test_the_answer_leads_to_the_ticket_that_excludes_the_customer(tab: Page, marketer: Visitor, crowd: Crowd):
     fields = {"r~kind": "none", "r.0~kind": "bought", "r.0~low": "1", "r.0~days": "60"}
     saved = marketer.post("/segments/save", name="Slow", **fields)
     tab.goto(f"{marketer.base_url}{saved.headers['location']}?who={crowd.busy}")

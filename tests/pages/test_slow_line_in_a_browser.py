@@ -1,4 +1,4 @@
-"""With a browser on a slow line: whatever somebody types while an answer is on its way stays where it was typed."""
+"""With a browser on a slow line: whatever the user types while an answer is on its way stays where it was typed."""
 
 import psycopg
 import pytest
@@ -30,7 +30,7 @@ def journey(tenant, api_database_url) -> str:
     return make_journey(api_database_url, tenant.organization_id, {"do": "send_text", "text": "Hello"}, is_live=False)
 
 
-def test_a_script_that_comes_late_takes_nobody_out_of_a_field(tab: Page, marketer: Visitor, journey: str):
+def test_a_late_script_does_not_take_the_focus_from_a_field(tab: Page, marketer: Visitor, journey: str):
     line = SlowLine(tab, "**/assets/*.js")
     tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"), wait_until="commit")
     text = tab.get_by_label("Text", exact=True)
@@ -45,7 +45,7 @@ def test_a_script_that_comes_late_takes_nobody_out_of_a_field(tab: Page, markete
     expect(text).to_be_focused()
 
 
-def test_whoever_waits_for_a_panel_finds_its_heading(tab: Page, marketer: Visitor, journey: str):
+def test_a_panel_that_opens_has_the_focus_on_its_heading(tab: Page, marketer: Visitor, journey: str):
     tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"))
     expect(tab.locator("#pn")).to_be_focused()
 
@@ -122,7 +122,7 @@ def test_figures_that_follow_replace_no_field(tab: Page, marketer: Visitor, api,
     expect(tab.locator("#seg[data-drawn]")).to_have_count(1)
 
 
-def test_a_condition_that_comes_late_takes_nobody_out_of_a_field(tab: Page, marketer: Visitor):
+def test_a_late_condition_does_not_take_the_focus_from_a_field(tab: Page, marketer: Visitor):
     tab.goto(marketer.url("/segments/new"))
     line = SlowLine(tab, "**/segments/draft")
     tab.get_by_role("button", name="Attribute", exact=True).click()

@@ -34,7 +34,7 @@ def chunked_bytes(method: bytes, target: bytes, headers: Iterable[Header], chunk
     return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
 
 
-def kept_alive(request: bytes) -> bytes:
+def keep_alive(request: bytes) -> bytes:
     """The same request on a connection that stays open."""
     return request.replace(b"Connection: close\r\n", b"", 1)
 

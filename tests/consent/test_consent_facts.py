@@ -1,4 +1,4 @@
-"""What the rooms above are told about consent: every outcome that changed something, and nothing else."""
+"""Facts that consent publishes for the rooms above: one for every outcome that changed something, and no others."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ def listening(desk):
     desk.do(lambda tx: register_interest(tx, desk.organization_id, SubscriptionsChanged, needed_by="test"))
 
 
-def told(desk):
+def published_changes(desk):
     rows = desk.do(
         lambda tx: tx.fetch(
             "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = 'subscriptions.changed' ORDER BY id",
@@ -26,7 +26,7 @@ def told(desk):
     return [change for fact in facts for change in fact.changes]
 
 
-def test_each_outcome_that_changes_something_is_told_with_the_subscription_right_after(desk, listening):
+def test_each_outcome_that_changes_something_is_published_with_the_subscription_right_after(desk, listening):
     (first,) = desk.opt_ins(consent())
     desk.opt_ins(consent())
     desk.opt_ins(consent(at=NOW - DAY))
@@ -35,7 +35,7 @@ def test_each_outcome_that_changes_something_is_told_with_the_subscription_right
     desk.opt_outs(withdrawal(at=NOW - DAY))
     desk.opt_outs(withdrawal())
     desk.opt_ins(consent(at=NOW + MINUTE), now=NOW + 2 * MINUTE)
-    changes = told(desk)
+    changes = published_changes(desk)
     assert [change.outcome for change in changes] == ["created", "updated", "unsubscribed", "resubscribed"]
     assert [change.automation for change in changes] == ["eligible", "not_applicable", "not_applicable", "eligible"]
     assert [change.sequence for change in changes] == [1, 4, 5, 8]
@@ -43,19 +43,19 @@ def test_each_outcome_that_changes_something_is_told_with_the_subscription_right
     assert msgspec.json.decode(changes[2].shown)["status"] == "UNSUBSCRIBED"
 
 
-def test_a_consent_that_is_old_news_is_told_as_such(desk, listening):
+def test_an_old_consent_is_published_as_stale(desk, listening):
     desk.opt_ins(consent(at=NOW - 8 * DAY))
-    assert [(change.outcome, change.automation) for change in told(desk)] == [("created", "stale_fact")]
+    assert [(change.outcome, change.automation) for change in published_changes(desk)] == [("created", "stale_fact")]
 
 
-def test_a_stop_and_a_start_by_text_are_told(desk, listening):
+def test_a_stop_and_a_start_by_text_are_published(desk, listening):
     desk.opt_ins(consent())
     reply = Reply(phone_number=NUMBER, text="STOP", message_id="m1")
     desk.do(lambda tx: record_inbound_stop(tx, desk.organization_id, [reply], secret=desk.secret), now=NOW + MINUTE)
     desk.do(lambda tx: record_inbound_start(tx, desk.organization_id, [reply], secret=desk.secret), now=NOW + DAY)
-    assert [change.outcome for change in told(desk)] == ["created", "unsubscribed", "resubscribed"]
+    assert [change.outcome for change in published_changes(desk)] == ["created", "unsubscribed", "resubscribed"]
 
 
 def test_without_interest_nothing_is_recorded(desk):
     desk.opt_ins(consent())
-    assert told(desk) == []
+    assert published_changes(desk) == []

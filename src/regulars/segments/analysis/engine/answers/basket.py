@@ -4,7 +4,7 @@ from datetime import datetime
 
 import numpy as np
 
-from regulars.segments.analysis.engine.answers.product_lines import LineReader, distinct_pairs
+from regulars.segments.analysis.engine.answers.product_lines import LineReader
 from regulars.segments.analysis.engine.answers.products import names_of
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.sales_runs import IDS
@@ -33,7 +33,8 @@ def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -
         code = np.repeat(np.where(other, run.parts[IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
         sale = run.parts["sale"]
         among = has_line[sale] & (code >= 0)
-        counts += distinct_pairs([(code[among], sale[among])], counts.size, run.size).counts
+        pairs = np.unique(code[among] * run.size + sale[among])
+        counts += np.bincount(pairs // max(1, run.size), minlength=counts.size)
     order = np.argsort(-counts, kind="stable")[: min(question.rows_max, PRODUCT_ROWS_MAX)]
     largest = order[counts[order] > 0].tolist()
     names = names_of(tickets, largest)

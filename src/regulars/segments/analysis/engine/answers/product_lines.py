@@ -1,6 +1,7 @@
 """Lines of sales by what a question groups them by: the product, a property of it, or the store."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -163,24 +164,36 @@ def _places(selection: SalesSelection, sale_of_line: Array) -> Array | None:
     return np.flatnonzero((sale_of_line >= selection.first) & (sale_of_line < selection.last))
 
 
-class DistinctPairs(NamedTuple):
-    """Distinct pairs of a group and a value, by group and then by value."""
+class SortedPairs(NamedTuple):
+    """Pairs of a group and a value as sorted numbers: the group times the size, plus the value."""
 
-    group: Array
-    value: Array
-    # How many pairs each group has.
-    counts: Array
+    keys: Array
+    size: int
+    # Where each group begins and the last one ends.
+    edges: Array
+    # Which pairs differ from the one before.
+    is_first: Array
+
+    def count_distinct(self) -> list[int]:
+        """How many distinct values each group has."""
+        ranges = pairwise(self.edges.tolist())
+        return [int(np.count_nonzero(self.is_first[first:last])) for first, last in ranges]
+
+    def distinct(self, groups: int) -> tuple[Array, Array]:
+        """The groups and the values of the distinct pairs of the first groups."""
+        last = int(self.edges[groups])
+        keys = self.keys[:last][self.is_first[:last]]
+        group: Array = np.repeat(np.arange(groups).astype(keys.dtype), self.count_distinct()[:groups])
+        return group, keys - group * np.array(self.size, keys.dtype)
 
 
-def distinct_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> DistinctPairs:
+def sort_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> SortedPairs:
     """Of pairs of arrays (groups, values below a size). Small numbers are sorted in half of the time."""
     kind = np.dtype(np.uint32 if groups * size < 1 << 32 else np.int64)
     factor: Array = np.array(size, kind)
-    keys = [group.astype(kind) * factor + value.astype(kind) for group, value in pairs]
-    together = np.concatenate([np.zeros(0, kind), *keys])
-    together.sort()
-    together = together[begins_of(together)]
-    ends = np.searchsorted(together, (np.arange(1, groups, dtype=np.int64) * size).astype(kind))
-    counts = np.diff(np.concatenate(([0], ends, [together.size])))
-    group: Array = np.repeat(np.arange(groups).astype(kind), counts)
-    return DistinctPairs(group, together - group * factor, counts)
+    keys = np.concatenate(
+        [np.zeros(0, kind), *(group.astype(kind) * factor + value.astype(kind) for group, value in pairs)]
+    )
+    keys.sort()
+    inner = np.searchsorted(keys, (np.arange(1, groups, dtype=np.int64) * size).astype(kind))
+    return SortedPairs(keys, size, np.concatenate(([0], inner, [keys.size])), begins_of(keys))

@@ -14,7 +14,7 @@ from regulars.segments.analysis.engine.answers.product_lines import (
     UNSET,
     LineReader,
     Lines,
-    distinct_pairs,
+    sort_pairs,
     values_of,
 )
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
@@ -131,31 +131,29 @@ def _figures(
 
 def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[list[int], list[int]]:
     """Purchases with a line of each row, and customers who made one; and both of all rows together."""
-    # The lines with a product and those without one are of the same sales.
+    # The lines with a product and those without one are of the same sales. Returned lines are in a row after all.
     of_runs: dict[int, list[tuple[Array, Array]]] = {}
     for some in lines:
-        bought = np.flatnonzero(~some.is_return)
-        row = some.look_up(ranks.of_group)
-        of_runs.setdefault(some.run.run.id, []).append((row[bought], some.sale[bought]))
+        row = np.where(some.is_return, np.int32(ranks.rows), some.look_up(ranks.of_group))
+        of_runs.setdefault(some.run.run.id, []).append((row, some.sale))
     counts, all_tickets = np.zeros(ranks.rows, np.int64), 0
     has_bought = np.zeros(tickets.size, bool)
     customers = []
     for run_id, pairs in of_runs.items():
         run = tickets.cached.sales[run_id]
-        distinct = distinct_pairs(pairs, ranks.rows, run.size)
-        counts += distinct.counts
+        in_order = sort_pairs(pairs, ranks.rows + 1, run.size)
+        row, sale = in_order.distinct(ranks.rows)
+        counts += np.array(in_order.count_distinct()[: ranks.rows])
         is_sold = np.zeros(run.size, bool)
-        is_sold[distinct.value] = True
+        is_sold[sale] = True
         all_tickets += int(np.count_nonzero(is_sold))
         if run.run.kind == OF_CUSTOMERS:
-            row, customer = distinct.group, run.parts["customer"].take(distinct.value)
+            customer = run.parts["customer"].take(sale)
             members = tickets.members_of(customer)
-            if members is not None:
-                row, customer = row[members], customer[members]
-            customers.append((row, customer))
-            has_bought[customer] = True
-    of_customers = distinct_pairs(customers, ranks.rows, max(1, tickets.size)).counts
-    return [*counts.tolist(), all_tickets], [*of_customers.tolist(), int(np.count_nonzero(has_bought))]
+            customers.append((row, customer) if members is None else (row[members], customer[members]))
+            has_bought[run.parts["customer"][is_sold]] = True
+    of_customers = sort_pairs(customers, ranks.rows, max(1, tickets.size)).count_distinct()
+    return [*counts.tolist(), all_tickets], [*of_customers, int(np.count_nonzero(has_bought & tickets.members))]
 
 
 def _sparks(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:

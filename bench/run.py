@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from rich.console import Console  # as above
 
+import analytics
 import backlog
 import campaigns
 import journeys
@@ -63,6 +64,7 @@ ALONE: dict[str, "_Alone"] = {
     "journeys": journeys,
     "segments": segments,
     "campaigns": campaigns,
+    "analytics": analytics,
     "backlog": backlog,
 }
 # Which of them end with an error when a bar was missed.
@@ -132,7 +134,7 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
         console.print(text, highlight=False)
 
     with tempfile.TemporaryDirectory(prefix="regulars-bench-beside-") as folder, running_cluster() as cluster:
-        sized: dict[str, Any] = {"scale": options.scale} if name in {"segments", "campaigns"} else {}
+        sized: dict[str, Any] = {"scale": options.scale} if name in {"segments", "campaigns", "analytics"} else {}
         if name == "texts" and options.beside:
             sized = {"beside": {options.beside: _source_of(options.beside, Path(folder))}}
         times = measured.measure(cluster, say, is_quick=options.quick, **sized)
@@ -304,7 +306,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=WARM_S, help="seconds of load before each measurement")
     parser.add_argument("--quick", action="store_true", help="3 seconds, once: to see that everything runs")
     parser.add_argument(
-        "--scale", type=float, default=1.0, help="of segments: the share of a million customers and ten million sales"
+        "--scale", type=float, default=1.0, help="of segments and analytics: the share of a million customers"
     )
     parser.add_argument("--beside", metavar="COMMIT", help="of turns and texts: measure this commit in the same turns")
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")

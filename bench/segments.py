@@ -207,7 +207,7 @@ def expected(big: Big) -> dict[str, int]:
     """The same counts from the arrays, without any of the code that is measured."""
     today = (datetime(big.today.year, big.today.month, big.today.day, tzinfo=UTC)).timestamp() // 86_400
     gold, points = big.tier >= 2, big.points >= 2500
-    recent_year = (big.day >= today - 365) & (big.day <= today)
+    recent_year = (big.day > today - 365) & (big.day <= today)
     spent = np.bincount(big.customer[recent_year], big.amount[recent_year], big.customers) >= 30_000
     in_collection = (big.line_product > 0) & (big.line_product % COLLECTIONS == 7)
     articles = (
@@ -215,8 +215,8 @@ def expected(big: Big) -> dict[str, int]:
     )
     bought = ~big.kind
     ever = np.bincount(big.customer[bought], minlength=big.customers) > 0
-    in_60 = np.bincount(big.customer[bought & (big.day >= today - 60)], minlength=big.customers) > 0
-    in_30 = np.bincount(big.customer[bought & (big.day >= today - 30)], minlength=big.customers) > 0
+    in_60 = np.bincount(big.customer[bought & (big.day > today - 60)], minlength=big.customers) > 0
+    in_30 = np.bincount(big.customer[bought & (big.day > today - 30)], minlength=big.customers) > 0
     lapsed, may_be_texted = ever & ~in_60, big.consent == MAY_BE_TEXTED
     nested = gold & ((spent & may_be_texted) | ~(articles | in_30)) & (lapsed | points)
     return {

@@ -143,31 +143,30 @@ def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> t
 
 
 def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
-    """The API description, and that of what is posted to others."""
+    """The OpenAPI document, with the payloads of webhooks."""
     return openapi.build(routes, server_url=server_url, events=EVENTS)
 
 
-def with_what_texts_know(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """The response to a withdrawal, by opt-out or erasure, waits until no text is on its way to the number any more.
+def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
+    """Add to routes of other rooms what only messaging knows. The response to an opt-out or an erasure waits
+    until no text is on its way to the number. The check of a number's consent also refuses a number with a reply that
+    may mean STOP."""
 
-    Whether a number may be texted depends on unread replies too.
-    """
-
-    async def quiet(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
+    async def wait_until_sent(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
         await wait_for_texts_in_flight(database, organization_id, number_hashes, within_s=left_s - RESPONSE_S)
 
-    def known_by_texts(route: Route) -> Route:
+    def add_hook(route: Route) -> Route:
         if isinstance(route, WriteRoute) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:
-            return replace(route, before_answer=quiet)
+            return replace(route, before_answer=wait_until_sent)
         if isinstance(route, QueryRoute) and route.operation_id == consent.CHECK:
             return replace(route, handle=partial(consent.handle_check, suppressed=find_suppressed))
         return route
 
-    return tuple(known_by_texts(route) for route in routes)
+    return tuple(add_hook(route) for route in routes)
 
 
 def _with_erasure(route: Route) -> Route:
-    """Any write may be the retry of one whose stored response contained a person erased since then."""
+    """A retried write is refused if its stored response names a person who was erased since."""
     return replace(route, errors=(*route.errors, ProfileNotFound)) if isinstance(route, WriteRoute) else route
 
 
@@ -254,15 +253,15 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
 
 
 def create_app(
-    settings: Settings, *, shared: memoryview | None = None, patience: BodyTimeouts = BODY_TIMEOUTS
+    settings: Settings, *, shared: memoryview | None = None, body_timeouts: BodyTimeouts = BODY_TIMEOUTS
 ) -> "Application":
-    """The ASGI application; its lifespan opens and closes what it stands on. `shared` is memory of all processes."""
+    """The ASGI application; its lifespan opens and closes the database. `shared` is memory of all server processes."""
     database = _database(settings)
     writability = Writability(database)
     waker = Waker(database)
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
-    routes = with_what_texts_know(api_routes(settings, recorder=_recorder(settings, database)), database)
+    routes = with_sms_hooks(api_routes(settings, recorder=_recorder(settings, database)), database)
     mutations = [route for route in routes if isinstance(route, WriteRoute)]
     writes = Writes(database, mutations, erased=person_erased(), trouble=writability.saw)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
@@ -277,7 +276,7 @@ def create_app(
         record_response=request_log.record,
         trouble=writability.saw,
         public_url=settings.public_url,
-        timeouts=patience,
+        timeouts=body_timeouts,
     )
 
     @contextlib.asynccontextmanager
@@ -297,7 +296,7 @@ def create_app(
         await waker.close()
         await database.close()
 
-    _show_levels(writes, database)
+    _register_gauges(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
     has_users = partial(_has_users, database)
     public = pages.page_routes(routes, missing=readiness.missing, has_users=has_users, public_url=settings.public_url)
@@ -363,7 +362,7 @@ def _recorder(settings: Settings, database: Database) -> FastRecorder | None:
     return FastRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
 
 
-def _show_levels(writes: Writes, database: Database) -> None:
+def _register_gauges(writes: Writes, database: Database) -> None:
     """Gauges that are read when Prometheus scrapes."""
     waiting = writes.coalescer
     PROCESS.gauge(

@@ -17,7 +17,7 @@ PATIENCE = {"silence_s": 2.0, "grace_s": 2.0, "bytes_per_s_min": 10_000, "whole_
 
 @pytest.fixture(scope="module", params=["on", "off"])
 def hasty_server(request: pytest.FixtureRequest, api_database_url: str) -> Iterator[Server]:
-    with running_server(api_database_url, patience=PATIENCE, fast_lane=request.param) as server:
+    with running_server(api_database_url, body_timeouts=PATIENCE, fast_lane=request.param) as server:
         yield server
 
 

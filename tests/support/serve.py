@@ -16,9 +16,9 @@ from regulars.server import create_app
 
 def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     [listening] = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-    patience = BodyTimeouts(**json.loads(arguments[0]))
+    body_timeouts = BodyTimeouts(**json.loads(arguments[0]))
     loaded = settings.load()
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, patience=patience)))
+        server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, body_timeouts=body_timeouts)))
         runner.run(server.serve(sockets=[listening]))

@@ -31,11 +31,11 @@ class Server:
         database_url: str,
         folder: Path,
         *,
-        patience: dict[str, float] | None = None,
+        body_timeouts: dict[str, float] | None = None,
         shortened: dict[str, Any] | None = None,
         **settings: str,
     ) -> None:
-        self._patience = json.dumps(patience or {})
+        self._body_timeouts = json.dumps(body_timeouts or {})
         self._shortened = shortened
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -62,7 +62,7 @@ class Server:
     def start(self) -> None:
         self._process = nursery().start(
             "tests.support.serve",
-            self._patience,
+            self._body_timeouts,
             environment=self._environment,
             log=self._log,
             descriptors=[self._socket.fileno()],
@@ -128,13 +128,13 @@ class Server:
 def running_server(
     database_url: str,
     *,
-    patience: dict[str, float] | None = None,
+    body_timeouts: dict[str, float] | None = None,
     shortened: dict[str, Any] | None = None,
     **settings: str,
 ) -> Iterator[Server]:
     """A server for the time of the block; a traceback in its log is a failure whatever the answers said."""
     with tempfile.TemporaryDirectory(prefix="regulars-server-") as folder:
-        server = Server(database_url, Path(folder), patience=patience, shortened=shortened, **settings)
+        server = Server(database_url, Path(folder), body_timeouts=body_timeouts, shortened=shortened, **settings)
         try:
             server.start()
             yield server

@@ -151,7 +151,7 @@ def _same_date_before(day: date) -> date | None:
 
 
 def start_of_part(day: date, unit: Unit) -> date:
-    """The first day of the day's week (Monday) or month; the day itself by day."""
+    """The first day of the week (Monday) or month that the day is in; by day, the day itself."""
     if unit == "week":
         return day - timedelta(days=day.weekday())
     return day.replace(day=1) if unit == "month" else day

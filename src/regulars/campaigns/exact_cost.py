@@ -128,7 +128,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
         super().__init__()
         self._analysis = analysis
         self._database = database
-        # Of the campaign that was counted last.
+        # Sizes of the texts of the campaign that was counted last.
         self._known: tuple[CostRow, _Known] | None = None
 
     def _known_of(self, claim: CostClaim) -> _Known:

@@ -36,8 +36,8 @@ async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collectio
 
 
 async def erase_from_audiences(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """From audiences whose recipients are not stored yet. A piece that is stored at this moment gives recipients that
-    the pass for stragglers deletes."""
+    """From frozen audiences whose recipients are not stored yet. If another transaction stores recipients at the same
+    time, the later search for rows of erased customers deletes them."""
     erased = {identifier.bytes for identifier in profile_ids}
     for campaign_id, piece, content in await _lock_audiences_with(tx, organization_id, erased):
         left = b"".join(it for it in split_ids(content) if it not in erased)

@@ -1,4 +1,8 @@
-"""What the catalogs hold about people: samples of values."""
+"""Personal data in the catalogs of attributes and product properties: sampled and frequent values.
+
+An erasure deletes these values for the whole organization: they do not say whose they are, and the next count finds
+them again.
+"""
 
 from typing import Final
 from uuid import UUID
@@ -8,7 +12,7 @@ from regulars.kit.db import Tx
 from regulars.work.personal import ErasedPeople, PersonalData
 
 _DECLARED: Final = "the name of a field, which many customers or products share"
-_LISTED: Final = "a closed list that staff declared for all customers or products"
+_LISTED: Final = "a list of allowed values that staff declared for all customers or products"
 
 
 async def _erase(tx: Tx, organization_id: UUID, _people: ErasedPeople) -> None:

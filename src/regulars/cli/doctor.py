@@ -41,7 +41,7 @@ NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
 # Connections of one server process besides its pool: those that record and look up, and the wake-up. The worker, the
 # analysis process and the lock together have fewer besides the worker's pool.
 CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
-# A worker locks the totals for as long as a batch takes.
+# A recount waits for a worker, which locks the totals of sales for as long as a batch takes.
 RECOUNT_TRIES_MAX: Final = 40
 RECOUNT_RETRY_S: Final = 0.25
 

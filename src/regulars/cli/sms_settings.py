@@ -1,4 +1,4 @@
-"""Load and lock the SMS settings of an organization; read a phone number."""
+"""Load and lock the SMS settings of an organization; parse a phone number."""
 
 from regulars.cli.output import CommandError, Exit
 from regulars.cli.runner import CommandContext

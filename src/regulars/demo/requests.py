@@ -45,7 +45,7 @@ async def find_run(tx: Tx, organization_id: UUID) -> DemoRun | None:
 
 
 async def _take_due_run(tx: Tx, organization_id: UUID, *, until: datetime) -> DemoRun | None:
-    """Take the run until a moment that `_report_progress` keeps moving; if the worker dies, it falls due again."""
+    """Claim the run until a deadline that `_report_progress` moves on; if the worker dies, it falls due again."""
     rows = await tx.fetch(
         "UPDATE demo_runs SET due_at = %s, attempts = attempts + 1, progress = '{}' WHERE organization_id = %s"
         " AND organization_id IN (SELECT organization_id FROM demo_runs WHERE organization_id = %s AND due_at <= %s"

@@ -118,7 +118,7 @@ async def _show_demo(visit: Visit) -> Response:
         "first_run/demo.html",
         run=run,
         done=run.progress.get("tickets", 0),
-        # The campaign that is sending makes new changes all the time.
+        # Only what the demo loaded: its campaign keeps sending, so there is always something new to count.
         is_counting=run.finished_at is not None and counted_until is not None and counted_until <= run.finished_at,
         own=own[0] if own else None,
     )

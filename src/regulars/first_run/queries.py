@@ -1,4 +1,4 @@
-"""What the first steps ask the tables of other rooms; they write none of them."""
+"""What the page of first steps reads from the tables of other rooms."""
 
 from datetime import datetime
 from typing import NamedTuple

@@ -222,7 +222,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._may_keep = self.cycle.keep_alive = False
             if not is_cut:
                 return True
-            # The body of the newest request will never be complete.
+            # The last request on this connection will never have its whole body.
             if self.pipeline:
                 self.pipeline[0] = (self.cycle, _refuse_cut_body)
                 return True

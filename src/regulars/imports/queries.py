@@ -14,7 +14,7 @@ async def find_recorded_requests(
     number_hashes: Collection[bytes],
     profile_ids: Collection[UUID],
 ) -> set[str]:
-    """Which of the requests the ledger knows already, among the events of these numbers and profiles."""
+    """Which consent requests were recorded before, among the ledger entries of these phone numbers and profiles."""
     rows = await tx.fetch(
         "SELECT p.payload ->> 'request_id' FROM consent_payloads p"
         " JOIN subscriptions s ON s.organization_id = p.organization_id AND s.id = p.subscription_id"

@@ -194,8 +194,8 @@ async def find_sales_since(
 ) -> list[list[RecordedRow]]:
     """For each (profile, sale to leave out, since): the latest sales recorded since that moment.
 
-    An id begins with its time, so the statement reads the index of a customer's sales from that moment on. A card that
-    a till uses for all anonymous customers has tens of thousands of sales.
+    An id begins with its time, so the statement reads only the end of the index of a customer's sales. That matters for
+    a card that a till uses for all anonymous customers: it has tens of thousands of sales.
     """
     rows = await tx.fetch(
         """

@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString, NamedTuple
 import psycopg
 
 IS_CLUSTER: Final[LiteralString] = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
-# Asked of every node at the same time. One that cannot be reached is a row that failed, not an error.
+# Asked of every node at the same time. A node that cannot be reached gives a row without success, not an error.
 _NODES: Final[LiteralString] = """
 SELECT n.nodename, n.nodeport, COALESCE(a.success, false), a.result
 FROM pg_dist_node AS n

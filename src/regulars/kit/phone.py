@@ -15,23 +15,23 @@ _PLAIN = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
 def is_e164(text: str) -> bool:
-    """Whether it is in E.164 already, and possible in its country beyond doubt: read with care, it would come out as it
-    is. Of any other, reading it decides."""
+    """True only if a full parse would return the same string. After False, a parse decides."""
     if _PLAIN.fullmatch(text) is None:
         return False
     for end in range(2, COUNTRY_CODE_DIGITS_MAX + 2):
         country = _country(text[1:end])
         if country is not None:
             national = text[end:]
-            is_odd = national.startswith("0") or (country.at_home is not None and country.at_home.match(national))
-            return len(national) in country.lengths and not is_odd
+            prefix = country.national_prefix
+            has_prefix = national.startswith("0") or (prefix is not None and prefix.match(national) is not None)
+            return len(national) in country.lengths and not has_prefix
     return False
 
 
 class _Country(NamedTuple):
     lengths: frozenset[int]
     # The national prefix, which is dialled inside the country and is no part of the number.
-    at_home: re.Pattern[str] | None
+    national_prefix: re.Pattern[str] | None
 
 
 @cache
@@ -42,5 +42,5 @@ def _country(code: str) -> _Country | None:
     metadata = phonenumbers.PhoneMetadata.metadata_for_region_or_calling_code(int(code), regions[0])
     if metadata is None or metadata.general_desc is None:
         return _Country(frozenset(), None)
-    at_home = metadata.national_prefix_for_parsing
-    return _Country(frozenset(metadata.general_desc.possible_length), re.compile(at_home) if at_home else None)
+    prefix = metadata.national_prefix_for_parsing
+    return _Country(frozenset(metadata.general_desc.possible_length), re.compile(prefix) if prefix else None)

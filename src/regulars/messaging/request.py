@@ -1,5 +1,5 @@
-"""Request texts: one row for each step of an origin, however often it is requested; and send an unknown or failed text
-again on the request of a person."""
+"""Queue texts, once for each step of their origin (a journey run, a campaign) however often that is requested; and send
+a text again whose outcome is unknown or which failed, when a user asks for it."""
 
 import re
 from collections.abc import Sequence
@@ -75,7 +75,10 @@ class PlacedOrder:
 async def request_texts(
     tx: Tx, organization_id: UUID, orders: Sequence[TextOrder], *, texting: Texting
 ) -> list[PlacedOrder]:
-    """Queue the texts; one that cannot be sent is stored as skipped with its reason. The gate comes later."""
+    """Queue the texts; one that cannot be sent is stored as skipped with its reason.
+
+    Consent, hours and caps are checked when a text is sent.
+    """
     profile_ids = {it.profile_id for it in orders if it.profile_id is not None and it.phone_number is None}
     numbers = await find_text_numbers(tx, organization_id, profile_ids) if profile_ids else {}
     texts = [_new_text(order, _number(order, numbers, texting), texting, tx.now) for order in orders]

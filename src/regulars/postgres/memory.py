@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Final
 
 MEBIBYTE: Final = 1 << 20
-# The system keeps what the server reads in memory as well, and our own processes live beside it.
+# One eighth of the memory: the system's page cache and our own processes need the rest.
 SHARE: Final = 8
 LEAST: Final = 128 * MEBIBYTE
 MOST: Final = 1024 * MEBIBYTE
-# What a container may use, in the second and the first kind of control groups.
+# The memory limit of a container: cgroup v2, then cgroup v1.
 LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 

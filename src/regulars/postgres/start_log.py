@@ -1,4 +1,4 @@
-"""Why a start failed, from what PostgreSQL wrote before and after it turned to its daily log files."""
+"""Why a start of PostgreSQL failed, from its error output and its daily log files."""
 
 import re
 from pathlib import Path

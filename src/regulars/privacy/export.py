@@ -1,4 +1,4 @@
-"""Export everything that is stored about one person as one JSON document, which customers have a right to."""
+"""Export everything that is stored about one person as one JSON document: their right of access."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -69,7 +69,7 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
 
 
 async def _erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
-    """How much an erasure deletes."""
+    """What an erasure deletes, and what it leaves."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
     subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     return {

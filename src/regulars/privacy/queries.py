@@ -1,4 +1,4 @@
-"""The SQL of erasures and of the work that a restore leaves."""
+"""The SQL of erasures, and of what must be done after a backup is restored."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

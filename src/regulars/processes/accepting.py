@@ -26,7 +26,7 @@ class AcceptingServer(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self.servers += [Acceptor(listening, self._new_protocol) for listening in sockets or ()]  # type: ignore[misc]  # it has what is asked of it
+        self.servers += [Acceptor(listening, self._new_protocol) for listening in sockets or ()]  # type: ignore[misc]  # it has the methods that uvicorn calls
 
     def _new_protocol(self) -> HttpToolsProtocol:
         made = self.config.http_protocol_class

@@ -10,8 +10,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
 WINDOW: Final = timedelta(days=365)
-# Of a customer with more purchases these decide, the last recorded ones. A card that a till uses for all anonymous
-# customers has tens of thousands.
+# Of a customer with more purchases the last recorded ones decide: a card that a till uses for all anonymous customers
+# has tens of thousands.
 PURCHASES_MAX: Final = 200
 # An id begins with the time of the process that made it, and a sale may have occurred a little after that.
 _CLOCKS_DIFFER_BY: Final = timedelta(hours=1)

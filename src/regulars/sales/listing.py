@@ -75,7 +75,7 @@ async def list_sales(
 async def _list_changes(
     tx: Tx, organization_id: UUID, query: Mapping[str, str], *, secret: bytes
 ) -> tuple[Sequence[StoredSale], bool, str | None]:
-    """Sales in the order of their ids, which are made by the clock that the horizon is read from.
+    """Sales in the order of their ids. The ids and the end of the page come from the same clock.
 
     A sale never changes, so its creation is its only change. The ids of older releases were made by the clock of their
     machine, which may have been slow: the page begins a little before the requested time.

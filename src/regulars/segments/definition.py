@@ -11,7 +11,7 @@ from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 1 << 20
-# The longest chain of segments that refer to one another.
+# How many segments may refer to one another in a chain.
 CHAIN_MAX: Final = 10
 NO_TICKET: Final = "a segment has none"
 

@@ -53,7 +53,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedStore(NamedTuple):
-    """A store and its position in a list; by name, that is the database's own spelling of it."""
+    """A store and its sort key in a list. In a list by name the key is the name as the database compares it."""
 
     store: Store
     position: tuple[str, ...]
@@ -67,7 +67,10 @@ class StoreRef(msgspec.Struct, frozen=True):
 
 
 class StoreUpsert(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller says about a store: an unset field is left alone, None clears it, an address replaces the whole."""
+    """What a caller says about a store: an unset field is left alone, None clears it.
+
+    An address replaces the stored address as a whole.
+    """
 
     external_id: str
     name: str | UnsetType | None = UNSET

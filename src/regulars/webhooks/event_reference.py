@@ -107,7 +107,7 @@ def _message(name: str, sentence: str, **changes: Any) -> EventSample:
 SAMPLES: Final = (
     EventSample(
         "profile.created",
-        "A customer is new; also the light profile that a sale makes of a customer it names first.",
+        "A customer is new. Also sent for a customer with only an id, when a sale names one who was unknown.",
         "2026-03-02T09:30:00.000Z",
         _PROFILE,
     ),
@@ -126,7 +126,7 @@ SAMPLES: Final = (
     _subscription("created", "A number may be texted for the first time.", "2026-03-02T09:32:00.000Z"),
     _subscription(
         "updated",
-        "Another time, source, proof or profile of a consent that stands.",
+        "The time, source, proof or profile of an active consent changed.",
         "2026-03-03T09:30:00.000Z",
         consent_source="CHECKOUT",
     ),

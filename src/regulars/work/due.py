@@ -17,7 +17,7 @@ async def find_due_organizations(
 ) -> list[UUID]:
     """Organizations with a row that became due after `after`; with None, with any due row.
 
-    `among` limits it to these organizations: on a cluster only their nodes are read then.
+    `among` limits it to these organizations; on a cluster only the nodes with their rows are read.
 
     It reads the index of waiting rows. With `after` the cost does not depend on how many older rows wait.
     """

@@ -27,7 +27,7 @@ class Content:
     subject: bytes
 
     @classmethod
-    def of(  # the columns of a row
+    def of(  # the columns of a row of the audit log
         cls,
         *,
         address: str | None,

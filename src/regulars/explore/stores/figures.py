@@ -1,7 +1,7 @@
 """What each store sold lately: the lines of the list.
 
-A chain of up to a thousand stores can be ranked by what they sold. One with more is looked through by name: a rank
-needs the figures of all of them, a page of names only its own.
+A chain of up to a thousand stores can be ranked by what they sold. Larger ones are listed by name: a
+ranking needs the totals of all stores, a page of names only those of its own.
 """
 
 from collections import Counter

@@ -84,7 +84,7 @@ class CustomerHistory:
         return min(moments, default=None)
 
     def consents(self) -> Iterator[EntryEvent]:
-        """The consents that subscribed the customer and were recent when they were recorded."""
+        """The consents that subscribed the customer and were recorded soon after they were given."""
         for number in self.numbers:
             for entry in number.entries:
                 claimed_at = entry.claimed_at or entry.effective_at

@@ -1,4 +1,5 @@
-"""The report of a backtest: entries, texts, and what was not sent and why, by day."""
+"""The report of a backtest, which runs a journey over past sales: customers who would have entered, texts, and what
+would not have been sent and why, by day."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ NOTE: Final = (
     "It uses today's attributes, segments, phone numbers, blocked numbers and texting settings,"
     " and the consents and sales that were recorded at each moment."
 )
-# Of each figure so many customers are listed.
+# How many customers are listed for each figure.
 PEOPLE_MAX: Final = 50
 
 

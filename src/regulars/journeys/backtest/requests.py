@@ -89,7 +89,7 @@ async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> Back
 
 
 async def _take_due(tx: Tx, organization_id: UUID, *, until: datetime) -> BacktestRow | None:
-    """Take one request until a moment that `_report_progress` keeps moving; if the worker dies, it falls due again."""
+    """Claim a request until a deadline that `_report_progress` moves on; if the worker dies, it falls due again."""
     rows = await tx.fetch(
         """
         UPDATE journey_backtests SET due_at = %(until)s, attempts = attempts + 1

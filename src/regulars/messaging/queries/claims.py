@@ -89,9 +89,10 @@ async def find_counted_times(
 ) -> dict[bytes, list[datetime]]:
     """When texts that count against the cap passed the gate, for each number.
 
-    OFFSET 0 keeps the state out of the inner query: with it the planner scanned all sent texts of the organization for
-    each number. ORDER BY names the order of the index by number, which no other index gives: without it, and without
-    statistics of the organization, any index that begins with the organization looks as good to the planner.
+    OFFSET 0 keeps the filter by state out of the inner query. With that filter inside, the planner scanned all sent
+    texts of the organization for each number. ORDER BY names the order of the index by number, which no other index
+    gives: without it, and without statistics of the organization, any index that begins with the organization looks as
+    good to the planner.
     """
     rows = await tx.fetch(
         """
@@ -201,7 +202,7 @@ async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, li
 
 
 async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int:
-    """Make all texts due now that are queued for no later than a moment: after a release."""
+    """After a hold was released: make the texts that are queued until a moment due now."""
     return await tx.execute(
         """
         UPDATE texts SET due_at = %(now)s

@@ -80,7 +80,8 @@ async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
 
 
 async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
-    """Hold the texts of every organization that has a real provider: a restored backup must not send again."""
+    """Hold the texts of every organization with a provider other than the simulator: a restored backup must not send
+    again."""
     return await tx.execute(
         """
         UPDATE sms_settings SET held_since = COALESCE(held_since, %(now)s), held_reason = %(reason)s

@@ -99,7 +99,7 @@ class PausedText(NamedTuple):
 
 
 async def pause_texts(tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]) -> None:
-    """A text that is being sent keeps the deadline of its claim; if it returns to the queue it is paused."""
+    """A text that is being sent keeps the deadline of its claim. It is paused only if it returns to the queue."""
     await tx.execute(
         """
         UPDATE texts SET is_paused = true, due_at = CASE WHEN state = 'sending' THEN due_at END

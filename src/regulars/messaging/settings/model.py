@@ -101,9 +101,9 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class SenderMark(msgspec.Struct, frozen=True):
-    """How far the provider's list of replies to one of our senders was read."""
+    """How far the replies to one of our senders were fetched from the provider."""
 
-    # All messages to the sender before this moment were read.
+    # All replies to this sender before this moment were fetched.
     heard_until: datetime
     # Where a pass ended before it reached the mark: the next page, and the new mark once the old one is reached.
     next_page: str | None = None

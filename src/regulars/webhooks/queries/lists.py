@@ -15,7 +15,7 @@ from regulars.webhooks.model import SEARCHED_MAX, Delivery, DeliveryFilter, Last
 async def list_posted(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
-    """Messages about a subscription with the number of their deliveries, of those that arrived, and the first."""
+    """Messages about a consent: how many deliveries each has, how many arrived, and the id of the first one."""
     rows = await tx.fetch(
         """
         SELECT m.type, m.created_at, d.many, d.arrived, d.first_id
@@ -39,7 +39,7 @@ async def list_posted(
 
 
 _NEWEST: Final = Keyset({"d.id": UUID}, is_descending=True)
-# With the endpoint there is an index of failed deliveries.
+# Failed deliveries have an index by endpoint, so a filter by failure needs the endpoint too.
 _INDEXED: Final = {"endpoint_id": "d.endpoint_id = %(endpoint_id)s", "is_failed": "d.state = 'failed'"}
 _FILTERS: Final = {"state": "d.state = %(state)s", "type": "m.type = %(type)s"}
 

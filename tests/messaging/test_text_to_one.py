@@ -55,6 +55,7 @@ def test_a_text_is_queued_once_and_recorded(visitor_as, shop, texts, recorded):
     for _ in range(2):
         answer = marketer.post(f"{path}/text", words="Your coat is ready.", once=once_of(form))
         assert answer.status_code == 303
+    assert "This text was requested before; nothing more is sent." in marketer.get(path).text
     [(body, state, reason)] = texts()[before:]
     assert "Your coat is ready." in body
     assert (state, reason) in {("queued", None), ("skipped", "country_not_set")}

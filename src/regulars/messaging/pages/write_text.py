@@ -57,7 +57,12 @@ async def send_text(visit: Visit) -> Response:
         if ordered.is_new:
             await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(ordered.id))
     skipped = None if text is None else label_reason(text.reason)
-    done = "Queued; consent, hours and caps decide." if skipped is None else f"Not sent. {skipped.sentence}"
+    if not ordered.is_new:
+        done = "This text was requested before; nothing more is sent."
+    elif skipped is None:
+        done = "Queued; consent, hours and caps decide."
+    else:
+        done = f"Not sent. {skipped.sentence}"
     return redirect(visit, visit.url(CUSTOMERS, PROFILE.encode(profile.id)), done=done)
 
 

@@ -20,10 +20,12 @@ class Shop:
     paris: str
     geneva: str
 
-    def sell(self, store: str, *, days: int, cents: int, product: dict[str, Any] = SCARF, **changes: Any) -> None:
-        """At noon of the day so many days ago."""
+    def sell(
+        self, store: str, *, days: int, cents: int, product: dict[str, Any] = SCARF, at: time = time(12), **changes: Any
+    ) -> None:
+        """On the day so many days ago, at noon."""
         line = samples.line(product=product, total_price_cents=cents, unit_price_cents=cents, tax_cents=0)
-        moment = samples.at(NOON - timedelta(days=days))
+        moment = samples.at(datetime.combine((NOON - timedelta(days=days)).date(), at, UTC))
         sale = samples.sale(
             store, occurred_at=moment, total_amount_cents=cents, total_tax_cents=0, line_items=[line], **changes
         )

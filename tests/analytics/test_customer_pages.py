@@ -6,6 +6,8 @@ from tests.analytics.test_pages import links, rows_of, text_of
 from tests.pages.segment_shop import SegmentShop, ask_until
 from tests.support.visitor import Visitor
 
+from regulars.segments.definition import read_definition
+from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
 
 
@@ -85,5 +87,25 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
     assert "Bought on the same ticket" in inside
     assert "Product: SCARF" in text_of(inside)
     assert links(inside, "/segments/new?match=")
+    [tickets] = links(inside, "product=SCARF")
+    assert text_of(marketer.get(tickets).text).count("Purchase") - 1 == 2
     assert marketer.get("/analyse/products?group=nonsense").status_code == 400
     assert marketer.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400
+
+
+def test_sales_of_a_segment_are_those_of_its_members(shop, marketer):
+    prepare(shop, marketer)
+    definition = read_definition(
+        b'{"name": "Twice", "match": {"type": "all", "of": [{"type": "bought", "at_least": 2}]}}'
+    )
+    segment = SegmentShop(shop.api, shop.database_url, shop.api.tenant.organization_id, shop.paris).act(
+        lambda tx: create_segment(tx, shop.api.tenant.organization_id, definition)
+    )
+    query = f"period=30d&segment={segment.id}"
+    page = text_of(ask_until("The same figures", lambda: marketer.get(f"/analyse/sales?{query}")))
+    # Ada bought for 100 yesterday, and 40 days ago.
+    assert "customers of Twice" in page
+    assert "Net sales, EUR €100.00" in page
+    [paris, whole] = rows_of(marketer.get(f"/analyse/stores.csv?{query}").text)
+    assert (paris["name"], paris["net_cents"], whole["net_cents"]) == ("Paris", "10000", "10000")
+    assert marketer.get(f"/analyse/customers?{query}").status_code == 200

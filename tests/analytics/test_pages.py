@@ -4,13 +4,16 @@ import csv
 import html
 import io
 import re
-from datetime import timedelta
+from datetime import time, timedelta
 
 import pytest
 from tests.analytics.pages_shop import NOON, Shop, open_shop
 from tests.support.visitor import Visitor
 
+from regulars.analytics.pages.measures import FigureRow
+from regulars.sales.totals.model import Sums
 from regulars.web.access import Role
+from regulars.web.format import Format
 
 
 @pytest.fixture
@@ -45,9 +48,23 @@ def test_an_analyst_reads_net_sales_beside_the_same_weekdays_last_year(shop, ana
     # 500 EUR less 40 returned, against 250 EUR 364 days before.
     assert "Net sales, EUR €460.00 +84% on €250.00" in page
     assert "Net sales, CHF CHF 50.00 no comparison" in page
-    assert "compared with same weekdays last year" in page
+    assert "compared with the same weekdays last year" in page
     assert "Tickets 4" in page
     assert "As of" in page
+
+
+def test_today_is_compared_up_to_the_last_full_hour(shop, analyst):
+    # No hour of the day has a later last half hour.
+    shop.sell(shop.paris, days=364, cents=99_900, at=time(23, 30))
+    shop.count()
+    page = text_of(analyst.get("/analyse/sales", period="7d").text)
+    assert "Net sales, EUR €460.00 +84% on €250.00" in page
+    assert re.search(r"Today is compared up to \d\d:00", page)
+    assert "on €250.00" not in text_of(analyst.get("/analyse/sales", period="7d", compare="none").text)
+    stores = text_of(analyst.get("/analyse/stores", period="7d").text)
+    assert "€460.00 +84% 1 store" in stores
+    row = FigureRow("", "", "", "", "", Sums(gross_cents=500), Sums(gross_cents=200), late_net_cents=100)
+    assert row.change(Format("en-GB", "UTC")) == "+100%"
 
 
 def test_the_file_has_what_the_table_shows_and_adds_up(shop, analyst):

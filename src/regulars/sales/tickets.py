@@ -48,6 +48,8 @@ class TicketFilters(NamedTuple):
     type: str | None = None
     currency: str | None = None
     is_identified: bool | None = None
+    # The code of a product on a line.
+    product: str | None = None
 
     @property
     def is_by_time(self) -> bool:
@@ -80,6 +82,10 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
     "type": "e.type = %(type)s",
     "currency": "e.currency = %(currency)s",
     "is_identified": "(e.profile_id IS NOT NULL) = %(is_identified)s",
+    "product": """
+        EXISTS (SELECT FROM json_array_elements(e.line_items) AS line
+                WHERE line -> 'product' ->> 'external_id' = %(product)s)
+        """,
 }
 
 
@@ -101,7 +107,7 @@ async def list_tickets(
             FROM (
                 SELECT * FROM (
                     SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency,
-                           e.total_amount_cents, e.store_id, e.profile_id
+                           e.total_amount_cents, e.store_id, e.profile_id, e.line_items
                     FROM sales_events AS e
                     WHERE e.organization_id = %(organization_id)s {indexed} {beyond}
                     ORDER BY {ordered}

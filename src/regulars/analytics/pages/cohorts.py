@@ -13,6 +13,9 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 MONTHS_SHOWN: Final = 24
+# How many columns stay in a table of which width; amounts are wider than shares.
+STAY: Final = {"drop-4": 2, "drop-3": 5, "drop-2": 8, "drop-1": 12}
+STAY_OF_AMOUNTS: Final = {"drop-4": 1, "drop-3": 3, "drop-2": 5, "drop-1": 8}
 SHADES: Final = 6
 READINGS: Final = {"month": "In that month", "until": "Up to that month", "net": "Net per customer"}
 CSV_HEADER: Final = (
@@ -38,8 +41,8 @@ class CohortRow(NamedTuple):
 class CohortTable:
     reading: str
     readings: Mapping[str, str]
-    # The numbers of the months, such as 1 to 12.
-    months: Sequence[int]
+    # The numbers of the months, such as 1 to 12, each with how early its column leaves a narrow table.
+    months: Sequence[tuple[int, str]]
     rows: Sequence[CohortRow]
     # Of the months that are over, weighted by customers.
     averages: Sequence[str]
@@ -78,11 +81,16 @@ def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, curren
     return CohortTable(
         reading=reading,
         readings=READINGS,
-        months=months,
+        months=[(number, _drop(place, reading)) for place, number in enumerate(months)],
         rows=rows,
         averages=[_average(visit.format, answer, number, reading, currency) for number in months],
         limits=[_show(visit.format, top * shade / SHADES, reading, currency) for shade in range(SHADES)],
     )
+
+
+def _drop(place: int, reading: str) -> str:
+    stay = STAY_OF_AMOUNTS if reading == "net" else STAY
+    return next((drop for drop, many in reversed(stay.items()) if place >= many), "")
 
 
 def _value(cohort: Cohort, month: CohortMonth, reading: str, currency: Currency) -> float:

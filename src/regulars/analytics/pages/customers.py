@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from regulars.analytics.pages import cohorts, rfm
 from regulars.analytics.pages.answers import AT_ONCE_S, Answered, as_asked, await_answer
-from regulars.analytics.pages.filters import AnalysisView, choose_asked_currency, read_view
+from regulars.analytics.pages.filters import AnalysisView, list_currencies, read_view
 from regulars.analytics.pages.frame import (
     Definition,
     export_table,
@@ -185,7 +185,7 @@ class CustomerPages:
 async def _prepare(tx: Tx, visit: Visit, view: AnalysisView) -> tuple[SegmentQuery, Currency]:
     await need_columns(tx, visit.organization_id)
     query = await resolve_members(tx, visit.organization_id, view.segment_id)
-    return query, await choose_asked_currency(tx, visit, view)
+    return query, (await list_currencies(tx, visit, view))[0]
 
 
 async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:

@@ -17,12 +17,12 @@ from regulars.analytics.period import (
     read_compare,
     read_period,
 )
+from regulars.analytics.sales_figures import By, read_sales
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
 from regulars.sales.listing import CURRENCIES
 from regulars.sales.model import Currency
-from regulars.sales.totals.reports import find_last_currency
 from regulars.segments.audience import AudienceRefused
 from regulars.segments.saved.manage import find_names, list_segments
 from regulars.stores.find import find_stores, list_stores
@@ -70,7 +70,9 @@ class AnalysisView:
 
     @property
     def compare_words(self) -> str:
-        return f"the {self.period.days} days before" if self.compare == "before" else COMPARE_LABELS[self.compare]
+        return (
+            f"the {self.period.days} days before" if self.compare == "before" else f"the {COMPARE_LABELS[self.compare]}"
+        )
 
     @property
     def segment_id(self) -> UUID | None:
@@ -229,8 +231,11 @@ async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UU
     return (identifier, names[identifier]), offered
 
 
-async def choose_asked_currency(tx: Tx, visit: Visit, view: AnalysisView) -> Currency:
-    """The chosen currency, otherwise that of the newest tickets."""
+async def list_currencies(tx: Tx, visit: Visit, view: AnalysisView) -> list[Currency]:
+    """The chosen currency first, then those of the period, the one with more net sales first."""
+    first, last = view.period.first, view.period.last
+    sold = await read_sales(tx, visit.organization_id, first=first, last=last, by=By.CURRENCY)
     wanted = view.value("currency")
-    chosen = next((it for it in get_args(Currency) if it == wanted), None)
-    return chosen or await find_last_currency(tx, visit.organization_id) or "EUR"
+    names = [*([wanted] if wanted else []), *(it for it in sold.rows if it != wanted)]
+    known = {name: it for it in get_args(Currency) for name in [it]}
+    return [known[name] for name in names if name in known] or ["EUR"]

@@ -94,11 +94,13 @@ class FigureRow(NamedTuple):
     compared: Sums | None
     # Why there is no comparison.
     without: str = ""
+    # Of today since the last full hour, which is not compared.
+    late_net_cents: int = 0
 
     def change(self, formats: Format) -> str:
         if self.compared is None:
             return ""
-        return formats.delta(self.sums.net_cents, self.compared.net_cents)
+        return formats.delta(self.sums.net_cents - self.late_net_cents, self.compared.net_cents)
 
 
 def choose_currency(wanted: str, *totals: PerCurrency) -> tuple[str, list[str]]:

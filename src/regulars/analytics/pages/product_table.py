@@ -23,7 +23,7 @@ from regulars.segments.analysis.questions import (
 from regulars.web.charts import sparkline
 from regulars.web.format import NOTHING, Format
 
-ROWS_SHOWN: Final = 100
+ROWS_SHOWN: Final = 50
 # A return rate above this many times the average is marked.
 HIGH_RETURNS: Final = 2
 CSV_HEADER: Final = (

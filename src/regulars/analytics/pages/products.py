@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from regulars.analytics.pages.answers import AT_ONCE_S, Answered, as_asked, await_answer
-from regulars.analytics.pages.filters import AnalysisView, choose_asked_currency, read_view
+from regulars.analytics.pages.filters import AnalysisView, list_currencies, read_view
 from regulars.analytics.pages.frame import (
     Definition,
     export_table,
@@ -31,7 +31,6 @@ from regulars.analytics.pages.product_table import (
     rows_max_of,
     sort_rows,
 )
-from regulars.analytics.sales_figures import By, read_sales
 from regulars.analytics.segment_conditions import product_conditions, resolve_members
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
@@ -158,15 +157,12 @@ class ProductPages:
 
 async def _load(tx: Tx, visit: Visit, view: AnalysisView) -> Loaded:
     await need_columns(tx, visit.organization_id)
-    period = view.period
-    sold = await read_sales(tx, visit.organization_id, first=period.first, last=period.last, by=By.CURRENCY)
-    currencies = list(sold.rows)
-    currency = await choose_asked_currency(tx, visit, view)
+    currencies = await list_currencies(tx, visit, view)
     entries = await list_entries(tx, visit.organization_id, Catalog.PRODUCTS, PageRequest(PROPERTIES_OFFERED_MAX))
     return Loaded(
         query=await resolve_members(tx, visit.organization_id, view.segment_id),
-        currency=currency,
-        currencies=currencies if currency in currencies else [currency, *currencies],
+        currency=currencies[0],
+        currencies=sorted(currencies),
         properties=[entry.key for entry in entries],
     )
 

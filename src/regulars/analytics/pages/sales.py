@@ -32,7 +32,7 @@ from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
 from regulars.kit.ids import STORE
-from regulars.sales.totals.model import PerCurrency, Sums, add_up
+from regulars.sales.totals.model import PerCurrency, Sums, add_totals, add_up
 from regulars.sales.totals.reports import find_first_day
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.format import Format
@@ -58,6 +58,8 @@ class SalesTable:
     rows: Sequence[FigureRow]
     whole: FigureRow
     chart: Chart
+    # Up to which hour today is compared.
+    until: str = ""
     # Holidays that fell on another day in the compared period.
     moved_holidays: Sequence[str] = ()
 
@@ -132,6 +134,7 @@ class SalesPages:
             rows=sort_rows(list(reversed(rows)), view.value("sort")),
             whole=whole_row(visit, view, figures, currency, visit.format.count(len(parts), unit)),
             chart=chart,
+            until=f"{visit.format.clock(visit.now)[:2]}:00" if figures.is_until_hour else "",
             moved_holidays=_moved_holidays(visit.format, view, holidays),
         )
 
@@ -163,7 +166,8 @@ def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str,
 def whole_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> FigureRow:
     compared = None if view.comparison is None else sums_in(figures.compared_whole, currency)
     url = tickets_url(visit, view, view.period, currency)
-    return FigureRow("total", name, "", "", url, sums_in(figures.whole, currency), compared)
+    late = sums_in(add_totals(figures.late.values()), currency).net_cents
+    return FigureRow("total", name, "", "", url, sums_in(figures.whole, currency), compared, late_net_cents=late)
 
 
 def _part_row(
@@ -191,6 +195,7 @@ def _part_row(
         tickets_url(visit, view, part, currency),
         sums_in(_add_days(figures.rows, part), currency),
         compared,
+        late_net_cents=sums_in(figures.late.get(view.today), currency).net_cents if view.today in part else 0,
     )
 
 
@@ -245,10 +250,14 @@ def _title(formats: Format, row: FigureRow, currency: str) -> str:
 
 def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
     """One for each currency, and the tickets of all."""
-    stats = []
+    stats, late = [], add_totals(figures.late.values())
     for currency, sums in figures.whole.by_size():
         net, past = sums.net_cents, sums_in(figures.compared_whole, currency).net_cents
-        more = f"{formats.delta(net, past)} on {formats.money_rounded(past, currency)}" if past > 0 else ""
+        more = (
+            f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"
+            if past > 0
+            else ""
+        )
         stats.append(
             CurrencyStat(
                 f"Net sales, {currency}",
@@ -259,7 +268,7 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
             )
         )
     tickets, past = figures.whole.tickets, figures.compared_whole.tickets
-    more = f"{formats.delta(tickets, past)} on {formats.number(past)}" if past else ""
+    more = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
     return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), more, "")]
 
 

@@ -1,7 +1,7 @@
 """The sales of a view and of its comparison: from the totals, or from the columns where only a segment counts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,8 @@ from regulars.analytics.period import Period
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.kit.db import Tx
-from regulars.sales.totals.model import PerCurrency, add_up
+from regulars.sales.totals.model import PerCurrency, add_totals, add_up, without
+from regulars.sales.totals.reports import sum_late_hours
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.analysis.questions import SalesAnswer, SalesQuestion
@@ -28,6 +29,9 @@ class ComparedSales:
     compared: Mapping[Any, PerCurrency]
     whole: PerCurrency
     compared_whole: PerCurrency
+    # Today's tickets since the last full hour, by the same keys: the compared day ends with that hour.
+    late: Mapping[Any, PerCurrency] = field(default_factory=dict)
+    is_until_hour: bool = False
     # Those that count: the chosen ones, those with tickets in both periods; None: all.
     store_ids: Sequence[UUID] | None
     as_of: datetime
@@ -46,7 +50,7 @@ class SalesSource:
         """By day or by store. `is_patient`: wait for figures as long as a request may take."""
         if view.segment is None:
             async with visit.database.snapshot() as tx:
-                return Answered(await _read_totals(tx, visit.organization_id, view, by))
+                return Answered(await _read_totals(tx, visit, view, by))
         async with visit.database.transaction() as tx:
             await need_columns(tx, visit.organization_id)
             query = await resolve_members(tx, visit.organization_id, view.segment_id)
@@ -91,23 +95,34 @@ def _rows(answer: SalesAnswer) -> dict[Any, PerCurrency]:
     return {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
 
 
-async def _read_totals(tx: Tx, organization_id: UUID, view: AnalysisView, by: By) -> ComparedSales:
-    period, comparison, store_ids = view.period, view.comparison, view.store_ids
+async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> ComparedSales:
+    organization_id, period, comparison = visit.organization_id, view.period, view.comparison
+    store_ids = view.store_ids
     if comparison is not None and view.is_like_for_like:
         days = [(one.first, one.last) for one in (period, comparison.period)]
         store_ids = await find_comparable_stores(tx, organization_id, *days, store_ids=store_ids)
-
     found = await read_sales(tx, organization_id, first=period.first, last=period.last, by=by, store_ids=store_ids)
-    past = None
+    compared: Mapping[Any, PerCurrency] = {}
+    late: Mapping[Any, PerCurrency] = {}
     if comparison is not None:
         first, last = comparison.period.first, comparison.period.last
         past = await read_sales(tx, organization_id, first=first, last=last, by=by, store_ids=store_ids)
+        compared = past.rows
+        if period.last == view.today:
+            hour, by_store = visit.now.astimezone(visit.format.zone).hour, by is By.STORE
+            late, past_late = [
+                await sum_late_hours(tx, organization_id, day, since=hour, by_store=by_store, store_ids=store_ids)
+                for day in (view.today, last)
+            ]
+            compared = {key: without(row, past_late.get(key, PerCurrency())) for key, row in compared.items()}
     progress = found.progress
     return ComparedSales(
         rows=found.rows,
-        compared={} if past is None else past.rows,
+        compared=compared,
+        late=late,
+        is_until_hour=comparison is not None and period.last == view.today,
         whole=found.whole,
-        compared_whole=PerCurrency() if past is None else past.whole,
+        compared_whole=add_totals(compared.values()),
         store_ids=store_ids,
         as_of=progress.as_of,
         filled_until=progress.filled_until,

@@ -108,4 +108,5 @@ def _row(
         sums_in(figures.rows.get(store_id), currency),
         None if is_new else compared,
         "no ticket then" if is_new else "",
+        sums_in(figures.late.get(store_id), currency).net_cents,
     )

@@ -57,6 +57,7 @@ async def filters(tx: Tx, visit: Visit) -> list[Filter]:
         Filter("from", "From", kind="date"),
         Filter("to", "Up to", kind="date"),
         Filter("profile", "One customer", placeholder="prof_…"),
+        Filter("product", "Product", placeholder="Code of a product"),
     ]
 
 
@@ -75,6 +76,7 @@ async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | 
         type=view.values.get("type"),
         currency=view.values.get("currency"),
         is_identified=None if not customer else customer == "yes",
+        product=view.values.get("product"),
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -81,6 +81,9 @@ class Sums:
             self.lines + other.lines,
         )
 
+    def __sub__(self, other: "Sums") -> "Sums":
+        return self + Sums(*(-value for value in astuple(other)))
+
 
 def _ratio(part: int | Decimal, whole: int) -> float | None:
     """None where there is nothing to compare with."""
@@ -150,6 +153,11 @@ def add_up(parts: Iterable[tuple[str, Sums]]) -> PerCurrency:
 
 def add_totals(totals: Iterable[PerCurrency]) -> PerCurrency:
     return add_up(item for total in totals for item in total.sums.items())
+
+
+def without(whole: PerCurrency, part: PerCurrency) -> PerCurrency:
+    """The whole less a part of it."""
+    return PerCurrency({currency: sums - part.sums.get(currency, Sums()) for currency, sums in whole.sums.items()})
 
 
 def is_silent(expected_since_last: float) -> bool:

@@ -91,6 +91,15 @@ async def sum_hours(
     return await _sum_by(tx, organization_id, SQL("hour"), first=day, last=day, store_ids=store_ids, of=SQL("is_hour"))
 
 
+async def sum_late_hours(
+    tx: Tx, organization_id: UUID, day: date, *, since: int, by_store: bool, store_ids: Sequence[UUID] | None = None
+) -> dict[Any, PerCurrency]:
+    """The hours of a day from one on, on the clock of the organization, by store or by the day."""
+    key = SQL("store_id") if by_store else SQL("day")
+    of = SQL("is_hour AND hour >= %(since)s")
+    return await _sum_by(tx, organization_id, key, first=day, last=day, store_ids=store_ids, of=of, since=since)
+
+
 async def read_rhythms(
     tx: Tx, organization_id: UUID, store_ids: list[UUID], *, now: datetime, zone: ZoneInfo
 ) -> dict[UUID, Rhythm]:
@@ -134,6 +143,7 @@ async def _sum_by(
     last: date,
     store_ids: Sequence[UUID] | None,
     of: SQL = SQL("NOT is_hour"),  # noqa: B008  # a constant
+    since: int = 0,
 ) -> dict[Any, PerCurrency]:
     """The sums of days or hours by one of the columns, in its order."""
     of_stores = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
@@ -151,6 +161,7 @@ async def _sum_by(
             "organization_id": organization_id,
             "first": first,
             "last": last,
+            "since": since,
             "store_ids": None if store_ids is None else list(store_ids),
         },
     )

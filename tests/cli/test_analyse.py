@@ -86,6 +86,24 @@ def test_sales_of_a_segment_are_those_of_its_members(regulars, shop, database_ur
     assert "by day or longer" in analyse(regulars, "sales", "--by", "hour", "--segment", segment).complains(code=2)
 
 
+def test_customers_and_products_are_those_of_the_pages(regulars, shop, database_url):
+    """The first question has the columns built."""
+    assert "being prepared" in analyse(regulars, "customers", *PERIOD).complains(code=1)
+    work_through(database_url, shop)
+    found = analyse(regulars, "customers", *PERIOD, "--json").data
+    [month] = found["rows"]
+    assert (month["month"], month["new"], month["returning"]) == ("2026-03-01", 1, 0)
+    assert month["new_net_cents_EUR"] == 1000
+    assert (found["whole"][0]["tickets"], found["whole"][0]["identified"]) == (3, 1)
+    cohorts = analyse(regulars, "customers", *PERIOD, "--by", "cohort", "--json").data["rows"]
+    assert (cohorts[0]["cohort"], cohorts[0]["customers"], cohorts[0]["bought"]) == ("2026-03-01", 1, 1)
+    groups = analyse(regulars, "customers", "--by", "rfm", "--json").data["rows"]
+    assert sum(group["customers"] for group in groups) == 1
+    stores = analyse(regulars, "products", *PERIOD, "--by", "store", "--csv").out
+    assert [row["name"] for row in csv.DictReader(io.StringIO(stores))] == ["One"]
+    assert "none of EUR" in analyse(regulars, "products", "--currency", "NOK").complains(code=2)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -58,7 +58,7 @@ COMMANDS: Final = {
     "consent": LazyCommand("verify:consent_app", "Verify the consent ledger."),
     "audit": LazyCommand("verify:audit_app", "Verify the audit log."),
     "message": LazyCommand("message:app", "List, send and receive texts."),
-    "analyse": LazyCommand("analyse:app", "Show the figures of sales and stores in a period."),
+    "analyse": LazyCommand("analyse:app", "Show the figures of sales, customers, products and stores in a period."),
     "segment": LazyCommand("segment:app", "Define, count and export groups of customers."),
     "inbox": LazyCommand("inbox:app", "Read and answer replies that need a person."),
     "journey": LazyCommand("journey:app", "Define, run and inspect automations."),

@@ -76,6 +76,7 @@ def page_paths(shop: Shop) -> list[str]:
     return [
         "/",
         "/?period=today",
+        "/?period=12m&by=store",
         "/customers",
         f"/customers/{shop.customer['id']}",
         f"/customers/{shop.customer['id']}?at=2030-01-01T10:00&kind=consent",

@@ -91,6 +91,7 @@ def addresses():
     return [
         "/",
         "/?period=today",
+        "/?period=12m&by=store",
         "/customers",
         "/customers?q=first12",
         "/customers?last=30&spend=5&sort=spend",

@@ -108,6 +108,17 @@ def test_home_draws_one_currency_and_offers_the_others(visitor_as, api_database_
         assert re.findall(r'class="bars"[^>]*aria-label="([^"]+)"', text) == [f"Net sales per day in {chosen}"]
         assert re.search(rf'aria-current="true">{chosen}</a>', text)
     assert owner.get("/?currency=XYZ").text.count('class="bars"') == 1
+    # Twelve months are drawn by week unless another unit is chosen; a unit that is none is ignored.
+    for address, unit, many in (
+        ("/?period=12m", "week", 53),
+        ("/?period=12m&by=day", "day", 365),
+        ("/?by=x", "day", 30),
+    ):
+        text = owner.get(address).text
+        assert f'aria-label="Net sales per {unit} in EUR"' in text
+        assert abs(text.partition('class="bars"')[2].partition("</svg>")[0].count("<title>") - many) <= 1
+    text = owner.get("/?period=12m&by=store&currency=GBP").text
+    assert len(re.findall(r"<title>[^<:]+: £[\d,.]+</title>", text)) == 1
     states = re.findall(r'class="badge[^>]*>.*?</svg>([^<]+)</span>', text.partition('id="ingestion"')[2])
     assert sorted(states) == ["Live", "No ticket yet"]
 

@@ -20,12 +20,12 @@ from regulars.request_log.model import Counts
 from regulars.sales.collision_review import count_open
 from regulars.sales.totals.model import PerCurrency, add_totals
 from regulars.sales.totals.reports import Rhythm, read_rhythms
-from regulars.stores.find import list_stores
+from regulars.stores.find import list_stores, name_stores
 from regulars.stores.model import Store
 from regulars.webhooks.model import EndpointStatus
 from regulars.work.outbox import BEHIND_MIN, behind_since
 
-PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
+PERIODS: Final = {"today": 1, "7d": 7, "30d": 30, "12m": 365}
 STORES_MAX: Final = 500
 COLLISIONS_COUNTED_MAX: Final = 100
 PARKED_COUNTED_MAX: Final = 1_000
@@ -55,6 +55,8 @@ class StoreLine:
 class Overview:
     # All of the chart, also those without a ticket.
     days: Mapping[date, PerCurrency]
+    # The same days by the name of the store, if the chart shows stores.
+    by_store: Mapping[str, PerCurrency]
     total: PerCurrency
     before: PerCurrency
     today: PerCurrency
@@ -79,7 +81,14 @@ class Overview:
 
 
 async def read_overview(
-    tx: Tx, organization_id: UUID, *, period: str, now: datetime, zone: ZoneInfo, webhooks: list[EndpointStatus]
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    period: str,
+    now: datetime,
+    zone: ZoneInfo,
+    webhooks: list[EndpointStatus],
+    with_stores: bool = False,
 ) -> Overview:
     today = now.astimezone(zone).date()
     length = PERIODS[period]
@@ -96,6 +105,7 @@ async def read_overview(
     has_tickets = any(total.sums for total in days.values())
     return Overview(
         days=days,
+        by_store=await _sum_stores(tx, organization_id, first=min(days), last=today) if with_stores else {},
         total=_sum(sales.rows, today - timedelta(days=length - 1), today),
         before=_sum(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
         today=_sum(sales.rows, today, today),
@@ -135,6 +145,17 @@ async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
         for row in rows
     ]
     return [line for line in lines if line.parked or line.inside or line.unjudgeable]
+
+
+async def _sum_stores(tx: Tx, organization_id: UUID, *, first: date, last: date) -> dict[str, PerCurrency]:
+    sales = await read_sales(tx, organization_id, first=first, last=last, by=By.STORE)
+    names = await name_stores(tx, organization_id, sales.rows)
+    # Two stores may have one name.
+    together: dict[str, PerCurrency] = {}
+    for store_id, total in sales.rows.items():
+        name = names[store_id]
+        together[name] = add_totals([together[name], total]) if name in together else total
+    return together
 
 
 def _sum(days: Mapping[date, PerCurrency], first: date, last: date) -> PerCurrency:

@@ -8,12 +8,12 @@ from starlette.responses import Response
 from regulars.campaigns.attention import CampaignInNeed
 from regulars.consent.figures import FiguresSnapshot, read_figures
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
+from regulars.explore.home.sales_chart import BY_LABELS, draw_sales
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
-from regulars.web.charts import Chart, bar_chart, hours, sparkline
-from regulars.web.format import Format
+from regulars.web.charts import hours, sparkline
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -21,8 +21,13 @@ from regulars.webhooks.find import WAITING_COUNTED_MAX, list_troubled
 from regulars.webhooks.model import EndpointStatus
 
 STORES_SHOWN: Final = 8
-PERIOD_WORDS: Final = {"today": "Today", "7d": "7 days", "30d": "30 days"}
-BEFORE_WORDS: Final = {"today": "yesterday", "7d": "the 7 days before", "30d": "the 30 days before"}
+PERIOD_WORDS: Final = {"today": "Today", "7d": "7 days", "30d": "30 days", "12m": "12 months"}
+BEFORE_WORDS: Final = {
+    "today": "yesterday",
+    "7d": "the 7 days before",
+    "30d": "the 30 days before",
+    "12m": "the 12 months before",
+}
 
 
 class MoneyStat(NamedTuple):
@@ -31,14 +36,6 @@ class MoneyStat(NamedTuple):
     more: str
     spark: str
     url: str
-
-
-class Figure(NamedTuple):
-    """A chart of one currency and its rows as a table."""
-
-    currency: str
-    chart: Chart
-    rows: list[tuple[str, str, str, str]]
 
 
 class Attention(NamedTuple):
@@ -58,13 +55,21 @@ class IngestionRow(NamedTuple):
 async def show_home(visit: Visit) -> Response:
     period = visit.query.get("period", "")
     period = period if period in PERIODS else "30d"
+    by = visit.query.get("by", "")
+    by = by if by in BY_LABELS else "week" if period == "12m" else "day"
     zone = visit.format.zone
     # A transaction of its own: it tells the planner how to walk, and that holds until its end.
     async with visit.database.transaction() as tx:
         webhooks = await list_troubled(tx, visit.organization_id)
     async with visit.database.snapshot() as tx:
         overview = await read_overview(
-            tx, visit.organization_id, period=period, now=visit.now, zone=zone, webhooks=webhooks
+            tx,
+            visit.organization_id,
+            period=period,
+            now=visit.now,
+            zone=zone,
+            webhooks=webhooks,
+            with_stores=by == "store",
         )
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     if not overview.stores and not overview.total.tickets:
@@ -85,7 +90,9 @@ async def show_home(visit: Visit) -> Response:
         today=today.isoformat(),
         money=_money(visit, overview, first.isoformat()),
         currencies=currencies,
-        figure=_figure(visit.format, overview, currency) if currency else None,
+        figure=draw_sales(visit.format, overview, currency, by) if currency else None,
+        by=by,
+        by_labels=BY_LABELS,
         tickets_url=visit.url("/tickets") + f"?from={first.isoformat()}",
         attention=attention(visit, overview, consent),
         consent=consent,
@@ -117,26 +124,6 @@ def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
             )
         )
     return stats
-
-
-def _figure(formats: Format, overview: Overview, currency: str) -> Figure:
-    sums = [(day, total.sums.get(currency)) for day, total in overview.days.items()]
-    net = [0.0 if one is None else one.net_cents / 100 for _, one in sums]
-    rows = [
-        (
-            formats.list_day(day),
-            formats.money(0 if one is None else one.gross_cents, currency),
-            formats.money(0 if one is None else -one.returned_cents, currency),
-            formats.money(0 if one is None else one.net_cents, currency),
-        )
-        for day, one in reversed(sums)
-    ]
-    titles = [
-        f"{formats.day(day)}: {formats.money_rounded(0 if one is None else one.net_cents, currency)}"
-        for day, one in sums
-    ]
-    labels = [formats.day(day) for day, _ in sums]
-    return Figure(currency, bar_chart(net, titles=titles, labels=labels, is_last_open=True), rows)
 
 
 def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> list[Attention]:

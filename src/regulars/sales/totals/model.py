@@ -147,7 +147,7 @@ class PerCurrency:
 def add_up(parts: Iterable[tuple[str, Sums]]) -> PerCurrency:
     together: dict[str, Sums] = {}
     for currency, sums in parts:
-        together[currency] = together.get(currency, Sums()) + sums
+        together[currency] = together[currency] + sums if currency in together else sums
     return PerCurrency(together)
 
 

@@ -1,0 +1,80 @@
+"""The chart of net sales on the first page, by day, week or store, and its rows as a table."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Final, NamedTuple
+
+from regulars.analytics.period import Period, parts_of
+from regulars.explore.home.figures import Overview
+from regulars.sales.totals.model import PerCurrency, Sums, add_totals
+from regulars.web.charts import Chart, bar_chart
+from regulars.web.format import Format
+
+BY_LABELS: Final = {"day": "Day", "week": "Week", "store": "Store"}
+# More bars than these are too thin to point at; the table has all stores.
+STORES_DRAWN_MAX: Final = 40
+
+
+class SalesChart(NamedTuple):
+    by: str
+    currency: str
+    chart: Chart
+    # Name, gross, returned and net.
+    rows: list[tuple[str, str, str, str]]
+    left_out: int
+
+
+class _Bar(NamedTuple):
+    name: str
+    # On the axis.
+    label: str
+    sums: Sums
+
+
+def draw_sales(formats: Format, overview: Overview, currency: str, by: str) -> SalesChart:
+    bars = [
+        _Bar(name, label, total.sums.get(currency, Sums()))
+        for name, label, total in (
+            _stores(overview.by_store, currency)
+            if by == "store"
+            else _weeks(formats, overview.days)
+            if by == "week"
+            else _days(formats, overview.days)
+        )
+    ]
+    drawn = bars[:STORES_DRAWN_MAX] if by == "store" else bars
+    chart = bar_chart(
+        [bar.sums.net_cents / 100 for bar in drawn],
+        titles=[f"{bar.name}: {formats.money_rounded(bar.sums.net_cents, currency)}" for bar in drawn],
+        labels=[bar.label for bar in drawn],
+        is_last_open=by != "store",
+    )
+    rows = [
+        (
+            bar.name,
+            formats.money(bar.sums.gross_cents, currency),
+            formats.money(-bar.sums.returned_cents, currency),
+            formats.money(bar.sums.net_cents, currency),
+        )
+        for bar in (bars if by == "store" else reversed(bars))
+    ]
+    return SalesChart(by, currency, chart, rows, len(bars) - len(drawn))
+
+
+def _days(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, str, PerCurrency]]:
+    return [(formats.list_day(day), formats.day(day), total) for day, total in days.items()]
+
+
+def _weeks(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, str, PerCurrency]]:
+    """From Monday on; the first may be cut."""
+    weeks = parts_of(Period(min(days), max(days)), "week")
+    names = [formats.day(week.first) for week in weeks]
+    totals = [add_totals(days[day] for day in week) for week in weeks]
+    return [(f"Week of {name}", name, total) for name, total in zip(names, totals, strict=True)]
+
+
+def _stores(by_store: Mapping[str, PerCurrency], currency: str) -> list[tuple[str, str, PerCurrency]]:
+    """Those that sold in the currency, the largest first."""
+    sold = [(name, total) for name, total in by_store.items() if currency in total.sums]
+    ranked = sorted(sold, key=lambda one: (-one[1].sums[currency].net_cents, one[0].casefold()))
+    return [(name, name, total) for name, total in ranked]

@@ -1,4 +1,4 @@
-"""Columns that no segment needs end after a day, and after thirty if the pages of Analyse use them."""
+"""Columns that no segment needs end after a day, and after thirty if the pages of Analyse use them; how far they are."""
 
 import pytest
 
@@ -79,3 +79,17 @@ def test_columns_that_analyse_uses_stay_until_it_is_unused_for_thirty_days(desk)
     assert not has_columns(desk)
     desk.do(lambda tx: lifecycle.need_columns(tx, desk.organization_id))
     assert has_columns(desk)
+
+
+def test_the_progress_of_a_build_has_an_estimate_of_the_time_left(prepared):
+    def left_s() -> int | None:
+        return prepared.do(lambda tx: lifecycle.find_progress(tx, prepared.organization_id)).left_s
+
+    assert left_s() is None
+    prepared.do(lambda tx: lifecycle.rebuild(tx, prepared.organization_id))
+    assert left_s() is None
+    prepared.alter(
+        "UPDATE segment_columns SET phase = 'sales', phase_at = now() - interval '1 hour', done = 1000, total = 4000"
+        " WHERE organization_id = %s"
+    )
+    assert round((left_s() or 0) / 3600) == 3

@@ -1,8 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 
 from regulars.web import flash
 from regulars.web.form import FormState
+from regulars.web.format import Format
 from regulars.web.navigation import entry_of
+from regulars.web.render import _TEMPLATES
 from regulars.web.static import ASSETS_PATH, asset_response, asset_url
 from regulars.web.visit import safe_next
 
@@ -80,3 +84,13 @@ def test_a_file_has_its_hash_in_its_address_and_is_kept_for_ever():
 )
 def test_a_page_belongs_to_the_longest_entry_of_the_navigation(path, entry):
     assert entry_of(path) == entry
+
+
+@pytest.mark.parametrize(
+    ("left_s", "told"),
+    [(None, ""), (5, ", less than a minute left"), (70, ", about 1 minute left"), (900, ", about 15 minutes left")],
+)
+def test_a_progress_says_about_how_long_it_still_takes(left_s, told):
+    progress = SimpleNamespace(phase="sales", done=1000, total=4000, left_s=left_s)
+    drawn = _TEMPLATES.get_template("web/parts.html").module.read_progress(progress, Format("en-GB", "UTC"))
+    assert f">Sales: 1,000 of 4,000{told}<" in drawn

@@ -20,7 +20,7 @@ FROM segments CROSS JOIN generate_series(0, 89) AS n WHERE organization_id = %s
 
 
 async def fill_segments(database: Database, organization_id: UUID, *, customers: int, sales: int) -> None:
-    """The columns first: whoever saves a segment finds them, and nothing is built."""
+    """The columns first: a segment that is saved finds them, and nothing is built."""
     await write_big(database, organization_id, customers=customers, sales=sales)
     lapsed, best, unasked, returned = (start.definition for start in suggest_segments() if start.key != "birthday")
     async with database.transaction() as tx:

@@ -90,7 +90,7 @@ async def make_journeys(database: Database, organization_id: UUID) -> list[UUID]
         await pause(tx, organization_id, entered[0])
         draft = await lock_draft(tx, organization_id, entered[-1])
         await write_draft(tx, organization_id, draft, insert_step(draft.definition, "3", Wait(days=1)), by=BY)
-        # A draft is the newest, so that whoever looks around comes by one.
+        # A draft is the newest, so that a crawl of the pages opens one.
         await create_journey(tx, organization_id, JOURNEY_TEMPLATES[0].definition, created_by=BY)
     return entered
 

@@ -47,7 +47,7 @@ SELECT %(organization_id)s, ('00000000-0000-7000-a000-' || lpad(n::text, 12, '0'
        now()
 FROM generate_series(1, %(customers)s) AS n
 """
-# Stored as a freezing leaves it. Its start is tomorrow, so that nobody is fed.
+# Stored as a freezing leaves it. Its start is tomorrow, so that no recipient is queued.
 FROZEN = """
 INSERT INTO campaigns (organization_id, id, name, state, revision, definition, starts_at, not_after, frozen_at, due_at,
                        confirmed_recipients, created_at, updated_at)

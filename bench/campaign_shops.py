@@ -30,7 +30,7 @@ from regulars.web.access import Role
 T = TypeVar("T")
 CHUNK = 500
 BUILT_S_MAX = 180.0
-EVERYBODY = {"name": "Everybody", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}
+REACHABLE = {"name": "Everybody", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}
 TEXT = '{{ profile.first_name | default("Hello") }}, the new collection is here. Come and see it first.'
 ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
 
@@ -72,7 +72,7 @@ def open_shop(url: str, name: str, *, customers: int, first_number: int = 0) -> 
                 async with database.transaction() as tx:
                     await _join(tx, organization_id, numbers, first_number, secret=texting.secret)
             async with database.transaction() as tx:
-                segment = await create_segment(tx, organization_id, read_segment(json.dumps(EVERYBODY).encode()))
+                segment = await create_segment(tx, organization_id, read_segment(json.dumps(REACHABLE).encode()))
             return organization_id, SEGMENT.encode(segment.row.id)
 
     return asyncio.run(run())

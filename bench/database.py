@@ -22,7 +22,7 @@ DATA_PARENT = Path("/var/tmp")  # noqa: S108  # the folder in it is made by mkdt
 TEMPLATE = "bench_template"
 TEMPLATE_OF_MANY = "bench_template_of_many"
 ORGANIZATIONS = 200
-# Whatever it would find to do, it would do during somebody else's measurement.
+# Autovacuum of these rows would run during another measurement.
 AUTOVACUUM_OFF = "ALTER TABLE sales_events SET (autovacuum_enabled = off)"
 
 

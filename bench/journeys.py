@@ -58,7 +58,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class JourneyTimes:
-    """`lag_s` is the largest age of a fact that nobody had heard; `drained_s` how long after the last sale the last
+    """`lag_s` is the largest age of a fact that was not handled; `drained_s` how long after the last sale the last
     run stood where it waits. The write path is measured without a worker, so that nothing else is in the figures."""
 
     rate: int
@@ -239,7 +239,7 @@ def _running(url: str, *, with_worker: bool) -> Iterator[Server]:
 
 
 def _add_customers(url: str, organization: Organization, count: int) -> None:
-    """As many as there will be tickets, so that each brings somebody in."""
+    """As many as there will be tickets, so that each starts a run."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"

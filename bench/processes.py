@@ -73,7 +73,7 @@ def jobs_cpu_s(pid: int) -> float:
 
 
 def machine_cpu_s() -> float:
-    """CPU seconds that the whole machine has worked: what is left after subtracting ours was somebody else's."""
+    """CPU seconds that the whole machine has worked: what is left after subtracting ours was of other programs."""
     times = psutil.cpu_times()
     return float(times.user + times.nice + times.system + times.irq + times.softirq + times.steal)
 
@@ -127,9 +127,9 @@ def regulars_command(*, with_worker: bool) -> list[str]:
 
 
 def _clean_environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
-    kept.pop("DATABASE_URL", None)
-    return {**kept, "PYTHONPATH": str(ROOT / "src")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
+    inherited.pop("DATABASE_URL", None)
+    return {**inherited, "PYTHONPATH": str(ROOT / "src")}
 
 
 def _tree(pid: int) -> list[psutil.Process]:

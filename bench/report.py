@@ -105,7 +105,7 @@ def _compare(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
 
 
 def _compare_cpu(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
-    """The same of all processor time that one row took, whoever spent it: on full cores it decides the rate."""
+    """The same of all processor time that one row took, in any process: on full cores it decides the rate."""
     if other is None or not row["rate"] or not other["rate"]:
         return None
     if _are_paired(row, other):
@@ -167,22 +167,22 @@ def document(page: Path, text: str) -> None:
 def goals(rows: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
     """Each goal that was measured: what it says, what came out, and what was promised."""
     named = _by_name(rows)
-    told = [
+    measured = [
         (f"{name} / {other}", ratio, least)
         for name, other, least in GOALS
         if name in named and (ratio := _compare(named[name], named.get(other))) is not None
     ]
-    told += [
+    measured += [
         (f"{name} / {other}, by processor time", ratio, least)
         for name, other, least in GOALS_BY_CPU
         if name in named and (ratio := _compare_cpu(named[name], named.get(other))) is not None
     ]
     memory = max((row["memory_mib"] for row in rows if row["name"].startswith("Regulars")), default=0.0)
-    return [*told, (f"{MEMORY_MIB_MAX} MiB / largest worker", MEMORY_MIB_MAX / memory, 1.0)] if memory else told
+    return [*measured, (f"{MEMORY_MIB_MAX} MiB / largest worker", MEMORY_MIB_MAX / memory, 1.0)] if memory else measured
 
 
-def print_goals(console: Console, told: list[tuple[str, float, float]]) -> None:
-    for name, ratio, least in told:
+def print_goals(console: Console, measured: list[tuple[str, float, float]]) -> None:
+    for name, ratio, least in measured:
         mark = "[green]reached[/green]" if ratio >= least else "[red]missed[/red]"
         console.print(f"{mark} {name}: {ratio:.2f}, promised {least:g}", highlight=False)
 

@@ -31,7 +31,7 @@ SELECT %(organization_id)s, 1, id, row_number() OVER () - 1
 FROM (
     SELECT id FROM profiles WHERE organization_id = %(organization_id)s
     UNION ALL SELECT gen_random_uuid() FROM generate_series(1, %(customers)s)
-) AS everybody
+) AS customers
 LIMIT %(customers)s
 """
 
@@ -120,12 +120,12 @@ def _block_parts(
         for place in range(size)
     ]
     balances = [balance_of(first + place) for place in range(size)]
-    everybody = np.ones(size, np.uint8)
+    ones = np.ones(size, np.uint8)
     return {
-        "alive": encode(everybody),
+        "alive": encode(ones),
         "country": encode_coded(["FR", "BE"], (np.arange(size) % 10 == 0).astype(np.int32)),
         "created": encode(seconds - chance.integers(0, DAYS * 86_400, size)),
-        "named": encode(everybody),
+        "named": encode(ones),
         "own": encode(np.zeros(size, np.uint64)),
         "consent": encode(consent),
         "since": encode(seconds - chance.integers(0, DAYS * 86_400, size)),
@@ -165,7 +165,7 @@ async def _write_sales(
         ]
     )
     end = int(now.timestamp())
-    kept: dict[str, list[np.ndarray]] = {name: [] for name in ("c", "d", "k", "a", "lc", "lp", "lq")}
+    sales_arrays: dict[str, list[np.ndarray]] = {name: [] for name in ("c", "d", "k", "a", "lc", "lp", "lq")}
     for first in range(0, sales, RUN_SALES):
         size = min(RUN_SALES, sales - first)
         # The later half of the customers buys ten times as often as the first; a tenth never does.
@@ -205,8 +205,8 @@ async def _write_sales(
             ("lp", product.astype(np.int32)),
             ("lq", quantity.astype(np.int32)),
         ):
-            kept[name].append(array)
-    joined = {name: np.concatenate(arrays) for name, arrays in kept.items()}
+            sales_arrays[name].append(array)
+    joined = {name: np.concatenate(arrays) for name, arrays in sales_arrays.items()}
     nothing = np.zeros(0)
     big = Big(
         organization_id, now.date(), stores, customers, nothing, nothing, nothing, joined["c"], joined["d"],

@@ -1,4 +1,4 @@
-"""What organizations cost whose columns nobody asks about."""
+"""What organizations cost whose columns are not in use."""
 
 import asyncio
 import time

@@ -78,7 +78,7 @@ def measure_beside_the_api(cluster: Cluster, say: Say, *, is_quick: bool, custom
             server, organization, analysis, rate=rate / 2, seconds=QUICK_SEEN_S if is_quick else SEEN_S
         )
         say(f"at {rate / 2:,.0f} sales/s one counts after {statistics.median(seen):.2f} s, {max(seen):.2f} s at most")
-        _wait_until_tidy(url, organization)
+        _wait_until_compacted(url, organization)
         grew, count_ms, runs = _measure_resync(url, server, organization, analysis, customers=customers)
         say(f"a resync of {customers:,}: columns grew by {grew:.0f} KiB; counts took {count_ms:.0f} ms; {runs} runs")
     cluster.drop("bench_seen")
@@ -303,8 +303,8 @@ def _wait_until_fed(url: str, organization: Organization) -> None:
     raise TimeoutError("The feeder did not catch up.")
 
 
-def _wait_until_tidy(url: str, organization: Organization) -> None:
-    """What was fed is merged and folded, as far as that is worth it."""
+def _wait_until_compacted(url: str, organization: Organization) -> None:
+    """Wait until what was fed is merged and compacted, as far as that is worth it."""
     _wait_until_fed(url, organization)
     until = time.monotonic() + 300
     with psycopg.connect(url, autocommit=True) as connection:

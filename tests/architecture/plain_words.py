@@ -74,12 +74,18 @@ def prose_in(source: str) -> Iterator[tuple[int, str]]:
 
 
 def found_in_python(source: str) -> Iterator[tuple[int, str]]:
+    # Most files have none of the words, and a search costs far less than a parse.
+    text = source.lower()
+    if not any(word in text for word in (*EVERYWHERE, *IN_NAMES)):
+        return
     for line, name in names_in(source):
         for word in words_of(name):
             if word in EVERYWHERE or word in IN_NAMES:
                 yield line, word
-    for line, text in prose_in(source):
-        for word in re.findall(r"[a-z]+", text.lower()):
+    if not any(word in text for word in EVERYWHERE):
+        return
+    for line, prose in prose_in(source):
+        for word in re.findall(r"[a-z]+", prose.lower()):
             if word in EVERYWHERE:
                 yield line, word
 

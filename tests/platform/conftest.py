@@ -14,7 +14,7 @@ def data_dir() -> Iterator[Path]:
     folder = new_data_folder()
     yield folder
     if (folder / "start.lock").exists():
-        # Whoever was killed in the test holds no lock any more, so this release is the last.
+        # Processes killed in the test hold no lock any more, so this release is the last.
         (folder / "settings" / "local.conf").unlink(missing_ok=True)
         if (folder / "cluster" / "postmaster.pid").exists():
             embedded.ensure_running(folder, throwaway=True)

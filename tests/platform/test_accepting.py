@@ -112,16 +112,16 @@ def test_who_finds_no_handle_free_is_taken_in_when_there_is_one(listening, monke
     assert next(refusals, None) is None
 
 
-def test_who_was_at_the_door_when_it_closed_is_told_to_go(listening):
+def test_connections_accepted_just_before_the_close_are_shut_down(listening):
     async def main() -> None:
-        told: list[object] = []
+        shut_down: list[object] = []
 
         class Protocol(asyncio.Protocol):
             def connection_made(self, transport):
                 self.transport = transport
 
             def shutdown(self):
-                told.append(self)
+                shut_down.append(self)
                 self.transport.abort()
 
         with crowd(listening, 3):
@@ -130,6 +130,6 @@ def test_who_was_at_the_door_when_it_closed_is_told_to_go(listening):
             acceptor.close()
             acceptor.close()
             await acceptor.wait_closed()
-        assert len(told) == 3
+        assert len(shut_down) == 3
 
     run(main())

@@ -43,7 +43,7 @@ def test_another_account_cannot_connect(data_dir):
     psql = [embedded.binaries(data_dir) / "psql", url, "-c", "SELECT 1"]
     assert subprocess.run(psql, check=False, capture_output=True).returncode == 0
     # Even where the folders let it pass, the server asks the kernel who is calling.
-    nobody = pwd.getpwnam("nobody")
+    account = pwd.getpwnam("nobody")
     data_dir.chmod(0o755)
     (data_dir / "socket").chmod(0o755)
     (data_dir / "socket" / ".s.PGSQL.5432").chmod(0o777)
@@ -52,8 +52,8 @@ def test_another_account_cannot_connect(data_dir):
         check=False,
         capture_output=True,
         text=True,
-        user=nobody.pw_uid,
-        group=nobody.pw_gid,
+        user=account.pw_uid,
+        group=account.pw_gid,
         extra_groups=[],
         cwd="/",
     )
@@ -87,7 +87,7 @@ def test_the_data_of_another_user_is_refused(data_dir):
         embedded.ensure_running(data_dir, throwaway=True)
 
 
-def test_a_folder_that_everybody_may_write_is_refused(data_dir):
+def test_a_world_writable_folder_is_refused(data_dir):
     data_dir.mkdir()
     data_dir.chmod(0o777)
     with pytest.raises(EmbeddedDatabaseError, match="Everybody may write"):

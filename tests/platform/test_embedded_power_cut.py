@@ -1,4 +1,4 @@
-"""What a power cut may leave behind: programs without content, a note that nobody can read, a half-made folder."""
+"""What a power cut may leave behind: programs without content, an unreadable pid file, a half-made folder."""
 
 import os
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_a_program_that_cannot_be_run_ends_in_one_sentence(data_dir, tmp_path, m
 
 
 @pytest.mark.parametrize("left", [b"", bytes(64), b"\xff\xfe garbage\nof\nlines\n", b"\n"])
-def test_a_note_that_nobody_can_read_is_explained_and_survived(data_dir, left, capfd, caplog):
+def test_an_unreadable_pid_file_is_explained_and_survived(data_dir, left, capfd, caplog):
     with Command(data_dir) as killed:
         with psycopg.connect(killed.url(), autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")

@@ -15,7 +15,7 @@ def ask(url: str, query: str) -> object:
         return row[0]
 
 
-def tell(url: str, statement: str) -> None:
+def execute(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement.encode())
 
@@ -78,12 +78,12 @@ def test_after_the_command_was_killed_the_next_one_finds_the_same_database_and_s
 def test_after_everything_was_killed_the_data_is_there(data_dir):
     with Command(data_dir) as killed:
         url = killed.url()
-        tell(url, "CREATE TABLE kept AS SELECT 42 AS answer")
+        execute(url, "CREATE TABLE stored AS SELECT 42 AS answer")
         os.kill(postmaster_pid(data_dir), signal.SIGKILL)
         killed.kill()
     assert (data_dir / "cluster" / "postmaster.pid").exists()
     with Command(data_dir) as command:
-        assert ask(command.url(), "SELECT answer FROM kept") == 42
+        assert ask(command.url(), "SELECT answer FROM stored") == 42
 
 
 def test_a_stale_note_with_the_number_of_another_process_does_not_stop_the_start(data_dir):
@@ -93,15 +93,15 @@ def test_a_stale_note_with_the_number_of_another_process_does_not_stop_the_start
         os.kill(pid, signal.SIGKILL)
         killed.kill()
     note = data_dir / "cluster" / "postmaster.pid"
-    with Command(data_dir.parent / "other") as somebody_else:
-        somebody_else.url()
+    with Command(data_dir.parent / "other") as other:
+        other.url()
         other_pid = postmaster_pid(data_dir.parent / "other")
         note.write_text(note.read_text().replace(str(pid), str(other_pid), 1))
         with Command(data_dir) as command:
             assert ask(command.url(), "SELECT 1") == 1
             assert postmaster_pid(data_dir) != other_pid
             command.finish()
-        somebody_else.finish()
+        other.finish()
 
 
 def test_an_initdb_that_was_killed_is_done_again(data_dir):

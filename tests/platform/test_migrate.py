@@ -169,8 +169,8 @@ def test_a_build_that_broke_off_is_begun_anew(empty_database_url, tmp_path):
     assert rows == [(True,)]
 
 
-@pytest.mark.parametrize(("is_cluster", "told"), [(True, "sequential"), (False, None)])
-def test_on_a_cluster_a_file_changes_one_part_of_a_table_at_a_time(empty_database_url, tmp_path, is_cluster, told):
+@pytest.mark.parametrize(("is_cluster", "mode"), [(True, "sequential"), (False, None)])
+def test_on_a_cluster_a_file_changes_one_part_of_a_table_at_a_time(empty_database_url, tmp_path, is_cluster, mode):
     if is_cluster:
         pretend_to_be_a_cluster(empty_database_url)
     (tmp_path / "0001_ask.sql").write_text(
@@ -178,4 +178,4 @@ def test_on_a_cluster_a_file_changes_one_part_of_a_table_at_a_time(empty_databas
     )
     migrate.migrate(empty_database_url, folder=tmp_path)
     with psycopg.connect(empty_database_url) as connection:
-        assert connection.execute("SELECT mode FROM asked").fetchall() == [(told,)]
+        assert connection.execute("SELECT mode FROM asked").fetchall() == [(mode,)]

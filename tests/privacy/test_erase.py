@@ -21,7 +21,7 @@ from regulars.profiles.find import find_profiles
 pytestmark = pytest.mark.anyio
 
 
-async def test_nothing_that_tells_who_it_was_stays_anywhere(database, organization_id):
+async def test_nothing_that_identifies_the_customer_stays_anywhere(database, organization_id):
     profile_id = await plant(database, organization_id, PERSON)
     traces = [*PERSON.values(), str(profile_id), PROFILE.encode(profile_id)]
     before = await whole_database(database, organization_id)
@@ -151,7 +151,7 @@ async def test_an_erasure_waits_for_a_sale_that_is_being_recorded_and_finds_it(d
 
 
 async def test_a_sale_that_slipped_in_beside_the_erasure_becomes_anonymous_later(database, organization_id):
-    """The hot path holds no lock on the customer, so its sale may commit with the id of somebody just erased."""
+    """The hot path holds no lock on the customer, so its sale may commit with the id of a customer just erased."""
     profile_id = await plant(database, organization_id, PERSON)
     await erase(database, organization_id, ById(profile_id))
     async with database.transaction() as tx:

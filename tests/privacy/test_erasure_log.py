@@ -77,7 +77,7 @@ async def test_a_lost_connection_before_the_commit_voids_and_during_it_leaves_th
     assert [one.is_certain for one in read_log(log.path).erasures] == [False]
 
 
-async def test_nobody_is_erased_while_the_log_cannot_be_written(database, organization_id, tmp_path):
+async def test_no_customer_is_erased_while_the_log_cannot_be_written(database, organization_id, tmp_path):
     (tmp_path / "occupied").mkdir()
     log = ErasureLog(tmp_path / "occupied")
     profile_id = await plant(database, organization_id, PERSON)

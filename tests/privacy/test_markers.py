@@ -53,7 +53,7 @@ async def test_an_export_holds_texts_replies_and_runs_with_their_traces(database
     assert (run["journey"]["name"], run["trace"][0]["event"], run["trace"][0]["detail"]) == ("J", "sent", MARKER)
 
 
-async def test_a_condition_keeps_a_value_that_somebody_else_has(database, organization_id):
+async def test_a_condition_keeps_a_value_that_another_customer_has(database, organization_id):
     planted = await plant_everywhere(database, organization_id)
     async with database.transaction() as tx:
         await tx.execute(

@@ -1,4 +1,4 @@
-"""An erasure takes the person out of facts that nobody has heard yet, and then tells that they are gone."""
+"""An erasure takes the person out of facts that wait for their listeners, and then publishes that they are gone."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ async def fail(tx, organization_id, facts):
     raise RuntimeError("planted")
 
 
-async def hear(tx, organization_id, facts):
+async def accept(tx, organization_id, facts):
     pass
 
 
@@ -60,7 +60,7 @@ async def both_planted(database, organization_id):
     return ids
 
 
-async def test_only_the_erasure_itself_is_left_to_be_told(database, organization_id, listening):
+async def test_only_the_erasure_itself_is_left_to_be_published(database, organization_id, listening):
     person, other = await both_planted(database, organization_id)
     await erase(database, organization_id, ByExternalId(PERSON["external_id"]))
     profiles = await waiting(database, organization_id, ProfilesChanged)
@@ -82,7 +82,7 @@ async def test_only_the_erasure_itself_is_left_to_be_told(database, organization
 
 async def test_what_waits_for_a_failed_listener_or_is_parked_is_rewritten_too(database, organization_id, listening):
     await both_planted(database, organization_id)
-    listeners = {kind: {"late": fail, "parked": fail, "fine": hear} for kind in KINDS}
+    listeners = {kind: {"late": fail, "parked": fail, "fine": accept} for kind in KINDS}
     await drain(database, organization_id, listeners)
     async with database.transaction() as tx:
         await tx.execute(
@@ -96,7 +96,7 @@ async def test_what_waits_for_a_failed_listener_or_is_parked_is_rewritten_too(da
     assert len(await waiting(database, organization_id, ProfilesChanged)) >= 3
 
 
-async def test_the_pass_for_stragglers_looks_again_and_leaves_the_erasure_to_be_told(
+async def test_the_pass_for_late_commits_erases_again_and_leaves_the_erasure_to_be_published(
     database, organization_id, listening
 ):
     person, _ = await both_planted(database, organization_id)

@@ -73,7 +73,7 @@ async def test_parallel_sales_of_one_new_customer_make_one_light_profile(databas
     assert sum(profile.is_new for profile in made) == 1
 
 
-async def test_a_light_profile_nobody_came_to_use_is_taken_back(database, organization_id):
+async def test_an_unused_light_profile_is_removed(database, organization_id):
     async with database.transaction() as tx:
         made = await create_light_profiles(tx, organization_id, ["a", "b"])
         await remove_light_profiles(tx, organization_id, [made["a"].id])

@@ -1,4 +1,4 @@
-"""What the rooms above are told about profiles: one change for each that the API would show, and nothing unasked."""
+"""Facts that profiles publish for the rooms above: one for each change that the API would show, only on interest."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ async def listening(database, organization_id):
         await register_interest(tx, organization_id, ProfilesChanged, needed_by="test")
 
 
-async def told(database, organization_id) -> list[tuple[str, dict]]:
+async def published_changes(database, organization_id) -> list[tuple[str, dict]]:
     async with database.transaction() as tx:
         rows = await tx.fetch(
             "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = 'profiles.changed' ORDER BY id",
@@ -38,7 +38,7 @@ async def upsert(database, organization_id, *upserts):
         return await upsert_profiles(tx, organization_id, upserts)
 
 
-async def test_a_batch_tells_each_change_with_the_profile_as_it_stood_right_after(database, organization_id, listening):
+async def test_a_batch_publishes_each_change_with_the_profile_right_after_it(database, organization_id, listening):
     await upsert(
         database,
         organization_id,
@@ -47,7 +47,7 @@ async def test_a_batch_tells_each_change_with_the_profile_as_it_stood_right_afte
         ProfileUpsert(external_id="a", attributes={"size": "M", "colour": "red"}),
         ProfileUpsert(external_id="a", first_name="Ada"),
     )
-    changes = await told(database, organization_id)
+    changes = await published_changes(database, organization_id)
     assert [(change, shown["external_id"], shown["attributes"]) for change, shown in changes] == [
         ("created", "a", {}),
         ("created", "b", {}),
@@ -58,16 +58,16 @@ async def test_a_batch_tells_each_change_with_the_profile_as_it_stood_right_afte
     assert changes[-1][1] == msgspec.to_builtins(show_profile(stored))
 
 
-async def test_a_write_that_changes_nothing_tells_nothing(database, organization_id, listening):
+async def test_a_write_that_changes_nothing_publishes_nothing(database, organization_id, listening):
     await upsert(database, organization_id, ProfileUpsert(external_id="a", attributes={"size": "M"}))
     await upsert(database, organization_id, ProfileUpsert(external_id="a", attributes={"size": "M"}))
     async with database.transaction() as tx:
         same = AttributeChanges(ByExternalId("a"), {"size": "M"})
         await set_attributes(tx, organization_id, [same])
-    assert [change for change, _ in await told(database, organization_id)] == ["created"]
+    assert [change for change, _ in await published_changes(database, organization_id)] == ["created"]
 
 
-async def test_attributes_that_change_are_told_once_for_each_change(database, organization_id, listening):
+async def test_each_change_of_attributes_is_published_once(database, organization_id, listening):
     await upsert(database, organization_id, ProfileUpsert(external_id="a"))
     async with database.transaction() as tx:
         await set_attributes(
@@ -79,7 +79,7 @@ async def test_attributes_that_change_are_told_once_for_each_change(database, or
                 AttributeChanges(ByExternalId("a"), {"size": None}),
             ],
         )
-    changes = await told(database, organization_id)
+    changes = await published_changes(database, organization_id)
     assert [(change, shown["attributes"]) for change, shown in changes[1:]] == [
         ("updated", {"size": "M"}),
         ("updated", {}),
@@ -88,10 +88,10 @@ async def test_attributes_that_change_are_told_once_for_each_change(database, or
 
 async def test_without_interest_nothing_is_recorded(database, organization_id):
     await upsert(database, organization_id, ProfileUpsert(external_id="a"))
-    assert await told(database, organization_id) == []
+    assert await published_changes(database, organization_id) == []
 
 
-async def test_a_statement_can_tell_of_light_profiles_with_the_same_text(database, organization_id, listening):
+async def test_a_statement_can_publish_light_profiles_with_the_same_text(database, organization_id, listening):
     identifier = UUID(int=5)
     async with database.transaction() as tx:
         await publish_light_profiles(tx, organization_id, [ProfileRef(identifier, 'quote " and é')])
@@ -101,5 +101,5 @@ async def test_a_statement_can_tell_of_light_profiles_with_the_same_text(databas
         f'{{"id":"{PROFILE.encode(identifier)}","external_id":{rows[0][0]}'.encode()
         + LIGHT_PROFILE_JSON.replace(b"{at}", time)[:-1]
     )
-    assert msgspec.json.decode(written) == (await told(database, organization_id))[0][1]
+    assert msgspec.json.decode(written) == (await published_changes(database, organization_id))[0][1]
     assert time.decode() == msgspec.json.decode(written)["created_at"]

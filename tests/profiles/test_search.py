@@ -83,7 +83,7 @@ async def test_an_id_or_a_number_means_one_customer(database, organization_id):
     assert await exactly("06 39 98 41 07") == await exactly("+33639984107") == ["C-1"]
     assert await exactly(canonical) == await exactly(canonical, sees_personal=False) == [newest.profile.external_id]
     assert await exactly("prof_nonsense") == await exactly("nobody") == await exactly("a\0b") == []
-    # Whoever sees no personal data cannot try out numbers and ids either.
+    # A user who sees no personal data cannot try out numbers and ids either.
     assert await exactly("C-1", sees_personal=False) == await exactly("+33639984107", sees_personal=False) == []
 
 
@@ -94,10 +94,10 @@ async def test_all_customers_are_listed_newest_first_and_counted_up_to_a_cap(dat
         back = await list_newest(tx, organization_id, PageRequest(3, first[2].position, is_backward=True))
         assert await count_profiles(tx, organization_id, most=5) == 5
         assert await count_profiles(tx, organization_id, most=50) == 8
-        everybody = await list_newest(tx, organization_id, PageRequest(50))
-    assert [hit.profile.id for hit in everybody] == sorted((hit.profile.id for hit in everybody), reverse=True)
-    assert first == everybody[:3]
-    assert back[::-1] == everybody[:2]
+        everyone = await list_newest(tx, organization_id, PageRequest(50))
+    assert [hit.profile.id for hit in everyone] == sorted((hit.profile.id for hit in everyone), reverse=True)
+    assert first == everyone[:3]
+    assert back[::-1] == everyone[:2]
 
 
 async def test_another_organization_s_customers_are_not_found(database, organization_id, people):

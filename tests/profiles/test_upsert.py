@@ -77,7 +77,7 @@ async def test_several_upserts_of_one_profile_in_a_batch_each_see_their_own_stat
     assert outcomes[0].profile.id < outcomes[1].profile.id
 
 
-async def test_a_refused_upsert_changes_nothing_and_holds_up_nobody(database, organization_id):
+async def test_a_refused_upsert_changes_nothing_and_fails_no_other(database, organization_id):
     half = ProfileUpsert(external_id="a", attributes={f"k{number}": "v" for number in range(300)})
     other_half = ProfileUpsert(external_id="a", first_name="X", attributes={f"j{number}": "v" for number in range(300)})
     async with database.transaction() as tx:
@@ -114,7 +114,7 @@ async def test_the_same_external_id_in_another_organization_is_another_profile(d
     assert await stored(database, organization_id, "a") == mine.profile
 
 
-async def test_a_number_of_any_length_can_be_kept(database, organization_id):
+async def test_a_number_of_any_length_can_be_stored(database, organization_id):
     longest = "".join(chr(0x1F300 + number) for number in range(1024))
     (outcome,) = await upsert(
         database, organization_id, ProfileUpsert(external_id="a", phone=Phone(longest, reachable=False))
@@ -122,7 +122,7 @@ async def test_a_number_of_any_length_can_be_kept(database, organization_id):
     assert await stored(database, organization_id, "a") == outcome.profile
 
 
-async def test_whoever_loses_the_race_to_create_is_folded_onto_the_winner(database, organization_id):
+async def test_an_upsert_that_loses_the_race_to_create_updates_the_profile_of_the_winner(database, organization_id):
     async with database.transaction() as tx:
         await upsert_profiles(tx, organization_id, [ProfileUpsert(external_id="a", attributes={"first": "1"})])
         late = asyncio.create_task(

@@ -69,7 +69,7 @@ async def test_an_answer_is_written_a_moment_later_with_what_it_said(request_log
         assert await find_answer(tx, uuid4(), refused.id) is None
 
 
-async def test_the_body_of_a_success_is_never_kept(request_log, caller, shown):
+async def test_the_body_of_a_success_is_never_stored(request_log, caller, shown):
     request_log.record(caller, answered(200, problem=b'{"first_name":"Ada"}'))
     await request_log.write()
     [entry] = await shown()
@@ -106,7 +106,7 @@ async def test_a_key_keeps_its_last_thousand(request_log, caller, shown):
     assert ENTRIES_PER_KEY_MAX <= len(await shown()) < ENTRIES_PER_KEY_MAX + recorder.TRIM_AFTER_ENTRIES
 
 
-async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_kept(request_log, caller, shown, monkeypatch):
+async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_stored(request_log, caller, shown, monkeypatch):
     monkeypatch.setattr(recorder, "REFUSALS_PER_DAY_MAX", 30)
     for _ in range(3):
         for _ in range(20):

@@ -118,7 +118,7 @@ def _repair_query(case: Case) -> None:
 
 def _repair_body(body: dict[str, Any]) -> None:
     if "consent_source" not in body and "external_id" not in body:
-        _name_somebody(body)
+        _name_customer(body)
     number = body.get("phone_number")
     if isinstance(number, str) and "consent_source" in body and not _is_possible(number):
         body["phone_number"] = POSSIBLE_NUMBER
@@ -136,7 +136,7 @@ def _repair_body(body: dict[str, Any]) -> None:
             line["quantity"] = _rounded(line["quantity"])
 
 
-def _name_somebody(body: dict[str, Any]) -> None:
+def _name_customer(body: dict[str, Any]) -> None:
     """That one of two members is required is said in words: generators of clients cannot read a choice."""
     for item in body.get("items") or ():
         if isinstance(item, dict) and not {"external_id", "line_items"} & item.keys():

@@ -61,7 +61,7 @@ def test_it_refuses_what_is_no_country(code):
 
 
 @pytest.mark.parametrize("code", ["fr", "Fr", "FR"])
-def test_a_country_code_is_kept_in_capitals(code):
+def test_a_country_code_is_stored_in_capitals(code):
     assert prepare({"external_id": "s", "address": {**ADDRESS, "country_code": code}}).address.country_code == "FR"
 
 
@@ -150,7 +150,7 @@ async def test_several_upserts_of_one_store_in_a_batch_each_see_their_own_state(
         assert await find_store(tx, organization_id, ByExternalId("s")) == outcomes[-1].store
 
 
-async def test_whoever_loses_the_race_to_create_is_folded_onto_the_winner(database, organization_id):
+async def test_an_upsert_that_loses_the_race_to_create_updates_the_store_of_the_winner(database, organization_id):
     async with database.transaction() as tx:
         await upsert_stores(tx, organization_id, [StoreUpsert(external_id="s", name="Paris")])
         late = asyncio.create_task(
@@ -199,6 +199,6 @@ async def test_a_walk_over_the_list_meets_every_store_once(database, organizatio
 
 
 @pytest.mark.parametrize("cursor", ["", "garbage", "é", "A" * 2000])
-async def test_a_cursor_nobody_gave_out_is_refused(database, organization_id, cursor):
+async def test_an_unknown_cursor_is_refused(database, organization_id, cursor):
     with pytest.raises(InvalidCursor):
         await get(database, organization_id, api.handle_list, query={"cursor": cursor})

@@ -1,4 +1,4 @@
-"""What a worker had claimed when it died is due again, for everybody knows that it is dead."""
+"""Claims of a dead worker are due at once in a test, without the wait until they expire."""
 
 import psycopg
 from psycopg import sql

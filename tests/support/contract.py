@@ -120,12 +120,12 @@ def _accepted(sent: Any, answer: "AnswerLike") -> Any:
     results = json.loads(answer.body).get("results", ()) if answer.body else ()
     if not results or not isinstance(sent.get("items"), list) or len(results) != len(sent["items"]):
         return sent
-    kept = [
+    accepted = [
         item
         for item, result in zip(sent["items"], results, strict=True)
         if result.get("body") is None or result["status"] < 400
     ]
-    return {**sent, "items": kept} if kept else None
+    return {**sent, "items": accepted} if accepted else None
 
 
 class AnswerLike:

@@ -61,7 +61,7 @@ def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID
     tab.get_by_role("link", name="Activate…").click()
     tab.get_by_role("button", name="Activate version 2").click()
     expect(tab.get_by_text("Version 2, live since")).to_be_visible()
-    opt_somebody_in(visitor, key)
+    opt_customer_in(visitor, key)
     for _ in range(3):
         work_through(database_url, organization_id)
     tab.goto(f"{journey}/runs")
@@ -124,7 +124,7 @@ def write_the_text(tab: Page) -> None:
     tab.get_by_role("button", name="Save step").click()
 
 
-def opt_somebody_in(visitor: Visitor, key: str) -> None:
+def opt_customer_in(visitor: Visitor, key: str) -> None:
     def send(path: str, body: object) -> None:
         headers = {"x-api-key": key}
         answer = httpx.post(f"{visitor.base_url}{path}", json=body, headers=headers, trust_env=False)

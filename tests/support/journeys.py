@@ -67,7 +67,7 @@ def in_transaction(database_url: str, act: Callable[[Tx], Awaitable[T]]) -> T:
 
 
 def add_endpoint(database_url: str, organization_id: UUID, settings: Settings) -> None:
-    """Somebody who is told, at an address where nobody listens."""
+    """A webhook endpoint at an address without a listener."""
 
     async def act(tx: Tx) -> None:
         url = "https://hooks.invalid/regulars"

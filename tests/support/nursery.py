@@ -103,16 +103,16 @@ class Nursery:
             "folder": str(folder),
             "shortened": shortened or {},
         }
-        # There from now on, whoever looks first.
+        # The file exists from now on, for readers that come before the first line.
         log.touch()
         farewell, theirs = os.pipe()
         try:
             socket.send_fds(self._socket, [json.dumps(asked).encode()], [theirs, *descriptors])
         finally:
             os.close(theirs)
-        told = self._socket.recv(64)
-        assert told, "the nursery has ended"
-        return Child(int(told), farewell)
+        answer = self._socket.recv(64)
+        assert answer, "the nursery has ended"
+        return Child(int(answer), farewell)
 
     def close(self) -> None:
         self._socket.close()

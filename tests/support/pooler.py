@@ -98,9 +98,9 @@ class Pooler:
             client.sendall(b"N")
         if code == CANCEL:
             return False
-        told = [_message(b"S", f"{name}\0{value}\0".encode()) for name, value in self._reported.items()]
+        reported = [_message(b"S", f"{name}\0{value}\0".encode()) for name, value in self._reported.items()]
         key = _message(b"K", struct.pack("!ii", next(self._numbers), 7))
-        client.sendall(b"".join([_message(b"R", struct.pack("!i", 0)), *told, key, _message(b"Z", b"I")]))
+        client.sendall(b"".join([_message(b"R", struct.pack("!i", 0)), *reported, key, _message(b"Z", b"I")]))
         return True
 
     @staticmethod

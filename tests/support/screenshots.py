@@ -1,7 +1,7 @@
 """Pictures of the web application on the demo data.
 
 `python -m tests.support.screenshots` makes the four of README; `--all FOLDER` makes every page, at 1280 and 390 wide, in
-light and dark, for somebody to look at.
+light and dark, for a review by eye.
 """
 
 import argparse

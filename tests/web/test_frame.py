@@ -47,7 +47,7 @@ async def test_a_member_sees_the_page_in_the_frame_and_text_stays_text(house):
     assert "<b>&" not in answer.text
 
 
-async def test_every_page_carries_the_security_headers_and_is_not_kept(house):
+async def test_every_page_carries_the_security_headers_and_is_not_cached(house):
     await house.sign_in()
     for path in (HOME, "/o/maison-corvelle/nothing", "/guest"):
         headers = (await house.get(path)).headers
@@ -67,7 +67,7 @@ async def test_a_page_has_no_inline_script_or_style(house):
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:", text)
 
 
-async def test_somebody_of_another_organization_gets_404(house):
+async def test_a_user_of_another_organization_gets_404(house):
     await house.sign_in()
     answer = await house.get("/o/other/")
     assert answer.status_code == 404
@@ -91,7 +91,7 @@ async def test_a_reference_with_a_slash_is_one_segment_and_literals_win(house):
     assert (await house.get("/o/maison-corvelle/customers/%FF")).status_code == 404
 
 
-async def test_a_role_without_the_right_gets_403_and_is_told_who_may(house):
+async def test_a_role_without_the_right_gets_403_and_reads_who_may(house):
     await house.sign_in(Role.ANALYST)
     answer = await house.get("/o/maison-corvelle/settings/team")
     assert answer.status_code == 403

@@ -62,7 +62,7 @@ def test_a_line_of_text_is_visible_and_bounded(text):
     assert form.is_refused
 
 
-def test_a_file_has_its_hash_in_its_address_and_is_kept_for_ever():
+def test_a_file_has_its_hash_in_its_address_and_is_cached_for_ever():
     url = asset_url("app.css")
     assert url.startswith(f"{ASSETS_PATH}app-")
     response = asset_response(url)

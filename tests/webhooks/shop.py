@@ -78,7 +78,7 @@ class Shop:
     async def erase(self, external_id: str) -> None:
         await self.do(erase_profiles, [ByExternalId(external_id)], secret=SECRET)
 
-    async def hear(self) -> None:
+    async def run_listeners(self) -> None:
         """Let the listeners make messages of the facts."""
         await drain(self.database, self.organization_id, LISTENERS)
 
@@ -93,7 +93,7 @@ class Shop:
                 await asyncio.gather(*queue._acting, *queue._completing.values())
 
     async def deliver(self) -> None:
-        await self.hear()
+        await self.run_listeners()
         await self.send()
 
     async def deliveries(self, **filters: Any) -> list[Any]:

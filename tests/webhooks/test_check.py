@@ -83,10 +83,10 @@ def test_a_shown_secret_is_read_back():
 
 
 def test_the_samples_and_receivers_of_the_pages_are_those_of_the_document():
-    told = {
+    documented = {
         json.loads(text)["type"]: json.loads(text) for text in re.findall(r"```json\n(.*?)```", DOCUMENT, re.DOTALL)
     }
-    assert {one.type: one.body for one in SAMPLES} == told
+    assert {one.type: one.body for one in SAMPLES} == documented
     for language, name in (("python", "python"), ("javascript", "node")):
         assert re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL) == [receiver(name)]
 

@@ -99,7 +99,7 @@ async def test_an_erasure_blanks_events_of_texts_that_name_only_a_number(shop, r
         await publish_text_changes(tx, organization_id, [text, stranger], previous_state="queued")
 
     await shop.do(answer)
-    await shop.hear()
+    await shop.run_listeners()
     query = "SELECT body IS NOT NULL FROM webhook_messages WHERE organization_id = %s"
     async with shop.database.reading() as tx:
         assert await tx.fetch(query, (shop.organization_id,)) == [(True,)]

@@ -12,7 +12,7 @@ from regulars.webhooks.errors import NotPossibleNow
 pytestmark = pytest.mark.anyio
 
 
-async def test_payloads_and_kept_answers_are_blanked_and_what_waits_is_cancelled(shop, receiver):
+async def test_payloads_and_stored_answers_are_blanked_and_what_waits_is_cancelled(shop, receiver):
     await shop.create(receiver.url)
     receiver.answer = b"HTTP/1.1 500 Oops\r\ncontent-length: 10\r\n\r\nPersephone"
     await shop.upsert("a", first_name="Persephone", phone_number=NUMBER)
@@ -54,7 +54,7 @@ async def test_what_was_delivered_stays_delivered_without_its_content(shop, rece
 async def test_a_message_that_was_being_made_meanwhile_is_found_by_the_pass_for_stragglers(shop, receiver):
     await shop.create(receiver.url)
     await shop.upsert("a", first_name="Persephone")
-    await shop.hear()
+    await shop.run_listeners()
     async with shop.database.transaction() as tx:
         rows = await tx.fetch("SELECT id, body, profile_id FROM webhook_messages")
     await shop.erase("a")
@@ -71,7 +71,7 @@ async def test_a_message_that_was_being_made_meanwhile_is_found_by_the_pass_for_
 async def test_a_delivery_whose_content_was_erased_after_its_claim_is_not_sent(shop, receiver):
     await shop.create(receiver.url)
     await shop.upsert("a", first_name="Persephone")
-    await shop.hear()
+    await shop.run_listeners()
     async with shop.database.transaction() as tx:
         await tx.execute("UPDATE webhook_messages SET body = NULL")
     await shop.send()

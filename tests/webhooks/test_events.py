@@ -21,7 +21,7 @@ def types(receiver):
     return [one.event["type"] for one in receiver.received]
 
 
-async def test_a_profile_that_is_created_and_changed_is_told_each_time(shop, receiver):
+async def test_a_profile_that_is_created_and_changed_is_sent_each_time(shop, receiver):
     await shop.create(receiver.url)
     await shop.upsert("a", first_name="Ada")
     await shop.upsert("a", first_name="Ada")
@@ -33,7 +33,7 @@ async def test_a_profile_that_is_created_and_changed_is_told_each_time(shop, rec
     assert receiver.received[1].event["timestamp"] == data["updated_at"]
 
 
-async def test_a_batch_tells_each_of_its_changes(shop, receiver):
+async def test_each_change_of_a_batch_is_sent(shop, receiver):
     await shop.create(receiver.url)
     await shop.do(upsert_profiles, [ProfileUpsert(external_id=f"c{number}") for number in range(30)])
     await shop.deliver()
@@ -41,7 +41,7 @@ async def test_a_batch_tells_each_of_its_changes(shop, receiver):
     assert len({one.id for one in receiver.received}) == 30
 
 
-async def test_a_light_profile_made_by_a_sale_is_told(shop, receiver):
+async def test_a_light_profile_made_by_a_sale_is_sent(shop, receiver):
     await shop.create(receiver.url)
     desk = Desk(shop.database, shop.organization_id)
     await desk.open_store("PARIS-01")
@@ -52,7 +52,7 @@ async def test_a_light_profile_made_by_a_sale_is_told(shop, receiver):
     ]
 
 
-async def test_every_outcome_of_consent_that_changed_something_is_told_once(shop, receiver):
+async def test_every_outcome_of_consent_that_changed_something_is_sent_once(shop, receiver):
     await shop.create(receiver.url)
     await shop.upsert("a", phone_number=NUMBER)
     await shop.consent("a")
@@ -75,14 +75,14 @@ async def test_every_outcome_of_consent_that_changed_something_is_told_once(shop
     assert consents[0]["data"]["subscription"]["profile"]["external_id"] == "a"
 
 
-async def test_an_erasure_is_told_with_ids_and_what_waited_about_the_person_is_not_sent(shop, receiver):
+async def test_an_erasure_is_sent_with_ids_and_what_waited_about_the_person_is_not_sent(shop, receiver):
     created = await shop.create(receiver.url)
     await shop.do(manage.disable_endpoint, created.endpoint.id)
     await shop.do(manage.enable_endpoint, created.endpoint.id)
     await shop.upsert("a", phone_number=NUMBER, first_name="Persephone")
     await shop.consent("a")
     await shop.upsert("b", first_name="Otto")
-    await shop.hear()
+    await shop.run_listeners()
     await shop.erase("a")
     await shop.deliver()
     assert sorted(types(receiver)) == ["profile.created", "profile.deleted", "subscription.unsubscribed"]
@@ -106,7 +106,7 @@ async def test_an_endpoint_gets_the_types_it_takes(shop, receiver):
 async def test_events_while_an_endpoint_is_disabled_are_not_made_for_it(shop, receiver):
     created = await shop.create(receiver.url)
     await shop.upsert("before")
-    await shop.hear()
+    await shop.run_listeners()
     await shop.do(manage.disable_endpoint, created.endpoint.id)
     await shop.upsert("meanwhile")
     await shop.deliver()

@@ -1,4 +1,4 @@
-"""Many endpoints at once: nobody waits for one that hangs, and a worker that dies loses nothing."""
+"""Many endpoints at once: none waits for one that hangs, and a worker that dies loses nothing."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ async def test_what_could_outlive_its_claim_is_given_back_and_does_not_count(sho
     monkeypatch.setattr(queue_module, "BEGINS_WITHIN_S", 0.1)
     for number in range(20):
         await shop.upsert(f"c{number}")
-    await shop.hear()
+    await shop.run_listeners()
     await shop.queue.run_pass(shop.database, shop.organization_id)
     while shop.queue._acting or shop.queue._completing:
         await asyncio.gather(*shop.queue._acting, *shop.queue._completing.values())
@@ -74,7 +74,7 @@ async def test_hung_endpoints_hold_one_connection_each_and_the_others_go_on(data
                 await one.create(hung.url if number % 10 < 3 else quick.url)
             for number in range(3):
                 await one.upsert(f"c{number}")
-            await one.hear()
+            await one.run_listeners()
         deliveries = shop.new_queue()
         loop = Loop(database, [deliveries])
         database.after_commit = loop.wake
@@ -93,7 +93,7 @@ async def test_hung_endpoints_hold_one_connection_each_and_the_others_go_on(data
 async def test_a_worker_that_dies_after_its_claim_loses_nothing(shop, receiver):
     await shop.create(receiver.url)
     await shop.upsert("a")
-    await shop.hear()
+    await shop.run_listeners()
     dead = shop.new_queue()
     async with shop.database.transaction() as tx:
         claims = await dead.claim(
@@ -111,7 +111,7 @@ async def test_a_worker_that_dies_after_its_claim_loses_nothing(shop, receiver):
 async def test_a_worker_that_dies_after_the_answer_delivers_again_with_the_same_id(shop, receiver):
     await shop.create(receiver.url)
     await shop.upsert("a")
-    await shop.hear()
+    await shop.run_listeners()
     dead = shop.new_queue()
     async with shop.database.transaction() as tx:
         (claim,) = await dead.claim(
@@ -203,7 +203,7 @@ async def test_only_what_never_arrived_is_replayed_if_asked_for(shop, receiver):
     assert await shop.do(replay.replay_range, created.endpoint.id, since=since, only_failed=True) == 0
 
 
-async def test_a_range_is_read_in_bites_and_each_message_sent_once(shop, receiver, monkeypatch):
+async def test_a_range_is_read_in_batches_and_each_message_sent_once(shop, receiver, monkeypatch):
     created = await shop.create(receiver.url)
     for name in "abcde":
         await shop.upsert(name)

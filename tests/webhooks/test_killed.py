@@ -14,9 +14,9 @@ KEY = "a key of the tests that is long enough"
 
 
 async def start_worker(shop) -> asyncio.subprocess.Process:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
     environment = {
-        **kept,
+        **inherited,
         "PYTHONPATH": str(ROOT / "src"),
         "DATABASE_URL": shop.database.url,
         "REGULARS_SECRET_KEY": KEY,

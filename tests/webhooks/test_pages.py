@@ -341,9 +341,9 @@ def test_a_developer_drafts_an_endpoint_and_an_admin_approves_it_with_one_press(
     assert developer.post(f"/webhooks/{endpoint}/withdraw").status_code == 409
     acts = re.findall(r"webhook\.\w+", desk.owner.get("/settings/audit.csv").text)
     assert acts == ["webhook.approve", "webhook.draft"]
-    told = html.unescape(re.sub(r"<[^>]+>|\s+", " ", desk.owner.get("/settings/audit").text))
-    assert "drafted the webhook endpoint" in told
-    assert "approved the webhook endpoint" in told
+    audit_log = html.unescape(re.sub(r"<[^>]+>|\s+", " ", desk.owner.get("/settings/audit").text))
+    assert "drafted the webhook endpoint" in audit_log
+    assert "approved the webhook endpoint" in audit_log
 
 
 def test_a_draft_is_withdrawn_by_its_developer(desk, hook):

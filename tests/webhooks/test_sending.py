@@ -117,7 +117,7 @@ async def test_a_slow_receiver_times_out_and_gets_one_at_a_time_from_then_on(sho
     receiver.delay_s = 3600
     for number in range(10):
         await shop.upsert(f"c{number}")
-    await shop.hear()
+    await shop.run_listeners()
     await shop.send()
     first = len(receiver.received)
     assert receiver.most_at_once <= 8
@@ -144,7 +144,7 @@ async def test_an_answer_without_end_is_cut(shop, receiver):
     assert (await only(shop)).delivery.state == "delivered"
 
 
-async def test_the_beginning_of_a_bad_answer_is_kept_for_people(shop, receiver):
+async def test_the_beginning_of_a_bad_answer_is_stored_for_people(shop, receiver):
     receiver.answer = b"HTTP/1.1 500 Oops\r\ncontent-length: 5000\r\n\r\n" + b"\0" + b"x" * 4999
     await shop.create(receiver.url)
     await shop.upsert("a")
@@ -189,7 +189,7 @@ async def test_an_address_that_is_not_public_is_not_dialled(shop, receiver):
     await shop.create(receiver.url)
     await shop.create(f"http://localhost:{receiver.port}/named")
     await shop.upsert("a")
-    await shop.hear()
+    await shop.run_listeners()
     strict = shop.new_queue(AddressPolicy())
     await shop.send(strict)
     await strict.finish()
@@ -204,7 +204,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_not_dialled(shop, re
 
     await shop.create(f"https://shop.example:{receiver.port}/hook")
     await shop.upsert("a")
-    await shop.hear()
+    await shop.run_listeners()
     monkeypatch.setattr("regulars.kit.ssrf.socket.getaddrinfo", resolve)
     strict = shop.new_queue(AddressPolicy())
     await shop.send(strict)

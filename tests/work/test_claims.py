@@ -161,7 +161,7 @@ def test_an_act_that_fails_leaves_its_claim_to_lapse_and_its_neighbours_settle(u
     assert rows(url, "SELECT word FROM letters WHERE owner IS NOT NULL") == [("poison",)]
 
 
-def test_whoever_waits_for_a_place_gets_it_also_when_nothing_came_of_the_last_act(url):
+def test_an_organization_that_waits_for_a_slot_gets_it_also_when_the_last_act_failed(url):
     first, second = new_uuid(), new_uuid()
     post(url, first, "poison")
 

@@ -28,7 +28,7 @@ def test_a_row_that_is_held_and_a_database_that_is_away_leave_no_traceback(error
         (LockNotAvailable("a row is held"), True, "outbox.parked"),
     ],
 )
-def test_a_mistake_of_ours_and_whatever_is_given_up_are_told_whole(error, is_parked, event):
+def test_a_mistake_of_ours_and_whatever_is_given_up_are_logged_with_their_exception(error, is_parked, event):
     with capture_logs() as lines:
         log_failure("outbox", new_uuid(), error, attempts=3, is_parked=is_parked)
     [line] = lines

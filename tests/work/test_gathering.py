@@ -1,4 +1,4 @@
-"""Turns that gather: who had one a moment ago waits, and whoever had none does not."""
+"""Turns that gather: an organization that had one a moment ago waits, and one that had none does not."""
 
 import asyncio
 

@@ -19,7 +19,7 @@ from regulars.work.retries import RetryQueue
 @pytest.fixture
 def database(database_url: str) -> Database:
     opened = Database(database_url, pool_max=4)
-    make(opened, "CREATE TABLE heard (number integer NOT NULL)")
+    make(opened, "CREATE TABLE received (number integer NOT NULL)")
     return opened
 
 
@@ -34,7 +34,7 @@ def make(database, sql):
 
 
 class HeldUp(Listening):
-    """Waits for a row that somebody else keeps, or for longer than a statement may; hears all again later."""
+    """Waits for a locked row, or for longer than a statement may; accepts the facts once `statement` is unset."""
 
     def __init__(self, statement: str, mark: int = 0) -> None:
         super().__init__(mark)
@@ -65,8 +65,8 @@ def test_a_listener_that_is_held_up_holds_up_no_other(database, organization_id,
                 pass
         # Not a half was tried again, and the second batch did not wait at all.
         assert len(held_up.calls) <= 2
-        heard = [(1000 + number,) for number in range(BATCH_ROWS + 50) if number not in good.failing]
-        assert query(database, "SELECT number FROM heard ORDER BY 1") == heard
+        received = [(1000 + number,) for number in range(BATCH_ROWS + 50) if number not in good.failing]
+        assert query(database, "SELECT number FROM received ORDER BY 1") == received
         assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
         assert query(
             database, "SELECT attempts, count(*) FROM outbox_retries WHERE listener = 'held up' GROUP BY 1"
@@ -77,7 +77,7 @@ def test_a_listener_that_is_held_up_holds_up_no_other(database, organization_id,
             pass
 
     run(database, work)
-    assert query(database, "SELECT number FROM heard WHERE number < 1000 ORDER BY 1") == [
+    assert query(database, "SELECT number FROM received WHERE number < 1000 ORDER BY 1") == [
         (number,) for number in range(BATCH_ROWS + 50)
     ]
     assert query(database, "SELECT count(*) FROM outbox_retries WHERE listener = 'held up'") == [(0,)]
@@ -99,14 +99,14 @@ def test_a_batch_that_runs_out_of_time_is_halved_from_turn_to_turn(database_url,
         queue, retries = OutboxQueue(listeners), RetryQueue(listeners)
         while await queue.run_pass(impatient, organization_id):
             pass
-        assert query(impatient, "SELECT number FROM heard ORDER BY 1") == [(1000 + number,) for number in range(16)]
+        assert query(impatient, "SELECT number FROM received ORDER BY 1") == [(1000 + number,) for number in range(16)]
         turns = 0
         while await retries.run_pass(impatient, organization_id):
             turns += 1
         assert turns < 12
 
     run(impatient, work)
-    assert query(impatient, "SELECT number FROM heard WHERE number < 1000 ORDER BY 1") == [(n,) for n in range(16)]
+    assert query(impatient, "SELECT number FROM received WHERE number < 1000 ORDER BY 1") == [(n,) for n in range(16)]
     assert query(impatient, "SELECT count(*) FROM outbox_retries") == [(0,)]
 
 
@@ -128,14 +128,14 @@ def test_waiting_for_a_lock_parks_nothing_and_the_rows_behind_go_on(database, or
             retries = RetryQueue(listeners)
             while await retries.run_pass(database, organization_id):
                 pass
-            assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(1, 10)]
+            assert query(database, "SELECT number FROM received ORDER BY 1") == [(number,) for number in range(1, 10)]
             assert query(database, "SELECT attempts, due_at > now() - interval '1 s' FROM outbox_retries") == [
                 (0, True)
             ]
         await retry(database, organization_id, listeners)
 
     run(database, work)
-    assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(10)]
+    assert query(database, "SELECT number FROM received ORDER BY 1") == [(number,) for number in range(10)]
 
 
 @pytest.mark.parametrize("first", ["failing", "locked"])
@@ -163,7 +163,7 @@ def test_a_failing_row_and_a_locked_row_hold_up_no_other(database_url, database,
                 pass
 
     run(impatient, work)
-    assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(1, 9)]
+    assert query(database, "SELECT number FROM received ORDER BY 1") == [(number,) for number in range(1, 9)]
     assert query(database, "SELECT payload -> 0 -> 'number', attempts > 0 FROM outbox_retries ORDER BY 2") == [
         (locked, False),
         (failing, True),
@@ -185,7 +185,7 @@ def test_a_listener_that_loses_the_connection_leaves_the_others_their_turn(datab
             await retry(database, organization_id, listeners)
 
     run(database, work)
-    assert query(database, "SELECT number FROM heard") == [(1,)]
+    assert query(database, "SELECT number FROM received") == [(1,)]
     assert query(database, "SELECT listener, attempts FROM outbox_retries") == [("a", 1)]
 
 
@@ -225,7 +225,7 @@ def test_rows_that_take_too_long_to_find_are_fewer_from_turn_to_turn_and_none_fa
         assert await letters.run_pass(impatient, organization_id)
         assert await letters.run_pass(impatient, organization_id)
         assert query(impatient, "SELECT count(*), max(attempts) FROM letters") == [(2, 0)]
-        # One that cannot even be found is nobody's guilt either.
+        # A row that cannot even be read in time is not to blame either.
         letters.row_s = 1.0
         while letters._sizes.of(organization_id) > 1:
             assert await letters.run_pass(impatient, organization_id)

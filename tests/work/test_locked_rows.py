@@ -1,4 +1,4 @@
-"""One row that somebody holds never stops a queue: the pass goes on behind it, in every queue there is."""
+"""One locked row never stops a queue: the pass goes on behind it, in every queue there is."""
 
 import asyncio
 import json
@@ -228,7 +228,7 @@ def test_every_queue_has_a_row_to_hold():
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_a_row_that_somebody_holds_stops_no_other(database_url, name):
+def test_a_locked_row_stops_no_other(database_url, name):
     async def act(house: House, opened: dict[str, Queue]) -> None:
         queue = opened[name]
         first, second = await house.organization(), await house.organization()
@@ -245,7 +245,7 @@ def test_a_row_that_somebody_holds_stops_no_other(database_url, name):
     with_house(database_url, act)
 
 
-def test_runs_go_on_behind_those_whose_customer_somebody_changes(database_url):
+def test_runs_go_on_behind_those_of_a_locked_customer(database_url):
     """More of one customer than a turn takes."""
 
     async def act(house: House, opened: dict[str, Queue]) -> None:
@@ -276,7 +276,7 @@ def test_runs_go_on_behind_those_whose_customer_somebody_changes(database_url):
 
 
 @pytest.mark.parametrize("name", ["texts", "replies"])
-def test_texts_and_replies_go_on_behind_a_number_that_somebody_holds(database_url, name):
+def test_texts_and_replies_go_on_behind_a_locked_number(database_url, name):
     async def act(house: House, opened: dict[str, Queue]) -> None:
         queue, organization_id = opened[name], await house.organization()
         await house.fill(queue, organization_id)
@@ -293,7 +293,7 @@ def test_texts_and_replies_go_on_behind_a_number_that_somebody_holds(database_ur
     with_house(database_url, act)
 
 
-def test_outcomes_are_written_beside_one_whose_endpoint_somebody_holds(database_url):
+def test_outcomes_are_written_beside_one_whose_endpoint_is_locked(database_url):
     async def act(house: House, opened: dict[str, Queue]) -> None:
         queue, organization_id = opened["webhooks.deliveries"], await house.organization()
         busy, free = await house.endpoints(organization_id, 2)
@@ -312,7 +312,7 @@ def test_outcomes_are_written_beside_one_whose_endpoint_somebody_holds(database_
                 queue._complete_in_time(house.database, organization_id, [(claim, None) for claim in claims])
             )
             async with asyncio.timeout(LONG_S):
-                while house.states("webhook_deliveries", organization_id)[free] != "cancelled":  # noqa: ASYNC110  # it tells nobody
+                while house.states("webhook_deliveries", organization_id)[free] != "cancelled":  # noqa: ASYNC110  # a row has no event
                     await asyncio.sleep(0.05)
             assert house.states("webhook_deliveries", organization_id)[busy] == "pending"
         await settling

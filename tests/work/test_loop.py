@@ -117,7 +117,7 @@ def test_what_is_due_is_found_without_a_wake_up_and_what_is_not_due_is_left(url)
         async with served(url, letters):
             await until(lambda: letters.read)
             post(url, other, "second")
-            # Read, and committed: whoever stops before that leaves it to the next.
+            # Read, and committed: a loop that stops before that leaves the row to the next.
             await until(lambda: rows(url, "SELECT word FROM letters WHERE due_at IS NOT NULL") == [("later",)])
         return letters.read
 
@@ -156,7 +156,7 @@ def test_a_long_backlog_of_one_does_not_starve_another(url):
             await until(lambda: len(letters.read) == 91)
         return place - already
 
-    # At most the bite that was running, and one that had begun meanwhile.
+    # At most the batch that was running, and one that had begun meanwhile.
     assert asyncio.run(scenario()) <= 3 * Letters.batch_rows
 
 

@@ -36,27 +36,27 @@ class Whispered(Fact, frozen=True):
 
 
 class Listening:
-    """Notes what it hears, and the order; fails for numbers that it is told to."""
+    """Records the facts that it gets, and their order; fails for the numbers in `failing`."""
 
     def __init__(self, mark: int = 0) -> None:
         self.mark = mark
-        self.heard: list[int] = []
+        self.received: list[int] = []
         self.calls: list[list[int]] = []
         self.failing: set[int] = set()
 
     async def __call__(self, tx, organization_id, facts) -> None:
         self.calls.append([fact.number for fact in facts])
         for fact in facts:
-            await tx.execute("INSERT INTO heard (number) VALUES (%s)", (self.mark + fact.number,))
+            await tx.execute("INSERT INTO received (number) VALUES (%s)", (self.mark + fact.number,))
             if fact.number in self.failing:
                 raise RuntimeError("planted")
-            self.heard.append(fact.number)
+            self.received.append(fact.number)
 
 
 @pytest.fixture
 def database(database_url):
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE heard (number integer NOT NULL)")
+        connection.execute("CREATE TABLE received (number integer NOT NULL)")
     return Database(database_url, pool_max=4)
 
 
@@ -94,18 +94,18 @@ def query(database, sql, *params):
         return connection.execute(sql, params).fetchall()
 
 
-def test_whoever_holds_something_until_the_commit_hears_last_of_all_kinds(database, organization_id):
-    heard = []
+def test_listeners_that_hold_a_lock_until_the_commit_are_called_last_of_all_kinds(database, organization_id):
+    received = []
 
-    def noting(name):
+    def listener(name):
         async def listen(tx, organization_id, facts):
-            heard.append(name)
+            received.append(name)
 
         return listen
 
     listeners = {
-        SaleSeen: {"holder.sales": noting("holder.sales"), "other.sales": noting("other.sales")},
-        StoreOpened: {"holder.stores": noting("holder.stores"), "other.stores": noting("other.stores")},
+        SaleSeen: {"holder.sales": listener("holder.sales"), "other.sales": listener("other.sales")},
+        StoreOpened: {"holder.stores": listener("holder.stores"), "other.stores": listener("other.stores")},
     }
 
     async def work():
@@ -115,8 +115,8 @@ def test_whoever_holds_something_until_the_commit_hears_last_of_all_kinds(databa
         assert not await queue.run_pass(database, organization_id)
 
     run(database, work)
-    assert sorted(heard[:2]) == ["other.sales", "other.stores"]
-    assert sorted(heard[2:]) == ["holder.sales", "holder.stores"]
+    assert sorted(received[:2]) == ["other.sales", "other.stores"]
+    assert sorted(received[2:]) == ["holder.sales", "holder.stores"]
     assert query(database, "SELECT 1 FROM outbox") == []
 
 
@@ -173,7 +173,7 @@ def test_no_facts_write_no_row(database, organization_id):
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
 
 
-def test_a_fact_that_needs_interest_is_recorded_only_while_somebody_registered_it(database, organization_id):
+def test_a_fact_that_needs_interest_is_recorded_only_while_interest_is_registered(database, organization_id):
     other = new_uuid()
 
     async def whisper(word):
@@ -210,9 +210,9 @@ def test_a_drain_hands_over_every_fact_in_order_and_empties_the_outbox(database,
         return await drain(database, organization_id, {SaleSeen: {"a": listening}})
 
     assert run(database, work) == len(numbers)
-    assert listening.heard == numbers
+    assert listening.received == numbers
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
-    assert query(database, "SELECT number FROM heard") == [(number,) for number in numbers]
+    assert query(database, "SELECT number FROM received") == [(number,) for number in numbers]
     # What is taken together is handed over together.
     assert [len(call) for call in listening.calls] == [BATCH_ROWS, BATCH_ROWS, 3]
 
@@ -226,11 +226,11 @@ def test_another_organization_is_left_alone(database, organization_id):
         return await drain(database, organization_id, {SaleSeen: {"a": listening}})
 
     assert run(database, work) == 0
-    assert listening.heard == []
+    assert listening.received == []
     assert query(database, "SELECT organization_id FROM outbox") == [(other,)]
 
 
-def test_a_topic_nobody_knows_waits_for_the_release_that_does(database, organization_id):
+def test_an_unknown_topic_waits_for_the_release_that_knows_it(database, organization_id):
     async def work():
         await record(database, organization_id, 1)
         return await drain(database, organization_id, {StoreOpened: {}})
@@ -253,7 +253,7 @@ def test_a_row_of_the_release_before_waits_for_its_time_and_is_then_taken(databa
         assert await drain(database, organization_id, {SaleSeen: {"a": listening}}) == 1
 
     run(database, work)
-    assert listening.heard == [7]
+    assert listening.received == [7]
 
 
 def test_a_failing_row_loses_only_its_own_writes_and_waits(database, organization_id):
@@ -269,14 +269,14 @@ def test_a_failing_row_loses_only_its_own_writes_and_waits(database, organizatio
 
     handed_over, before, after = run(database, work)
     assert handed_over == 2
-    assert query(database, "SELECT number FROM heard ORDER BY 1") == [(1,), (3,)]
+    assert query(database, "SELECT number FROM received ORDER BY 1") == [(1,), (3,)]
     ((listener, attempts, due_at),) = query(database, "SELECT listener, attempts, due_at FROM outbox_retries")
     assert (listener, attempts) == ("a", 1)
     assert before <= due_at - timedelta(seconds=RETRIES.waits_s[0]) <= after
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
 
 
-def test_a_guilty_row_is_found_by_halves(database, organization_id):
+def test_a_guilty_row_is_found_by_bisection(database, organization_id):
     listening = Listening()
     listening.failing = {77}
 
@@ -285,7 +285,7 @@ def test_a_guilty_row_is_found_by_halves(database, organization_id):
         return await drain(database, organization_id, {SaleSeen: {"a": listening}})
 
     assert run(database, work) == 127
-    # The whole, then the whole alone in its savepoint, then two halves for each of seven levels.
+    # The whole, then the whole alone in its savepoint, then two parts for each of seven levels.
     assert len(listening.calls) == 2 + 2 * 7
 
 
@@ -297,13 +297,13 @@ def test_listeners_of_one_fact_do_not_suffer_from_each_other(database, organizat
     async def work():
         await record(database, organization_id, 1, 2, 3)
         await drain(database, organization_id, listeners)
-        assert query(database, "SELECT number FROM heard ORDER BY 1") == [(1,), (2,), (3,), (101,), (103,)]
+        assert query(database, "SELECT number FROM received ORDER BY 1") == [(1,), (2,), (3,), (101,), (103,)]
         bad.failing = set()
         await retry(database, organization_id, listeners)
 
     run(database, work)
-    # The one that failed was told again alone, and the other was not.
-    assert query(database, "SELECT number FROM heard ORDER BY 1") == [(1,), (2,), (3,), (101,), (102,), (103,)]
+    # Only the listener that failed was called again.
+    assert query(database, "SELECT number FROM received ORDER BY 1") == [(1,), (2,), (3,), (101,), (102,), (103,)]
     assert query(database, "SELECT count(*) FROM outbox_retries") == [(0,)]
 
 
@@ -317,14 +317,14 @@ def test_a_waiting_row_is_not_tried_before_its_time(database, organization_id):
         listening.failing = set()
         query(database, "UPDATE outbox_retries SET due_at = now() + interval '1 hour' RETURNING 1")
         await RetryQueue({SaleSeen: {"a": listening}}).run_pass(database, organization_id)
-        assert listening.heard == []
+        assert listening.received == []
         await retry(database, organization_id, {SaleSeen: {"a": listening}})
 
     run(database, work)
-    assert listening.heard == [1]
+    assert listening.received == [1]
 
 
-def test_a_poisonous_row_is_parked_and_blocks_nobody(database, organization_id):
+def test_a_poisonous_row_is_parked_and_blocks_no_other(database, organization_id):
     listening = Listening()
     listening.failing = {1}
     listeners = {SaleSeen: {"a": listening}}
@@ -338,7 +338,7 @@ def test_a_poisonous_row_is_parked_and_blocks_nobody(database, organization_id):
         await drain(database, organization_id, listeners)
 
     run(database, work)
-    assert listening.heard == [2]
+    assert listening.received == [2]
     assert query(database, "SELECT attempts, due_at FROM outbox_retries") == [(ATTEMPTS_MAX, None)]
 
 
@@ -369,7 +369,7 @@ def test_what_waits_for_a_listener_that_is_gone_is_dropped_after_an_hour(databas
 
     run(database, work)
     assert query(database, "SELECT listener FROM outbox_retries") == []
-    assert listening.heard == []
+    assert listening.received == []
 
 
 def test_drains_at_the_same_time_hand_over_each_fact_once(database, organization_id):
@@ -381,5 +381,5 @@ def test_drains_at_the_same_time_hand_over_each_fact_once(database, organization
         await asyncio.gather(*[drain(database, organization_id, {SaleSeen: {"a": listening}}) for _ in range(4)])
 
     run(database, work)
-    assert sorted(listening.heard) == numbers
-    assert query(database, "SELECT count(*), count(DISTINCT number) FROM heard") == [(120, 120)]
+    assert sorted(listening.received) == numbers
+    assert query(database, "SELECT count(*), count(DISTINCT number) FROM received") == [(120, 120)]

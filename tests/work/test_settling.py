@@ -124,7 +124,7 @@ async def test_outcomes_that_were_never_tried_alone_are_tried_when_the_time_is_u
     database, organization_id, monkeypatch
 ):
     calls = Locked([])
-    # The time is up when the last halves are about to be written.
+    # The time is up when the last two parts are about to be written.
     monkeypatch.setattr(claims, "monotonic", lambda: 1e9 if calls.tries > 2 else 0.0)
     with capture_logs() as lines:
         await play(calls, database, organization_id)

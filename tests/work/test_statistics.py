@@ -58,7 +58,7 @@ async def test_on_a_cluster_a_table_is_analyzed_for_the_rows_in_its_shards(datab
         assert ("things" in await statistics.gather()) is is_gathered
 
 
-async def test_a_table_that_somebody_holds_is_looked_at_again_soon(database, things):
+async def test_a_locked_table_is_analysed_again_soon(database, things):
     statistics = Statistics(database)
     await do(database, INSERT, 1_000)
     async with database.transaction() as tx:

@@ -21,13 +21,13 @@ class Rung(Fact, frozen=True):
 
 @pytest.mark.parametrize("trouble", [DiskFull, ReadOnlySqlTransaction])
 def test_a_database_that_takes_no_writes_is_no_rows_guilt(database_url, trouble):
-    heard: list[int] = []
+    received: list[int] = []
 
     async def cannot(*_) -> None:
         raise trouble("planted")
 
-    async def hear(_tx, _organization_id, facts) -> None:
-        heard.extend(fact.number for fact in facts)
+    async def listen(_tx, _organization_id, facts) -> None:
+        received.extend(fact.number for fact in facts)
 
     async def work() -> None:
         database, organization_id = Database(database_url, pool_max=4), new_uuid()
@@ -39,9 +39,9 @@ def test_a_database_that_takes_no_writes_is_no_rows_guilt(database_url, trouble)
                 await drain(database, organization_id, {Rung: {"a": cannot}})
             with psycopg.connect(database_url) as connection:
                 assert connection.execute("SELECT count(*) FROM outbox_retries").fetchall() == [(0,)]
-            await drain(database, organization_id, {Rung: {"a": hear}})
+            await drain(database, organization_id, {Rung: {"a": listen}})
         finally:
             await database.close()
 
     asyncio.run(work())
-    assert heard == [1]
+    assert received == [1]

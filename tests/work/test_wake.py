@@ -10,16 +10,16 @@ from regulars.work.wake import CHANNEL, ORGANIZATIONS_PER_WAKE_MAX, Waker, liste
 
 
 @contextlib.asynccontextmanager
-async def overheard(database):
-    """What a worker of its own connection hears, in the order it comes, from when it listens."""
-    heard = []
+async def receiving(database):
+    """Wake-ups that a worker with its own connection receives, in order, from when it listens."""
+    received = []
     listens = asyncio.Event()
 
     def wake(queue, one):
         if queue == "trial":
             listens.set()
         else:
-            heard.append((queue, one))
+            received.append((queue, one))
 
     listening = asyncio.create_task(listen_forever(database, wake))
     async with asyncio.timeout(10), await database.dial() as connection:
@@ -27,7 +27,7 @@ async def overheard(database):
             await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"trial:{new_uuid().hex}"))
             await asyncio.sleep(0.02)
     try:
-        yield heard
+        yield received
     finally:
         listening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -46,7 +46,7 @@ def test_the_first_wake_goes_at_once_and_those_of_the_interval_after_it_together
     async def scenario():
         database = Database(database_url)
         sent = []
-        async with overheard(database) as heard:
+        async with receiving(database) as received:
             waker = Waker(database)
             await waker.open()
             notify = waker._notify
@@ -61,13 +61,13 @@ def test_the_first_wake_goes_at_once_and_those_of_the_interval_after_it_together
             for _ in range(100):
                 waker.wake("outbox", first)
                 waker.wake("outbox", second)
-            await until(lambda: len(heard) >= 3)
+            await until(lambda: len(received) >= 3)
             await waker.close()
-        return heard, sent
+        return received, sent
 
-    heard, sent = asyncio.run(scenario())
-    assert heard[0] == ("outbox", first)
-    assert set(heard) == {("outbox", first), ("outbox", second)}
+    received, sent = asyncio.run(scenario())
+    assert received[0] == ("outbox", first)
+    assert set(received) == {("outbox", first), ("outbox", second)}
     assert len(sent) == 2
 
 
@@ -79,14 +79,14 @@ def test_every_organization_is_in_a_payload_that_postgresql_takes(database_url):
 
     async def scenario():
         database = Database(database_url)
-        async with overheard(database) as heard:
+        async with receiving(database) as received:
             waker = Waker(database)
             await waker.open()
             for organization_id in many:
                 waker.wake("outbox.retries", organization_id)
-            await until(lambda: len(heard) >= len(many))
+            await until(lambda: len(received) >= len(many))
             await waker.close()
-        return heard
+        return received
 
     assert sorted(one for _, one in asyncio.run(scenario())) == sorted(many)
 
@@ -94,19 +94,19 @@ def test_every_organization_is_in_a_payload_that_postgresql_takes(database_url):
 def test_closing_sends_what_is_still_waiting(database_url):
     async def scenario():
         database = Database(database_url)
-        async with overheard(database) as heard:
+        async with receiving(database) as received:
             waker = Waker(database)
             await waker.open()
             waker.wake("outbox", new_uuid())
             await asyncio.sleep(0)
             waker.wake("outbox", new_uuid())
             await waker.close()
-            await until(lambda: len(heard) == 2)
+            await until(lambda: len(received) == 2)
 
     asyncio.run(scenario())
 
 
-def test_a_wake_up_that_fails_hurts_nobody_and_the_next_one_dials_again(database_url):
+def test_a_wake_up_that_fails_raises_nothing_and_the_next_one_dials_again(database_url):
     async def scenario():
         database = Database(database_url)
         waker = Waker(database)
@@ -114,9 +114,9 @@ def test_a_wake_up_that_fails_hurts_nobody_and_the_next_one_dials_again(database
         waker.wake("outbox", new_uuid())
         await until(waker._task.done)
         await waker._connection.close()
-        async with overheard(database) as heard:
+        async with receiving(database) as received:
             waker.wake("outbox", new_uuid())
-            await until(lambda: len(heard) == 1)
+            await until(lambda: len(received) == 1)
         await waker.close()
 
     asyncio.run(scenario())
@@ -127,15 +127,15 @@ def test_a_wake_on_a_closed_waker_is_ignored(database_url):
 
 
 @pytest.mark.parametrize("payload", ["", "outbox", "outbox:", "outbox:not-an-id"])
-def test_a_payload_of_somebody_else_is_passed_over(database_url, payload):
+def test_a_payload_of_another_program_is_ignored(database_url, payload):
     organization_id = new_uuid()
 
     async def scenario():
-        async with overheard(Database(database_url)) as heard:
+        async with receiving(Database(database_url)) as received:
             with psycopg.connect(database_url, autocommit=True) as connection:
                 connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
                 connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"outbox:{organization_id.hex}"))
-            await until(lambda: heard)
-        return heard
+            await until(lambda: received)
+        return received
 
     assert asyncio.run(scenario()) == [("outbox", organization_id)]

@@ -25,13 +25,13 @@ class House:
         self.url = url
         self.database = Database(url, pool_max=4)
         self.organization_id = new_uuid()
-        self.heard: list[int] = []
-        self.heard_something = asyncio.Event()
+        self.received: list[int] = []
+        self.has_received = asyncio.Event()
         self.stop = asyncio.Event()
 
     async def listen(self, tx, organization_id, facts):
-        self.heard.extend(fact.number for fact in facts)
-        self.heard_something.set()
+        self.received.extend(fact.number for fact in facts)
+        self.has_received.set()
 
     def queues(self):
         return [OutboxQueue({Rang: {"house": self.listen}})]
@@ -58,19 +58,19 @@ def query(url, sql, *params):
         return cursor.fetchall() if cursor.description else []
 
 
-def test_a_worker_finds_facts_by_polling_when_nobody_woke_it(database_url):
+def test_a_worker_finds_facts_by_polling_without_a_wake_up(database_url):
     async def scenario():
         house = House(database_url)
         async with house.worker():
             await house.ring(1)
-            await asyncio.wait_for(house.heard_something.wait(), 10)
-        return house.heard
+            await asyncio.wait_for(house.has_received.wait(), 10)
+        return house.received
 
     assert asyncio.run(scenario()) == [1]
 
 
 def test_a_wake_up_does_not_wait_for_the_poll(database_url, monkeypatch):
-    # The next look is further away than anybody here waits.
+    # The next poll is later than the end of the test.
     monkeypatch.setattr(OutboxQueue, "poll_every_s", 600.0)
 
     async def scenario():
@@ -79,18 +79,18 @@ def test_a_wake_up_does_not_wait_for_the_poll(database_url, monkeypatch):
         await waker.open()
         async with house.worker():
             await house.ring(0)
-            # Until the worker listens nobody hears that it is woken.
+            # A wake-up before the worker listens is lost.
             async with asyncio.timeout(60):
-                while not house.heard:
+                while not house.received:
                     waker.wake("outbox", house.organization_id)
                     await asyncio.sleep(0.05)
             for number in range(1, 5):
-                house.heard_something.clear()
+                house.has_received.clear()
                 await house.ring(number)
                 waker.wake("outbox", house.organization_id)
-                await asyncio.wait_for(house.heard_something.wait(), 60)
+                await asyncio.wait_for(house.has_received.wait(), 60)
             await waker.close()
-        return house.heard
+        return house.received
 
     assert asyncio.run(scenario()) == [0, 1, 2, 3, 4]
 
@@ -100,8 +100,8 @@ def test_a_worker_goes_on_after_its_connections_were_cut(database_url):
         house = House(database_url)
         async with house.worker():
             await house.ring(1)
-            await asyncio.wait_for(house.heard_something.wait(), 10)
-            house.heard_something.clear()
+            await asyncio.wait_for(house.has_received.wait(), 10)
+            house.has_received.clear()
             query(
                 database_url,
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -111,12 +111,12 @@ def test_a_worker_goes_on_after_its_connections_were_cut(database_url):
                     with contextlib.suppress(psycopg.OperationalError):
                         await house.ring(2)
                         break
-                # The first may be heard again: the cut may have come before what was done about it was committed.
-                while 2 not in house.heard:
-                    house.heard_something.clear()
-                    await house.heard_something.wait()
-        return house.heard
+                # The first may be received again: the cut may have come before what was done about it was committed.
+                while 2 not in house.received:
+                    house.has_received.clear()
+                    await house.has_received.wait()
+        return house.received
 
-    heard = asyncio.run(scenario())
-    assert heard[0] == 1
-    assert set(heard) == {1, 2}
+    received = asyncio.run(scenario())
+    assert received[0] == 1
+    assert set(received) == {1, 2}

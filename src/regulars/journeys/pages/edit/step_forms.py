@@ -80,12 +80,12 @@ def read_step(form: FormState, kind: str, *, there: Step | None = None) -> Step 
         return None
     if there is None or kind_of(there) != kind:
         return made
-    kept: dict[str, object] = {"id": there.id}
+    unchanged: dict[str, object] = {"id": there.id}
     if isinstance(there, Branch | Split | WaitForPurchase):
-        kept |= {"then": there.then, "otherwise": there.otherwise}
+        unchanged |= {"then": there.then, "otherwise": there.otherwise}
     if isinstance(there, Branch):
-        kept["condition"] = there.condition
-    return replace(made, **kept)
+        unchanged["condition"] = there.condition
+    return replace(made, **unchanged)
 
 
 def _read(form: FormState, kind: str) -> Step | None:

@@ -229,12 +229,12 @@ def _questions(last: date) -> dict[str, QuestionOf[Any]]:
 async def _measure_questions(settings: Settings, organization_id: UUID, times: AnalyticsTimes, say: Say) -> None:
     """Each once after a restart; then all in one process, each with another last day every time."""
     today = datetime.now(UTC).date()
-    everybody = SegmentQuery(match=tree.All(of=()), zone=ORGANIZATION_ZONE, today=today)
+    of_all = SegmentQuery(match=tree.All(of=()), zone=ORGANIZATION_ZONE, today=today)
     spent = tree.Spend(currency="EUR", at_least_cents=30_000, window=tree.Window(last_days=365))
     of_segment = SegmentQuery(match=tree.All(of=(spent,)), zone=ORGANIZATION_ZONE, today=today)
 
     def ask(analysis: Analysis, name: str, number: int) -> Awaitable[Any]:
-        query = of_segment if name.endswith("of a segment") else everybody
+        query = of_segment if name.endswith("of a segment") else of_all
         question = _questions(today - timedelta(days=number))[name.removesuffix(" of a segment")]
         return analysis.answer(organization_id, query, question, deadline_s=DEADLINE_S)
 

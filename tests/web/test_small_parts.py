@@ -87,10 +87,10 @@ def test_a_page_belongs_to_the_longest_entry_of_the_navigation(path, entry):
 
 
 @pytest.mark.parametrize(
-    ("left_s", "told"),
+    ("left_s", "remainder"),
     [(None, ""), (5, ", less than a minute left"), (70, ", about 1 minute left"), (900, ", about 15 minutes left")],
 )
-def test_a_progress_says_about_how_long_it_still_takes(left_s, told):
+def test_a_progress_says_about_how_long_it_still_takes(left_s, remainder):
     progress = SimpleNamespace(phase="sales", done=1000, total=4000, left_s=left_s)
     drawn = _TEMPLATES.get_template("web/parts.html").module.read_progress(progress, Format("en-GB", "UTC"))
-    assert f">Sales: 1,000 of 4,000{told}<" in drawn
+    assert f">Sales: 1,000 of 4,000{remainder}<" in drawn

@@ -16,6 +16,7 @@ READING = {
     "journey show", "journey runs", "journey trace", "journey backtest", "webhook list", "webhook show",
     "webhook deliveries", "sms provider show", "sms rules show", "sms rules holidays", "organization list", "user list",
     "config", "backup", "campaign schema", "campaign list", "campaign show", "campaign check", "campaign recipients",
+    "analyse sales", "analyse stores", "analyse customers", "analyse products",
 }  # fmt: skip
 # Commands about the installation and not about one organization; and a log is deleted with its organization.
 BEYOND_ORGANIZATIONS = {

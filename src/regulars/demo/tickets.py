@@ -23,7 +23,7 @@ from regulars.demo.assortment import (
 from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, Shop
 from regulars.demo.people import Customer
 from regulars.kit.ids import ByExternalId
-from regulars.sales.model import Sale, SaleType
+from regulars.sales.model import MILLION, Sale, SaleType
 
 # January and July are the months of sales, December is Christmas, August is quiet.
 MONTH_WEIGHTS = (1.15, 0.80, 0.90, 0.95, 1.00, 1.05, 1.10, 0.70, 1.00, 1.05, 1.20, 1.75)
@@ -239,4 +239,7 @@ def _sale(
         metadata=None,
         line_items=b"[" + b",".join(encoded) + b"]",
         property_keys=PROPERTY_KEYS,
+        # Every line is one piece.
+        unit_millionths=len(lines) * MILLION,
+        line_count=len(lines),
     )

@@ -352,7 +352,7 @@ def _database(settings: Settings) -> Database:
         pool_max=settings.database_pool_max,
         statement_timeout_ms=min(settings.statement_timeout_ms or REQUEST_MS, REQUEST_MS),
         lock_timeout_ms=settings.lock_timeout_ms,
-        lent_s_max=REQUEST_S,
+        checkout_s_max=REQUEST_S,
     )
 
 

@@ -1,4 +1,4 @@
-"""Every column that could hold something about a person is declared by its room, as personal or as harmless."""
+"""Every column that could hold something about a person is declared by its room, as personal or as not personal."""
 
 import importlib
 import pkgutil
@@ -57,11 +57,11 @@ async def test_every_column_is_declared_once_by_the_room_that_owns_it(database):
     schema = await columns_of(database)
     declared: Counter[str] = Counter()
     for room, data in declarations().items():
-        whole = {table for table in data.harmless if "." not in table}
-        names = [*data.columns, *(name for name in data.harmless if "." in name)]
+        whole = {table for table in data.not_personal if "." not in table}
+        names = [*data.columns, *(name for name in data.not_personal if "." in name)]
         names += [column for column in schema if column.partition(".")[0] in whole]
         assert {name.partition(".")[0] for name in names} | whole <= OWNERS[room]
-        assert all(data.harmless.values())
+        assert all(data.not_personal.values())
         declared.update(names)
     assert {column for column in schema if column.partition(".")[0] not in NO_ROOM} - set(declared) == set()
     assert [name for name, times in declared.items() if times > 1 or name not in schema] == []

@@ -128,7 +128,7 @@ class ActFilter(NamedTuple):
 _STAFF: Final = "about the retailer's staff, who are not customers"
 
 PERSONAL_DATA: Final = PersonalData(
-    harmless={
+    not_personal={
         "users": _STAFF,
         "memberships": _STAFF,
         "sessions": _STAFF,

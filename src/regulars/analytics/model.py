@@ -20,5 +20,5 @@ class TooManyViews(Exception):
 
 
 PERSONAL_DATA: Final = PersonalData(
-    harmless={"saved_views": "what staff call a view, and its period, stores, segment and products"}
+    not_personal={"saved_views": "what staff call a view, and its period, stores, segment and products"}
 )

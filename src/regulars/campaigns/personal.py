@@ -54,7 +54,7 @@ def _as_data(row: RecipientOfPerson) -> dict[str, Any]:
 
 PERSONAL_DATA: Final = PersonalData(
     columns=("campaign_audiences.profile_ids", "campaign_recipients.profile_id"),
-    harmless={
+    not_personal={
         "campaigns.name": "what staff call a campaign",
         "campaigns.definition": "ids of segments, texts with variables, and times",
         "campaigns.reason": "why a campaign is paused",

@@ -21,7 +21,7 @@ async def _erase(tx: Tx, organization_id: UUID, _people: ErasedPeople) -> None:
 
 PERSONAL_DATA: Final = PersonalData(
     columns=("catalog_tallies.samples", "catalog_tallies.common"),
-    harmless={
+    not_personal={
         "catalog_counts.key": _DECLARED,
         "catalog_counts.allowed_values": _LISTED,
         "catalog_tallies.key": _DECLARED,

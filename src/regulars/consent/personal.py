@@ -120,7 +120,7 @@ PERSONAL_DATA: Final = PersonalData(
         "consent_payloads.profile_id",
         "consent_payloads.payload",
     ),
-    harmless={
+    not_personal={
         "subscriptions.number_hash": "a keyed hash, which stays so that the number is not contacted again",
         "subscriptions.consent_source": "one of the listed sources of consent",
         "subscriptions.last_hash": _COMMITTED,

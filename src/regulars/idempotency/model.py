@@ -92,7 +92,7 @@ def change_results(body: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 PERSONAL_DATA: Final = PersonalData(
     columns=("idempotency_keys.body",),
-    harmless={
+    not_personal={
         "idempotency_keys.key": "chosen by the caller to name a request; it goes after 24 hours",
         "idempotency_keys.fingerprint": "a hash of a whole request; it goes after 24 hours",
         "idempotency_keys.headers": "names of fields that were ignored",

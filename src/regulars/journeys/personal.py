@@ -82,7 +82,7 @@ PERSONAL_DATA: Final = PersonalData(
         "journey_drafts.definition",
         "journey_backtests.definition",
     ),
-    harmless={
+    not_personal={
         "journeys.name": "what staff call a journey",
         "journey_versions.created_by": _STAFF,
         "journey_drafts.changed_by": _STAFF,

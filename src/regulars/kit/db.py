@@ -78,16 +78,16 @@ class Database:
         pool_max: int = 10,
         statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
-        lent_s_max: float = inf,
+        checkout_s_max: float = inf,
     ) -> None:
-        """`lent_s_max` is how long a caller may keep a connection before it is closed."""
+        """`checkout_s_max` is how long a caller may keep a connection before it is closed."""
         self.url = url
         # Called after the commit for each queue in `Tx.touched`; a process that wakes workers sets it.
         self.after_commit: Callable[[str, UUID], None] | None = None
         self.clock = DatabaseClock()
         # Whether organizations lie on several nodes (Citus); known when the first recording connection is open.
         self.is_cluster = False
-        self._lent_s_max = lent_s_max
+        self._lent_s_max = checkout_s_max
         self._statement_timeout_ms = statement_timeout_ms
         self._connect_arguments = db_session.arguments(
             url,

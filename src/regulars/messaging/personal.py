@@ -104,7 +104,7 @@ PERSONAL_DATA: Final = PersonalData(
         "simulated_texts.body",
         "suppressions.number_hash",
     ),
-    harmless={
+    not_personal={
         "erased_replies": "keyed hashes of a provider's ids, so that a reply is not taken in again after an erasure",
         "texts.step": "the id of a step, or of the profile or reply that the text is for",
         "texts.provider": "the name of a provider",

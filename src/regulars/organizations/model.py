@@ -96,7 +96,7 @@ def hash_key(key: str) -> bytes:
 
 
 PERSONAL_DATA: Final = PersonalData(
-    harmless={
+    not_personal={
         "organizations": "about the retailer",
         "organization_slugs": "about the retailer",
         "api_keys": "about the retailer's systems",

@@ -36,7 +36,7 @@ ROOMS: Final[Mapping[str, PersonalData]] = {
 }
 _BY_HASH: Final = "a canonical id and keyed hashes, which stay so that a restored backup brings no erased person back"
 PERSONAL_DATA: Final = PersonalData(
-    harmless={
+    not_personal={
         "erasures": _BY_HASH,
         "erasures_to_replay": _BY_HASH,
         "restore_marker": "the work that a restore leaves",

@@ -52,7 +52,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 PERSONAL_DATA: Final = PersonalData(
     columns=("request_log.profile_id", "request_log.problem"),
-    harmless={
+    not_personal={
         "request_log.target": "a path in which customers stand by canonical id only",
         "request_log.method": "a method of HTTP",
         "request_log.code": "the code of a refusal",

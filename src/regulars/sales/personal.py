@@ -129,7 +129,7 @@ PERSONAL_DATA: Final = PersonalData(
         "ticket_collisions.attempt",
         "ticket_collision_totals.note",
     ),
-    harmless={
+    not_personal={
         "sales_events.external_id": "the number of a ticket",
         "sales_events.type": "purchase or return",
         "sales_events.currency": "a currency",

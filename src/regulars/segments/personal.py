@@ -7,7 +7,7 @@ from regulars.work.personal import PersonalData
 
 PERSONAL_DATA: Final = PersonalData(
     columns=("segment_versions.definition", "segment_blobs.content", "segment_customers.profile_id"),
-    harmless={
+    not_personal={
         "segments.name": "what staff call a segment",
         "segment_versions.created_by": "about the retailer's staff, who are no customers",
         "segment_blobs.part": "the name of a column",

@@ -100,4 +100,4 @@ def new_store(upsert: StoreUpsert, *, identifier: UUID, now: datetime) -> Store:
     )
 
 
-PERSONAL_DATA: Final = PersonalData(harmless={"stores": "about the retailer's stores"})
+PERSONAL_DATA: Final = PersonalData(not_personal={"stores": "about the retailer's stores"})

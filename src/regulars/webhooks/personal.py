@@ -47,7 +47,7 @@ PERSONAL_DATA: Final = PersonalData(
         "webhook_messages.body",
         "webhook_attempts.answer",
     ),
-    harmless={
+    not_personal={
         "webhook_messages.profile_id": "a canonical id, which identifies no person after an erasure",
         "webhook_attempts.error": "our own words about a connection",
         "webhook_messages.type": "the name of a kind of event",

@@ -47,12 +47,13 @@ Export = Callable[[Database, DataSubject], AsyncIterator[bytes]]
 class PersonalData:
     """What a room stores about people.
 
-    Every column of text, JSON or bytes of the room stands in `columns` or in `harmless`; a test compares both with the
-    schema. `harmless` names a column (`texts.step`) or a whole table (`text_totals`) and says why no person is in it.
+    Every column of text, JSON or bytes of the room stands in `columns` or in `not_personal`; a test compares both with
+    the schema. `not_personal` names a column (`texts.step`) or a whole table (`text_totals`) and says why no person is
+    in it.
     """
 
     columns: tuple[str, ...] = ()
-    harmless: Mapping[str, str] = field(default_factory=dict)
+    not_personal: Mapping[str, str] = field(default_factory=dict)
     erase: Erase | None = None
     # For rows that were being written during the erasure; None: the same as `erase`.
     erase_stragglers: Erase | None = None
@@ -72,7 +73,7 @@ async def join_pages(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[byt
 # Each room erases people from its own waiting facts.
 PERSONAL_DATA: Final = PersonalData(
     columns=("outbox.payload", "outbox_retries.payload"),
-    harmless={
+    not_personal={
         "outbox.topic": "the name of a kind of fact",
         "outbox_retries.topic": "the name of a kind of fact",
         "outbox_retries.listener": "the name of a listener",

@@ -37,7 +37,7 @@ def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -
         counts += np.bincount(pairs // max(1, run.size), minlength=counts.size)
     order = np.argsort(-counts, kind="stable")[: min(question.rows_max, PRODUCT_ROWS_MAX)]
     largest = order[counts[order] > 0].tolist()
-    names = names_of(tickets, largest)
+    names = names_of(tickets, largest, [tickets.cached.sales[run_id] for run_id in of_runs])
     return BasketAnswer(
         as_of=as_of,
         tickets=count,

@@ -179,11 +179,11 @@ class SortedPairs(NamedTuple):
         ranges = pairwise(self.edges.tolist())
         return [int(np.count_nonzero(self.is_first[first:last])) for first, last in ranges]
 
-    def distinct(self, groups: int) -> tuple[Array, Array]:
-        """The groups and the values of the distinct pairs of the first groups."""
-        last = int(self.edges[groups])
+    def distinct(self, counts: Sequence[int]) -> tuple[Array, Array]:
+        """The groups and the values of the distinct pairs of the first groups, which have so many."""
+        last = int(self.edges[len(counts)])
         keys = self.keys[:last][self.is_first[:last]]
-        group: Array = np.repeat(np.arange(groups).astype(keys.dtype), self.count_distinct()[:groups])
+        group: Array = np.repeat(np.arange(len(counts)).astype(keys.dtype), counts)
         return group, keys - group * np.array(self.size, keys.dtype)
 
 

@@ -20,7 +20,7 @@ from regulars.segments.analysis.engine.answers.product_lines import (
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.numbers import Summands, sum_groups
-from regulars.segments.analysis.engine.sales_runs import IDS, NAMES
+from regulars.segments.analysis.engine.sales_runs import IDS, NAMES, SalesRun
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
     SPARK_WEEKS,
@@ -58,7 +58,10 @@ def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetim
     sparks = _sparks(tickets, reader, question, window[1], ranks)
     counts = _count(tickets, lines, ranks)
     figures = _figures(ranks, counts, sparks, sums, before)
-    names = _names(tickets, ranks.groups) if question.by.kind == "product" else {}
+    # A product of the comparison only may have its name in any run.
+    named = {some.run.run.id for some in lines} if before is None else {run.id for run in tickets.runs()}
+    runs = [tickets.cached.sales[run_id] for run_id in named]
+    names = _names(tickets, ranks.groups, runs) if question.by.kind == "product" else {}
     rows = [
         ProductRow(_group(tickets, question, group), figures[row], names.get(group))
         for row, group in enumerate(ranks.groups)
@@ -100,12 +103,18 @@ def _sums(lines: Iterable[Lines], size: int) -> _Sums:
 def _rank(nets: Array, present: Array, rows_max: int) -> _Ranks:
     """The largest net first; groups without a value come after them."""
     groups = FIRST_VALUE + np.flatnonzero(present[FIRST_VALUE:])
-    order = np.argsort(-nets[groups], kind="stable")[:rows_max]
+    order = _largest(nets[groups], rows_max)
     without = [group for group in (UNSET, NO_PRODUCT) if present[group]]
     chosen = [*groups[order].tolist(), *without]
     of_group = np.full(nets.size, len(chosen), np.int32)
     of_group[chosen] = np.arange(len(chosen))
     return _Ranks(chosen, of_group, groups.size + len(without))
+
+
+def _largest(values: Array, count: int) -> Array:
+    """The indexes of the largest values, the largest first; there may be millions, so not all are sorted."""
+    some = np.argpartition(-values, count)[:count] if values.size > count else np.arange(values.size)
+    return some[np.argsort(-values[some], kind="stable")]
 
 
 def _figures(
@@ -142,8 +151,9 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
     for run_id, pairs in of_runs.items():
         run = tickets.cached.sales[run_id]
         in_order = sort_pairs(pairs, ranks.rows + 1, run.size)
-        row, sale = in_order.distinct(ranks.rows)
-        counts += np.array(in_order.count_distinct()[: ranks.rows])
+        of_run = in_order.count_distinct()[: ranks.rows]
+        row, sale = in_order.distinct(of_run)
+        counts += np.array(of_run)
         is_sold = np.zeros(run.size, bool)
         is_sold[sale] = True
         all_tickets += int(np.count_nonzero(is_sold))
@@ -173,21 +183,17 @@ def _group(tickets: Tickets, question: ProductsQuestion, group: int) -> ProductG
     return ProductGroup(question.by, "value", STORE.encode(UUID(bytes=value)) if question.by.kind == "store" else value)
 
 
-def _names(tickets: Tickets, groups: Sequence[int]) -> dict[int, str]:
-    return {
-        code + FIRST_VALUE: name for code, name in names_of(tickets, [group - FIRST_VALUE for group in groups]).items()
-    }
+def _names(tickets: Tickets, groups: Sequence[int], runs: Sequence[SalesRun]) -> dict[int, str]:
+    codes = [group - FIRST_VALUE for group in groups]
+    return {code + FIRST_VALUE: name for code, name in names_of(tickets, codes, runs).items()}
 
 
-def names_of(tickets: Tickets, codes: Sequence[int]) -> dict[int, str]:
-    """The names under which products with these codes were last sold, of those that have one."""
+def names_of(tickets: Tickets, codes: Sequence[int], runs: Sequence[SalesRun]) -> dict[int, str]:
+    """The names under which products with these codes were last sold in these runs, of those that have one."""
     known = tickets.cached.dictionaries.product_values(NAMES).dictionary.values
     wanted = np.array([code for code in codes if code >= 0], np.int64)
     names: dict[int, str] = {}
-    runs = [tickets.cached.sales[run.id] for run in tickets.runs()]
     for run in sorted(runs, key=lambda one: one.run.last_s or 0):
-        if IDS not in run.parts or NAMES not in run.parts:
-            continue
         products = np.flatnonzero(np.isin(run.parts[IDS], wanted) & (run.parts[NAMES] >= 0))
         # The sales of a product ascend, so the last line is of the last sale.
         last_sale = run.parts["sale"][run.parts["starts"][products + 1] - 1]

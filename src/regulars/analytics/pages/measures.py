@@ -56,7 +56,7 @@ MEASURES: Final = (
     _money_measure("gross_cents", "Gross", "Amount paid on purchases, after discounts, with tax.", "drop-3"),
     _money_measure("returned_cents", "Returns", "Amount paid back, on the day of the return.", "drop-3", sign=-1),
     _rate_measure("return_rate", "Return rate", "Returns ÷ gross, by value.", "drop-1"),
-    _rate_measure("return_rate_by_tickets", "Return tickets", "Returns ÷ tickets.", "drop-1"),
+    _rate_measure("return_rate_by_tickets", "Return tickets", "Returns ÷ tickets, by number.", "drop-1"),
     _rate_measure("discount_rate", "Discount", "Discounts ÷ amount before discounts, of purchases.", "drop-2"),
     Measure(
         "tickets",
@@ -96,6 +96,8 @@ class FigureRow(NamedTuple):
     without: str = ""
     # Of today since the last full hour, which is not compared.
     late_net_cents: int = 0
+    # Where they are counted.
+    opt_ins_per_100: float | None = None
 
     def change(self, formats: Format) -> str:
         if self.compared is None:
@@ -118,12 +120,14 @@ def sums_in(total: PerCurrency | None, currency: str) -> Sums:
 def csv_row(row: FigureRow, currency: str) -> list[str]:
     values = [measure.raw(row.sums) for measure in MEASURES]
     compared = "" if row.compared is None else str(row.compared.net_cents)
-    return [row.key, row.name, currency, *("" if value is None else str(value) for value in values), compared]
+    opt_ins = "" if row.opt_ins_per_100 is None else str(row.opt_ins_per_100)
+    return [row.key, row.name, currency, *("" if it is None else str(it) for it in values), compared, opt_ins]
 
 
-CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents")
+CSV_HEADER: Final = ("key", "name", "currency", *BY_NAME, "compared_net_cents", "opt_ins_per_100")
 SALES_DEFINITIONS: Final = (
     *(Definition(measure.label, measure.definition) for measure in MEASURES),
     Definition("Change", "Net against that of the compared period. Currencies are never added."),
+    Definition("Opt-ins per 100", "Opt-ins to texts for every 100 tickets; by store only for the last 30 days."),
     Definition("Like-for-like", "Only stores with a ticket in both periods."),
 )

@@ -31,6 +31,7 @@ from regulars.analytics.pages.measures import (
 from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
 from regulars.analytics.period import Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
+from regulars.consent.figures import WEEKS, read_figures
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import PerCurrency, Sums, add_totals, add_up
 from regulars.sales.totals.reports import find_first_day
@@ -40,6 +41,7 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/sales"
 HOLIDAYS_DAYS_MAX: Final = 62
+OPT_IN_DAYS_MAX: Final = 7 * WEEKS
 
 
 class CurrencyStat(NamedTuple):
@@ -60,6 +62,7 @@ class SalesTable:
     chart: Chart
     # Up to which hour today is compared.
     until: str = ""
+    has_opt_ins: bool = False
     # Holidays that fell on another day in the compared period.
     moved_holidays: Sequence[str] = ()
 
@@ -88,9 +91,26 @@ class SalesPages:
             answer=answer,
             first_day=first_day,
             table=None if figures is None else await self._table(visit, view, figures),
-            stats=[] if figures is None else money_stats(visit.format, view, figures),
+            stats=[] if figures is None else await self._stats(visit, view, figures),
             measures=MEASURES,
         )
+
+    async def _stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+        """Opt-ins are counted for 26 weeks up to today, and neither by store nor by segment."""
+        stats = money_stats(visit.format, view, figures)
+        is_counted = view.period.last == view.today and view.period.days <= OPT_IN_DAYS_MAX
+        if not is_counted or view.stores or view.segment is not None or view.is_like_for_like:
+            return stats
+        consent = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
+        if consent.figures is None or not figures.whole.tickets:
+            return stats
+        opt_ins = consent.figures.since(view.period.first).opt_ins
+        per_100 = visit.format.number(round(100 * opt_ins / figures.whole.tickets, 1))
+        url = visit.url("/consent")
+        return [
+            *stats,
+            CurrencyStat("Opt-ins per 100 tickets", "", per_100, f"{visit.format.number(opt_ins)} opt-ins", url),
+        ]
 
     async def export(self, visit: Visit) -> Response:
         """The table as it is shown, with its total."""

@@ -22,7 +22,9 @@ from regulars.analytics.pages.sales import PATH as SALES_PATH
 from regulars.analytics.pages.sales import is_counting, money_stats, sort_rows, tickets_url, whole_row
 from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
 from regulars.analytics.sales_figures import By
+from regulars.consent.figures import ConsentFigures, read_figures
 from regulars.kit.ids import STORE
+from regulars.sales.totals.model import PerCurrency
 from regulars.sales.totals.reports import find_first_day
 from regulars.stores.find import name_stores
 from regulars.web.visit import Visit
@@ -37,6 +39,7 @@ class StoreTable:
     currencies: Sequence[str]
     rows: Sequence[FigureRow]
     whole: FigureRow
+    has_opt_ins: bool
 
 
 class StorePages:
@@ -81,7 +84,13 @@ async def _table(visit: Visit, view: AnalysisView, figures: ComparedSales) -> St
     ids = {*figures.rows, *figures.compared}
     async with visit.database.reading() as tx:
         names = await name_stores(tx, visit.organization_id, ids)
-    rows = [_row(visit, view, figures, store_id, name=names.get(store_id, "?"), currency=currency) for store_id in ids]
+    consent = await _read_consent(visit, view)
+    rows = [
+        _row(visit, view, figures, store_id, name=names.get(store_id, "?"), currency=currency)._replace(
+            opt_ins_per_100=_per_100(consent, store_id, figures.rows.get(store_id))
+        )
+        for store_id in ids
+    ]
     rows = [row for row in rows if row.sums.tickets or (row.compared and row.compared.tickets)]
     by_name = sorted(rows, key=lambda row: row.name.casefold())
     name = visit.format.count(len(rows), "store")
@@ -90,7 +99,23 @@ async def _table(visit: Visit, view: AnalysisView, figures: ComparedSales) -> St
         currencies=currencies,
         rows=by_name if view.value("sort") == "name" else sort_rows(by_name, view.value("sort") or DEFAULT_SORT),
         whole=whole_row(visit, view, figures, currency, name),
+        has_opt_ins=consent is not None,
     )
+
+
+async def _read_consent(visit: Visit, view: AnalysisView) -> ConsentFigures | None:
+    """Opt-ins by store are counted for the last 30 days alone, and not by segment."""
+    if view.period.preset != "30d" or view.segment is not None:
+        return None
+    found = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
+    return found.figures
+
+
+def _per_100(consent: ConsentFigures | None, store_id: UUID, total: PerCurrency | None) -> float | None:
+    """Opt-ins for every 100 tickets of all currencies."""
+    if consent is None or total is None or not total.tickets:
+        return None
+    return round(100 * consent.opt_ins_at(store_id) / total.tickets, 1)
 
 
 def _row(

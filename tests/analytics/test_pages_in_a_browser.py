@@ -1,0 +1,68 @@
+"""The four pages in a browser: on a phone and a desk, light and dark, with and without scripts."""
+
+import pytest
+from playwright.sync_api import expect
+from tests.analytics.pages_shop import SOAP, open_shop
+from tests.analytics.test_customer_pages import prepare
+from tests.pages.segment_shop import ask_until
+from tests.pages.test_every_page import examine
+from tests.support.browser import PHONE, context_of
+
+from regulars.web.access import Role
+
+READY = {
+    "/analyse/sales": "The same figures",
+    "/analyse/customers": 'id="cohorts"',
+    "/analyse/products": "Net by Product",
+    "/analyse/stores": "Sales by store",
+}
+
+
+@pytest.fixture
+def marketer(api, analysis, api_database_url, visitor_as):
+    shop, marketer = open_shop(api, api_database_url), visitor_as(Role.MARKETER)
+    for name, days in (("ada", 100), ("ada", 40), ("ada", 1), ("ben", 1), ("cleo", 70)):
+        shop.sell(shop.paris, days=days, cents=10_000, profile_id=name, product=SOAP)
+    shop.count()
+    prepare(shop, marketer)
+    for path, words in READY.items():
+        ask_until(words, lambda path=path: marketer.get(path))
+    return marketer
+
+
+def test_the_pages_keep_nobody_out_and_fit_every_screen(chromium, marketer):
+    """axe finds nothing serious at any width, in light and dark."""
+    with context_of(chromium, marketer, bypass_csp=True) as context:
+        tab = context.new_page()
+        findings = [(path, *found) for path in READY for found in examine(tab, marketer.url(path))]
+    assert findings == []
+
+
+def test_filters_work_without_scripts_and_figures_follow_with_them(chromium, marketer):
+    with context_of(chromium, marketer, viewport=PHONE, java_script_enabled=False) as context:
+        tab = context.new_page()
+        tab.goto(marketer.url("/analyse/sales?period=30d&currency=EUR"))
+        tab.get_by_label("Compare with").select_option("before")
+        tab.locator("summary", has_text="All stores").click()
+        tab.get_by_label("Geneva").check()
+        tab.get_by_role("button", name="Show").first.click()
+        expect(tab.get_by_text("No ticket in this period").or_(tab.get_by_text("Net sales, CHF"))).to_be_visible()
+        assert "period=30d" in tab.url
+        assert "compare=before" in tab.url
+        assert "store=store_" in tab.url
+        assert "currency=EUR" in tab.url
+        tab.goto(marketer.url("/analyse/stores"))
+        tab.get_by_role("link", name="Paris", exact=True).click()
+        expect(tab.get_by_role("heading", name="Sales", exact=True)).to_be_visible()
+    with context_of(chromium, marketer) as context:
+        tab = context.new_page()
+        tab.goto(marketer.url("/analyse/sales"))
+        tab.get_by_role("button", name="Definitions").click()
+        expect(tab.get_by_role("dialog", name="Definitions")).to_contain_text("Gross minus returns, with tax.")
+        tab.keyboard.press("Escape")
+        tab.locator("summary", has_text="Saved views").click()
+        tab.get_by_label("Name").fill("Monday")
+        tab.get_by_role("button", name="Save this view").click()
+        expect(tab.get_by_role("status")).to_contain_text("Saved as “Monday”.")
+        tab.locator("summary", has_text="Saved views").click()
+        expect(tab.get_by_role("link", name="Monday")).to_be_visible()

@@ -30,8 +30,8 @@ def marketer(api, analysis, api_database_url, visitor_as):
     return marketer
 
 
-def test_the_pages_keep_nobody_out_and_fit_every_screen(chromium, marketer):
-    """axe finds nothing serious at any width, in light and dark."""
+def test_axe_finds_nothing_and_the_pages_fit_every_screen(chromium, marketer):
+    """At four widths, in light and dark."""
     with context_of(chromium, marketer, bypass_csp=True) as context:
         tab = context.new_page()
         findings = [(path, *found) for path in READY for found in examine(tab, marketer.url(path))]

@@ -85,7 +85,7 @@ class SoldLine(NamedTuple):
 
 @dataclass
 class Oracle:
-    """All rows, whom the question is about (None: everybody), and its stores (None: all)."""
+    """All rows, whom the question is about (None: all customers), and its stores (None: all)."""
 
     rows: Sequence[Row]
     today: date
@@ -102,7 +102,7 @@ class Oracle:
         ]
 
     def counted(self) -> list[Row]:
-        """Also those without a customer, if the question is about everybody."""
+        """Also those without a customer, if the question has no segment."""
         return [
             row
             for row in self.rows

@@ -17,7 +17,7 @@ from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import SEGMENT, ByExternalId
-from regulars.messaging.settings.model import Rule, SmsSettings, Window
+from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
 from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.organizations.manage import create_organization
 from regulars.profiles.model import ProfileUpsert
@@ -32,7 +32,7 @@ CHUNK = 500
 BUILT_S_MAX = 180.0
 REACHABLE = {"name": "Everybody", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}
 TEXT = '{{ profile.first_name | default("Hello") }}, the new collection is here. Come and see it first.'
-ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 @asynccontextmanager

@@ -25,14 +25,14 @@ from regulars.kit.ids import new_uuid
 from regulars.kit.migrate import migrate
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import Rule, SmsSettings, Window
+from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
 from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.organizations.manage import create_organization
 
 CHUNK = 500
 DEADLINE_S = 240.0
 POLL_S = 0.5
-ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 def measure_costs(

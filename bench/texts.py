@@ -25,7 +25,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import Rule, SmsSettings, Window
+from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
 from scenarios import CONNECTIONS, Scenario, start
@@ -42,7 +42,7 @@ LOAD_S = 75
 QUICK_LOAD_S = 12
 LOAD_STARTS_S = 3.0
 CHUNK = 500
-ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 Say = Callable[[str], None]
 

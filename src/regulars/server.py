@@ -231,11 +231,11 @@ async def campaigns_sending(tx: Tx, organization_id: UUID, ids: Collection[UUID]
     return {it: TextOrigin(name, (CAMPAIGNS_PATH, CAMPAIGN.encode(it))) for it, name in found.items()}
 
 
-async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.Use]:
+async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.KeyUse]:
     """The segments that read a key of a catalog."""
     found = await find_readers(tx, organization_id, catalog=of.value, key=key)
     return [
-        catalog.Use(f"Segment: {row.name}", f"{SEGMENTS_PATH}/{SEGMENT.encode(row.id)}", Action.READ_SEGMENTS)
+        catalog.KeyUse(f"Segment: {row.name}", f"{SEGMENTS_PATH}/{SEGMENT.encode(row.id)}", Action.READ_SEGMENTS)
         for row in found
     ]
 

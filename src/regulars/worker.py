@@ -33,7 +33,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_stop_signals, spare_the_collector, when_ended
-from regulars.kit.releases import OutdatedReleaseError, Role, find_refusal
+from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.facts import MessagesChanged
@@ -209,7 +209,7 @@ async def _stop_when_outdated(database: Database, stop: asyncio.Event) -> str:
     while True:
         await asyncio.sleep(CHECK_RELEASE_S)
         with contextlib.suppress(psycopg.Error):
-            reason = await find_refusal(database, Role.WORKER, until=monotonic() + CHECK_RELEASE_S)
+            reason = await find_refusal(database, ProcessRole.WORKER, until=monotonic() + CHECK_RELEASE_S)
             if reason is not None:
                 stop.set()
                 return reason

@@ -15,7 +15,7 @@ from regulars.consent.find import find_subscription
 from regulars.consent.history import list_entries
 from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
 from regulars.consent.ledger import OptInResult, Origin, Payload
-from regulars.consent.model import Entry, Event, OptIn, OptOut, Proof
+from regulars.consent.model import Event, LedgerEntry, OptIn, OptOut, Proof
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.personal import erase_consent
@@ -140,7 +140,7 @@ class Desk:
         assert found is not None
         return found.head
 
-    def entries(self, subscription_id: UUID) -> list[Entry]:
+    def entries(self, subscription_id: UUID) -> list[LedgerEntry]:
         return self.do(lambda tx: list_entries(tx, self.organization_id, subscription_id, after=0, limit=None))
 
     def sql(self, query: Any, *parameters: Any) -> list[Any]:
@@ -168,12 +168,12 @@ class Desk:
         return identifier
 
 
-def history(entries: list[Entry]) -> list[Event]:
+def history(entries: list[LedgerEntry]) -> list[Event]:
     """The events as the ledger kept them, rebuilt from the payloads alone."""
     return [_event(entry) for entry in entries]
 
 
-def _event(entry: Entry) -> Event:
+def _event(entry: LedgerEntry) -> Event:
     assert entry.payload is not None
     said = msgspec.json.decode(entry.payload, type=Payload)
     assert said.kind == entry.kind

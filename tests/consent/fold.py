@@ -5,12 +5,12 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from regulars.consent.model import Event, OptIn, OptOut, Proof, State, Status
+from regulars.consent.model import Event, OptIn, OptOut, Proof, Status, SubscriptionState
 
 
-def fold(events: Iterable[Event]) -> State | None:
+def fold(events: Iterable[Event]) -> SubscriptionState | None:
     """The state after a whole history in order of arrival, straight from the definition; quadratic, for proofs."""
-    state: State | None = None
+    state: SubscriptionState | None = None
     order: list[_Place] = []
     for arrival, event in enumerate(events):
         is_opt_out = isinstance(event, OptOut)
@@ -20,11 +20,11 @@ def fold(events: Iterable[Event]) -> State | None:
         is_last = order[-1] == place
         is_subscribed = bool(known) and not known[-1].is_opt_out
         if state is None:
-            state = State(phone_number=event.phone_number)
+            state = SubscriptionState(phone_number=event.phone_number)
         if isinstance(event, OptIn) and is_last:
             given = event.profile_id or event.found_profile_id
             is_linked = is_subscribed or event.keeps_profile
-            state = State(
+            state = SubscriptionState(
                 phone_number=event.phone_number,
                 profile_id=event.profile_id or (state.profile_id if is_linked else None) or given,
                 store_id=event.store_id or (state.store_id if is_subscribed else None),
@@ -34,7 +34,7 @@ def fold(events: Iterable[Event]) -> State | None:
             )
         elif isinstance(event, OptOut) and all(other <= place or other.is_opt_out for other in order):
             if event.erases:
-                state = State(phone_number=None)
+                state = SubscriptionState(phone_number=None)
             elif not state.is_erased:
                 state = replace(state, profile_id=state.profile_id or event.profile_id)
         state = replace(

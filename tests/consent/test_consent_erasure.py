@@ -7,7 +7,7 @@ from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
 from regulars.consent import chain
 from regulars.consent.find import list_subscriptions
 from regulars.consent.ledger import OptInResult
-from regulars.consent.model import Outcome, State, Status
+from regulars.consent.model import Outcome, Status, SubscriptionState
 from regulars.consent.opt_in import opt_in
 from regulars.consent.personal import erase_consent
 from regulars.kit.errors import ApiError
@@ -74,7 +74,7 @@ def test_an_opt_in_dated_before_the_erasure_is_superseded_and_shows_no_profile_a
     assert recorded.subscription.id == subscription.id
     assert recorded.subscription.profile is None
     # The answer names the number, because the caller did; nothing else does.
-    assert recorded.subscription.state == State(
+    assert recorded.subscription.state == SubscriptionState(
         phone_number=NUMBER, latest_opt_in_at=NOW - MINUTE, latest_opt_out_at=NOW
     )
     assert desk.find(subscription.id).state.phone_number is None

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from regulars.consent.model import Entry
+from regulars.consent.model import LedgerEntry
 from regulars.explore.customers.timeline import PAGE_FACTS, merge
 from regulars.sales.purchase_history import months_back, read_history
 from regulars.sales.tickets import CustomerTicket
@@ -23,7 +23,7 @@ def ticket(number: int, days_ago: float, *, kind: str = "PURCHASE", cents: int =
 
 def entry(sequence: int, days_ago: float, *, kind: str = "OPT_IN", outcome: str = "created"):
     moment = NOW - timedelta(days=days_ago)
-    return Entry(sequence, kind, outcome, moment, moment, moment, b"", b"", b"", None, None)
+    return LedgerEntry(sequence, kind, outcome, moment, moment, moment, b"", b"", b"", None, None)
 
 
 def test_money_is_net_of_returns_and_apart_by_currency():

@@ -6,7 +6,7 @@ from psycopg import sql
 from tests.support.room import SECRET
 
 from regulars.imports import run
-from regulars.imports.model import Kind, Row
+from regulars.imports.model import ImportKind, Row
 from regulars.imports.run import run_import
 from regulars.imports.take import Target
 
@@ -82,23 +82,25 @@ def importing(database, organization_id):
 
 
 async def test_stores_and_profiles_are_created_updated_or_left_alone(importing):
-    assert await importing.run(Kind.STORES, STORE, {**STORE, "name": "Lyon"}, {"external_id": "S1"}) == {
+    assert await importing.run(ImportKind.STORES, STORE, {**STORE, "name": "Lyon"}, {"external_id": "S1"}) == {
         "created": 1,
         "updated": 1,
         "unchanged": 1,
     }
-    assert await importing.run(Kind.PROFILES, {"external_id": "C1", "attributes": {"tier": "gold"}}) == {"created": 1}
+    assert await importing.run(ImportKind.PROFILES, {"external_id": "C1", "attributes": {"tier": "gold"}}) == {
+        "created": 1
+    }
 
 
 async def test_bad_rows_stop_nothing_and_are_reported_with_their_reasons(importing):
-    await importing.run(Kind.STORES, STORE)
+    await importing.run(ImportKind.STORES, STORE)
     bad = (
         b"not json",
         {**SALE, "external_id": "prof_1"},
         {**SALE, "external_id": "S1:2", "store_id": "S9"},
         {**SALE, "external_id": "S1:3", "occurred_at": "2999-01-01T00:00:00Z"},
     )
-    assert await importing.run(Kind.SALES, *bad, SALE) == {"created": 1, "rejected": 4}
+    assert await importing.run(ImportKind.SALES, *bad, SALE) == {"created": 1, "rejected": 4}
     assert importing.rejected == [
         (1, "INVALID_JSON"),
         (2, "RESERVED_EXTERNAL_ID"),
@@ -109,7 +111,7 @@ async def test_bad_rows_stop_nothing_and_are_reported_with_their_reasons(importi
 
 async def test_fields_that_the_api_does_not_have_are_counted(importing):
     rows = ({**STORE, "nmae": 1}, {**STORE, "nmae": 2, "address": None, "till": 7}, {**STORE, "name": "Lyon"})
-    assert await importing.run(Kind.STORES, *rows) == {
+    assert await importing.run(ImportKind.STORES, *rows) == {
         "created": 1,
         "unchanged": 1,
         "updated": 1,
@@ -118,8 +120,8 @@ async def test_fields_that_the_api_does_not_have_are_counted(importing):
 
 
 async def test_a_consent_may_say_in_which_store_it_was_given(importing):
-    await importing.run(Kind.STORES, STORE)
-    assert await importing.run(Kind.CONSENTS, {**CONSENT, "store_id": "S1"}, {**CONSENT, "store_id": "S9"}) == {
+    await importing.run(ImportKind.STORES, STORE)
+    assert await importing.run(ImportKind.CONSENTS, {**CONSENT, "store_id": "S1"}, {**CONSENT, "store_id": "S9"}) == {
         "created": 1,
         "rejected": 1,
     }
@@ -128,10 +130,10 @@ async def test_a_consent_may_say_in_which_store_it_was_given(importing):
 
 async def test_running_files_twice_changes_nothing_at_all(importing):
     files = {
-        Kind.STORES: [STORE],
-        Kind.PROFILES: [{"external_id": "C1", "first_name": "Ada", "attributes": {"tier": "gold"}}],
-        Kind.SALES: [SALE, SALE, {**SALE, "external_id": "S1:2", "profile_id": None}],
-        Kind.CONSENTS: [CONSENT, WITHDRAWAL, {**CONSENT, "profile_id": "C1"}, {**WITHDRAWAL, "reason": "no"}],
+        ImportKind.STORES: [STORE],
+        ImportKind.PROFILES: [{"external_id": "C1", "first_name": "Ada", "attributes": {"tier": "gold"}}],
+        ImportKind.SALES: [SALE, SALE, {**SALE, "external_id": "S1:2", "profile_id": None}],
+        ImportKind.CONSENTS: [CONSENT, WITHDRAWAL, {**CONSENT, "profile_id": "C1"}, {**WITHDRAWAL, "reason": "no"}],
     }
     for kind, rows in files.items():
         await importing.run(kind, *rows)
@@ -139,27 +141,29 @@ async def test_running_files_twice_changes_nothing_at_all(importing):
     assert all(before[table] for table in TABLES if table != "ticket_collisions")
     again = {kind: await importing.run(kind, *rows) for kind, rows in files.items()}
     assert again == {
-        Kind.STORES: {"unchanged": 1},
-        Kind.PROFILES: {"unchanged": 1},
-        Kind.SALES: {"duplicate": 3},
-        Kind.CONSENTS: {"unchanged": 4},
+        ImportKind.STORES: {"unchanged": 1},
+        ImportKind.PROFILES: {"unchanged": 1},
+        ImportKind.SALES: {"duplicate": 3},
+        ImportKind.CONSENTS: {"unchanged": 4},
     }
     assert await importing.everything() == before
 
 
 async def test_a_dry_run_reports_the_same_and_stores_nothing(importing):
-    await importing.run(Kind.STORES, STORE)
+    await importing.run(ImportKind.STORES, STORE)
     before = await importing.everything()
     rows = (SALE, SALE, {**SALE, "total_amount_cents": 7}, {**SALE, "store_id": "S9", "external_id": "S1:2"})
-    counts = await importing.run(Kind.SALES, *rows, dry_run=True)
+    counts = await importing.run(ImportKind.SALES, *rows, dry_run=True)
     assert await importing.everything() == before
     assert counts == {"created": 1, "duplicate": 2, "differing": 1, "rejected": 1}
-    assert await importing.run(Kind.SALES, *rows) == counts
+    assert await importing.run(ImportKind.SALES, *rows) == counts
 
 
 async def test_consents_and_withdrawals_meet_in_the_order_of_the_file(importing):
     later = {**CONSENT, "consented_at": "2026-03-01T00:00:00Z"}
-    assert await importing.run(Kind.CONSENTS, CONSENT, WITHDRAWAL, later, {**CONSENT, "consent_source": "EVENT"}) == {
+    assert await importing.run(
+        ImportKind.CONSENTS, CONSENT, WITHDRAWAL, later, {**CONSENT, "consent_source": "EVENT"}
+    ) == {
         "created": 1,
         "updated": 2,
         "superseded": 1,
@@ -168,19 +172,19 @@ async def test_consents_and_withdrawals_meet_in_the_order_of_the_file(importing)
 
 async def test_a_row_that_is_consent_and_withdrawal_or_neither_is_refused(importing):
     neither = {"phone_number": "+33612345678"}
-    assert await importing.run(Kind.CONSENTS, {**CONSENT, **WITHDRAWAL}, neither) == {"rejected": 2}
+    assert await importing.run(ImportKind.CONSENTS, {**CONSENT, **WITHDRAWAL}, neither) == {"rejected": 2}
 
 
 async def test_what_the_database_refuses_costs_only_the_guilty_row(importing, monkeypatch):
-    await importing.run(Kind.STORES, STORE)
+    await importing.run(ImportKind.STORES, STORE)
     async with importing.database.connection() as connection:
         await connection.execute("ALTER TABLE sales_events ADD CHECK (external_id <> 'S1:13')")
     sales = [{**SALE, "external_id": f"S1:{number}"} for number in range(20)]
-    assert await importing.run(Kind.SALES, *sales) == {"created": 19, "rejected": 1}
+    assert await importing.run(ImportKind.SALES, *sales) == {"created": 19, "rejected": 1}
     assert importing.rejected == [(14, "INTERNAL_ERROR")]
 
 
 async def test_a_file_longer_than_a_batch_is_taken_whole(importing, monkeypatch):
     monkeypatch.setattr(run, "BATCH_ROWS", 3)
     rows = [{"external_id": f"S{number % 5}"} for number in range(10)]
-    assert await importing.run(Kind.STORES, *rows) == {"created": 5, "unchanged": 5}
+    assert await importing.run(ImportKind.STORES, *rows) == {"created": 5, "unchanged": 5}

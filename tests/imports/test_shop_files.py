@@ -9,22 +9,22 @@ import msgspec
 import pytest
 
 from regulars.imports.cells import read_decimal, read_local_time
-from regulars.imports.columns import Cell, columns_of
+from regulars.imports.columns import CellKind, columns_of
 from regulars.imports.mapping import Translation, keep, translation
-from regulars.imports.model import FileError, Kind
+from regulars.imports.model import FileError, ImportKind
 from regulars.imports.read import read_file
 from regulars.kit.errors import ApiError
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "imports.md").read_text()
 
 
-def opened(content, kind=Kind.STORES, **said):
+def opened(content, kind=ImportKind.STORES, **said):
     stream = io.BufferedReader(io.BytesIO(content))
     chosen = translation(None, said.pop("pairs", ()), **{"amounts": None, "timezone": None, "sheet": None, **said})
     return read_file(stream, kind, None, chosen)
 
 
-def objects(content, kind=Kind.STORES, **said):
+def objects(content, kind=ImportKind.STORES, **said):
     return [msgspec.json.decode(row.body) for row in opened(content, kind, **said).rows]
 
 
@@ -118,7 +118,7 @@ def test_a_spreadsheet_is_read_as_a_person_sees_it():
         ["=4711", "=12", "=1"],
     ]
     book = spreadsheet(("Tickets", sales), ("Shops", [["external_id"], ["S1"]]))
-    assert objects(book, Kind.SALES, amounts="decimal") == [
+    assert objects(book, ImportKind.SALES, amounts="decimal") == [
         {"external_id": "T1", "total_amount_cents": 8950, "line_items": [{"quantity": 2}, {"quantity": 0.75}]},
         {"external_id": "4711", "total_amount_cents": 1200, "line_items": [{"quantity": 1}]},
     ]
@@ -232,18 +232,18 @@ def test_a_time_that_does_not_exist_is_refused_in_words(text):
 
 
 def test_a_refused_cell_refuses_its_row_and_shows_it():
-    (row,) = opened(b"external_id;total_amount_cents\nT1;1,234\n", Kind.SALES, amounts="decimal").rows
+    (row,) = opened(b"external_id;total_amount_cents\nT1;1,234\n", ImportKind.SALES, amounts="decimal").rows
     assert row.unreadable is not None
     assert b"1,234" in row.body
 
 
 def test_without_options_cells_are_taken_as_the_api_takes_them():
-    assert objects(b"external_id;total_amount_cents;occurred_at\nT1;89,00;01/03/2026\n", Kind.SALES) == [
+    assert objects(b"external_id;total_amount_cents;occurred_at\nT1;89,00;01/03/2026\n", ImportKind.SALES) == [
         {"external_id": "T1", "total_amount_cents": "89,00", "occurred_at": "01/03/2026"}
     ]
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", ImportKind)
 def test_the_documented_columns_are_those_of_the_requests(kind):
     (row,) = [line for line in DOCUMENT.splitlines() if line.startswith(f"| {kind.value} |")]
     columns = columns_of(kind)
@@ -255,14 +255,14 @@ def test_the_documented_columns_are_those_of_the_requests(kind):
 
 
 def test_the_kinds_of_cells_follow_from_the_requests():
-    cells = columns_of(Kind.SALES).cells
-    assert {name for name, each in cells.items() if each is Cell.DOCUMENT} == {"payments", "loyalty", "metadata"}
-    assert cells["line_items.unit_price_cents"] is Cell.CENTS
-    assert cells["line_items.quantity"] is Cell.NUMBER
-    assert cells["occurred_at"] is Cell.MOMENT
-    assert cells["line_items.product.name"] is Cell.TEXT
+    cells = columns_of(ImportKind.SALES).cells
+    assert {name for name, each in cells.items() if each is CellKind.DOCUMENT} == {"payments", "loyalty", "metadata"}
+    assert cells["line_items.unit_price_cents"] is CellKind.CENTS
+    assert cells["line_items.quantity"] is CellKind.NUMBER
+    assert cells["occurred_at"] is CellKind.MOMENT
+    assert cells["line_items.product.name"] is CellKind.TEXT
 
 
 def test_nothing_is_mapped_in_a_file_without_columns():
     with pytest.raises(FileError, match="no columns to map"):
-        read_file(io.BufferedReader(io.BytesIO(b"{}")), Kind.STORES, None, Translation({"a": "b"}))
+        read_file(io.BufferedReader(io.BytesIO(b"{}")), ImportKind.STORES, None, Translation({"a": "b"}))

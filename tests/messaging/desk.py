@@ -20,14 +20,14 @@ from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, Outcome, OutgoingText
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import Rule, SmsSettings, Window
+from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
 
 T = TypeVar("T")
 
 NUMBER = "+33612345678"
-ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 OPEN = dict.fromkeys(("FR", "CH", "DE", "US"), ALWAYS)
 ORIGIN = Origin(request_id="req-1")
 

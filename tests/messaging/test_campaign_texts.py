@@ -13,7 +13,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gate import forecast_texts
-from regulars.messaging.model import OriginKind, Reason, State
+from regulars.messaging.model import OriginKind, SkipReason, TextState
 from regulars.messaging.origins import resume_origin, stop_origin
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Unclear
 from regulars.messaging.receipts import apply_receipt
@@ -103,7 +103,7 @@ def test_a_change_of_a_text_names_the_state_before(desk):
             tx,
             desk.organization_id,
             text_id,
-            State.DELIVERED,
+            TextState.DELIVERED,
             provider_id=None,
             attempt="2",
             code=None,
@@ -156,7 +156,7 @@ def test_a_cancellation_skips_what_is_queued_and_lasts(desk):
     campaign_id = new_uuid()
     order_from_campaign(desk, campaign_id, step="a")
     watch_changes(desk)
-    assert stop(desk, campaign_id, Reason.CANCELLED) == ["a"]
+    assert stop(desk, campaign_id, SkipReason.CANCELLED) == ["a"]
     assert read_changes(desk) == [("queued", "skipped", "cancelled")]
     resume(desk, campaign_id)
     order_from_campaign(desk, campaign_id, step="b")
@@ -167,7 +167,7 @@ def test_a_cancellation_skips_what_is_queued_and_lasts(desk):
 
 @pytest.mark.parametrize(
     ("reason", "change"),
-    [(None, ("sending", "returned", None)), (Reason.CANCELLED, ("sending", "skipped", "cancelled"))],
+    [(None, ("sending", "returned", None)), (SkipReason.CANCELLED, ("sending", "skipped", "cancelled"))],
 )
 @pytest.mark.parametrize("outcome", [NotReached("refused"), NotAuthorized("refused"), Unclear("lost")])
 def test_a_text_that_is_being_sent_when_its_campaign_stops_does_not_return_to_the_queue(desk, reason, change, outcome):
@@ -207,7 +207,7 @@ def test_a_text_of_a_stopped_campaign_whose_sender_died_is_unknown_and_not_sent_
     assert [state for state, _ in desk.texts()] == ["unknown"]
     with pytest.raises(NotUnknown, match="paused"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
-    stop(desk, campaign_id, Reason.CANCELLED)
+    stop(desk, campaign_id, SkipReason.CANCELLED)
     with pytest.raises(NotUnknown, match="cancelled"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
     assert desk.gateway.sent == []

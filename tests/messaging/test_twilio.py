@@ -10,7 +10,7 @@ from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 
 from regulars.kit.ids import new_uuid
 from regulars.kit.vault import VaultError
-from regulars.messaging.model import State
+from regulars.messaging.model import TextState
 from regulars.messaging.providers import twilio
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, OutgoingText, Refused, Unclear
 from regulars.messaging.providers.twilio import Twilio, read_receipt
@@ -188,9 +188,9 @@ def test_a_signature_covers_the_address_and_every_field():
 @pytest.mark.parametrize(
     ("form", "receipt"),
     [
-        ({"MessageStatus": "delivered"}, (State.DELIVERED, None)),
-        ({"MessageStatus": "undelivered", "ErrorCode": "30003"}, (State.FAILED, "30003")),
-        ({"MessageStatus": "sent"}, (State.SENT, None)),
+        ({"MessageStatus": "delivered"}, (TextState.DELIVERED, None)),
+        ({"MessageStatus": "undelivered", "ErrorCode": "30003"}, (TextState.FAILED, "30003")),
+        ({"MessageStatus": "sent"}, (TextState.SENT, None)),
         ({"MessageStatus": "queued"}, None),
         ({}, None),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.consent.fold import fold
 
-from regulars.consent.model import Applied, Event, OptIn, OptOut, Outcome, Proof, State, Status, apply
+from regulars.consent.model import Applied, Event, OptIn, OptOut, Outcome, Proof, Status, SubscriptionState, apply
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NUMBER = "+33612345678"
@@ -47,13 +47,13 @@ immediate_opt_outs = st.builds(
 histories = st.lists(opt_ins | dated_opt_outs | immediate_opt_outs, min_size=1, max_size=8)
 
 
-def head_after(events: "list[Event] | tuple[Event, ...]") -> State:
+def head_after(events: "list[Event] | tuple[Event, ...]") -> SubscriptionState:
     state = reduce(lambda state, event: apply(state, event).state, events, None)
     assert state is not None
     return state
 
 
-def walk(events: list[Event]) -> list[tuple[State | None, Event, Applied]]:
+def walk(events: list[Event]) -> list[tuple[SubscriptionState | None, Event, Applied]]:
     """Each event with the state before it and what came of it."""
     steps, state = [], None
     for event in events:

@@ -15,7 +15,7 @@ from regulars.kit.settings import Settings
 from regulars.organizations.model import KeyHolder
 from regulars.request_log import queries, recorder
 from regulars.request_log.entries import PERSONAL_DATA, count_answers, find_answer, list_answers, sweep
-from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, Kind, masked_target
+from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, ResponseFilter, masked_target
 from regulars.request_log.recorder import REFUSALS_PER_WRITE_MAX, SUCCESSES_PER_WRITE_MAX, RequestLog
 from regulars.server import api_routes
 from regulars.work.personal import ErasedPeople
@@ -46,7 +46,7 @@ def request_log(database) -> RequestLog:
 
 @pytest.fixture
 def shown(database, organization_id):
-    async def read(kind=Kind.ALL, *, page=EVERYTHING, **wanted: Any):
+    async def read(kind=ResponseFilter.ALL, *, page=EVERYTHING, **wanted: Any):
         async with database.reading() as tx:
             return await list_answers(tx, organization_id, page, kind=kind, **wanted)
 
@@ -91,7 +91,7 @@ async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_count
         request_log.record(caller, answered())
         request_log.record(caller, answered(400, problem=REFUSAL))
     await request_log.write()
-    assert len(await shown(Kind.REFUSED)) == REFUSALS_PER_WRITE_MAX
+    assert len(await shown(ResponseFilter.REFUSED)) == REFUSALS_PER_WRITE_MAX
     assert len(await shown()) == REFUSALS_PER_WRITE_MAX + SUCCESSES_PER_WRITE_MAX
     async with database.reading() as tx:
         counts = await count_answers(tx, caller.organization_id)
@@ -123,8 +123,8 @@ async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, s
     await request_log.write()
     everything = await shown()
     assert len(everything) == 4
-    assert {entry.status for entry in await shown(Kind.REFUSED)} == {400, 503}
-    assert {entry.status for entry in await shown(Kind.FAILED)} == {503}
+    assert {entry.status for entry in await shown(ResponseFilter.REFUSED)} == {400, 503}
+    assert {entry.status for entry in await shown(ResponseFilter.FAILED)} == {503}
     assert [entry.api_key_id for entry in await shown(api_key_id=other.api_key_id)] == [other.api_key_id]
     _, second, third, _ = everything
     assert await shown(page=PageRequest(1, (str(second.id),))) == [third]

@@ -42,12 +42,12 @@ from regulars.messaging.settings.model import (
     Cap,
     InboundMarks,
     Notice,
+    OpenHours,
     Rule,
     SenderMark,
     Simulation,
     SmsSettings,
     TwilioAccount,
-    Window,
 )
 from regulars.messaging.settings.store import lock_texting, save_marks, save_texting, seal_token
 from regulars.organizations.sealing import write_sealed
@@ -63,7 +63,7 @@ from regulars.worker import LISTENERS, queues
 __all__ = ["analysis", "full_house"]
 
 NOW = datetime(2026, 11, 16, 21, 0, tzinfo=UTC)
-ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 # Pages about one row, and lists of what is decoded; no forms that only ask for a confirmation.
 SHOWS_ROWS = re.compile(
     r"/(consent|settings/audit|settings/texts|settings/texts/rules|messages/inbox|attributes|products|webhooks|requests"

@@ -11,10 +11,10 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import Rule, SmsSettings, Window
+from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
 from regulars.messaging.settings.store import lock_texting, save_texting
 
-ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -> None:

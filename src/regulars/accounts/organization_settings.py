@@ -5,7 +5,7 @@ from uuid import UUID
 
 from regulars.accounts.audit.log import Actor, record
 from regulars.kit.db import Tx
-from regulars.organizations.particulars import Settings, change_settings, find_settings
+from regulars.organizations.particulars import OrganizationSettings, change_settings, find_settings
 from regulars.organizations.slugs import change_slug, ensure_slug
 from regulars.web.format import LOCALES
 
@@ -19,7 +19,9 @@ def known_locales() -> list[str]:
     return list(LOCALES)
 
 
-async def change_organization(tx: Tx, organization_id: UUID, settings: Settings, *, slug: str, by: Actor) -> str:
+async def change_organization(
+    tx: Tx, organization_id: UUID, settings: OrganizationSettings, *, slug: str, by: Actor
+) -> str:
     """The slug that holds afterwards. Only what changed goes into the log."""
     before = await find_settings(tx.connection, organization_id)
     old_slug = await ensure_slug(tx.connection, organization_id, before.name, now=tx.now)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.campaigns.model import CampaignRow, State
+from regulars.campaigns.model import CampaignRow, CampaignState
 from regulars.campaigns.queries import list_campaigns
 from regulars.campaigns.totals import count_outcomes
 from regulars.kit.db import Tx
@@ -32,10 +32,10 @@ class SendingProgress(NamedTuple):
 async def find_in_need(tx: Tx, organization_id: UUID, *, is_held: bool) -> list[CampaignInNeed]:
     """During a hold of all texts no campaign is expected to send."""
     rows = await list_campaigns(tx, organization_id, limit=CAMPAIGNS_LOOKED_AT_MAX)
-    sending = [row.id for row in rows if row.state == State.SENDING and not is_held]
+    sending = [row.id for row in rows if row.state == CampaignState.SENDING and not is_held]
     progress = await _find_progress(tx, organization_id, sending) if sending else {}
     since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}
-    wanted = [row for row in rows if row.state == State.PAUSED or since[row.id] is not None]
+    wanted = [row for row in rows if row.state == CampaignState.PAUSED or since[row.id] is not None]
     outcomes = await count_outcomes(tx, organization_id, [row.id for row in wanted]) if wanted else {}
     return [CampaignInNeed(row, _left(outcomes.get(row.id, {})), since[row.id]) for row in wanted]
 
@@ -47,11 +47,11 @@ def _left(outcomes: Mapping[str, int]) -> int:
 def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: datetime) -> datetime | None:
     moment: datetime | None = None
     match row.state:
-        case State.SCHEDULED:
+        case CampaignState.SCHEDULED:
             moment = row.starts_at
-        case State.PREPARING:
+        case CampaignState.PREPARING:
             moment = row.frozen_at or row.starts_at
-        case State.SENDING if progress is not None:
+        case CampaignState.SENDING if progress is not None:
             # The worker does not continue it, or nothing takes its texts from the queue.
             moment = progress.last_fed_at if progress.queued else progress.due_at
     return moment if moment is not None and moment <= now - STALLED_AFTER else None

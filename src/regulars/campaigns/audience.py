@@ -5,7 +5,7 @@ from uuid import UUID
 
 from regulars.campaigns.definition import Definition
 from regulars.kit.db import Tx
-from regulars.kit.ids import CAMPAIGN, SEGMENT, Kind
+from regulars.kit.ids import CAMPAIGN, SEGMENT, IdKind
 from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.audience import resolve_audience
 
@@ -21,6 +21,6 @@ async def resolve_definition(tx: Tx, organization_id: UUID, definition: Definiti
     )
 
 
-def decode_ids(kind: Kind, ids: Sequence[str]) -> list[UUID]:
+def decode_ids(kind: IdKind, ids: Sequence[str]) -> list[UUID]:
     """Ids that cannot be read are left out: the check of the definition names them."""
     return [identifier for it in ids if (identifier := kind.decode(it)) is not None]

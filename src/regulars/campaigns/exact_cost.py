@@ -26,7 +26,7 @@ from regulars.campaigns.text_sizes import AudienceSize, TextKey, add_up, size_te
 from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Database, Tx
-from regulars.messaging.model import Reason
+from regulars.messaging.model import SkipReason
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.template import fields_of
@@ -240,7 +240,7 @@ async def _size_texts(claim: CostClaim, page: _Page, known: _Known) -> tuple[int
         if arm == HELD_OUT_ARM:
             held_out += 1
         elif person is None or number is None:
-            sizes[TextKey(arm, "", 0, is_unicode=False, reason=Reason.NO_CONSENT.value)] += 1
+            sizes[TextKey(arm, "", 0, is_unicode=False, reason=SkipReason.NO_CONSENT.value)] += 1
         else:
             country = locate_number(number.phone_number).country
             same = (arm, country, *(person.values.get(field) for field in fields[arm - 1]))

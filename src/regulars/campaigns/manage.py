@@ -18,8 +18,8 @@ from regulars.campaigns.model import (
     KIND,
     STOPPABLE,
     CampaignRow,
+    CampaignState,
     Cost,
-    State,
     end_of,
     needed_by,
     read_cost,
@@ -45,7 +45,7 @@ RESTORED: Final = "A backup was restored. If you resume, some recipients may get
 _COPY_CHARACTERS_MAX: Final = 110
 # The campaigns that a condition is offered.
 CHOICES_MAX: Final = 200
-_UNFROZEN: Final = frozenset({State.DRAFT, State.PAUSED})
+_UNFROZEN: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def create_campaign(
     row = CampaignRow(
         id=new_uuid(),
         name=definition.name,
-        state=State.DRAFT.value,
+        state=CampaignState.DRAFT.value,
         is_archived=False,
         revision=1,
         resumes_to=None,
@@ -109,7 +109,7 @@ async def update_campaign(
     require_etag(row.revision, etag)
     row = row._replace(name=definition.name, revision=row.revision + 1, updated_by=created_by)
     await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
-    if row.state == State.PAUSED:
+    if row.state == CampaignState.PAUSED:
         await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
         row = await _save(tx, organization_id, _as_draft(row))
     await _register_uses(tx, organization_id, row, definition)
@@ -154,7 +154,7 @@ async def schedule(
     """Confirm a draft: it starts at its time, or at once with `is_now`. The audience is frozen then, and the campaign
     pauses if its recipients or its cost exceed what was confirmed by more than the margin."""
     row, text = await _lock(tx, organization_id, campaign_id)
-    if row.state != State.DRAFT:
+    if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
     require_etag(row.revision, etag)
     definition = read_definition(text.encode())
@@ -175,7 +175,7 @@ async def schedule(
         tx,
         organization_id,
         row._replace(
-            state=State.SCHEDULED.value,
+            state=CampaignState.SCHEDULED.value,
             reason=None,
             starts_at=starts_at,
             not_after=end_of(definition, starts_at, known.conditions.zone),
@@ -206,11 +206,11 @@ async def pause(
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state not in ACTIVE:
         raise NotPossible(f"Only a campaign that is scheduled or sending can be paused; this one is {row.state}.")
-    await take_back_texts(tx, organization_id, campaign_id, State.PAUSED)
+    await take_back_texts(tx, organization_id, campaign_id, CampaignState.PAUSED)
     return await _save(
         tx,
         organization_id,
-        row._replace(state=State.PAUSED.value, resumes_to=row.state, reason=reason, updated_by=by),
+        row._replace(state=CampaignState.PAUSED.value, resumes_to=row.state, reason=reason, updated_by=by),
     )
 
 
@@ -233,7 +233,7 @@ async def resume(
 ) -> CampaignRow:
     """Continue where it was paused. What is confirmed answers the question why it was paused."""
     row, _ = await _lock(tx, organization_id, campaign_id)
-    if row.state != State.PAUSED or row.resumes_to is None or row.not_after is None:
+    if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
     if tx.now >= row.not_after:
         raise NotPossible("Its last moment of sending has passed; duplicate it to send it again.")
@@ -253,10 +253,12 @@ async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | 
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state not in STOPPABLE:
         raise NotPossible(f"Only a campaign that is scheduled, sending or paused can be cancelled; it is {row.state}.")
-    cancelled = row._replace(state=State.CANCELLED.value, resumes_to=None, reason=None, ended_at=tx.now, updated_by=by)
+    cancelled = row._replace(
+        state=CampaignState.CANCELLED.value, resumes_to=None, reason=None, ended_at=tx.now, updated_by=by
+    )
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
-    await take_back_texts(tx, organization_id, campaign_id, State.CANCELLED)
-    await count_rest(tx, organization_id, campaign_id, State.CANCELLED)
+    await take_back_texts(tx, organization_id, campaign_id, CampaignState.CANCELLED)
+    await count_rest(tx, organization_id, campaign_id, CampaignState.CANCELLED)
     return await _save(tx, organization_id, cancelled)
 
 
@@ -306,7 +308,7 @@ async def _save(tx: Tx, organization_id: UUID, row: CampaignRow) -> CampaignRow:
 
 def _as_draft(row: CampaignRow) -> CampaignRow:
     """What was confirmed is no longer what would be sent."""
-    draft = row._replace(state=State.DRAFT.value, resumes_to=None, reason=None, starts_at=None, not_after=None)
+    draft = row._replace(state=CampaignState.DRAFT.value, resumes_to=None, reason=None, starts_at=None, not_after=None)
     return draft._replace(confirmed_recipients=None, confirmed_cost=None, confirmed_by=None)
 
 

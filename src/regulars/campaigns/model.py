@@ -24,7 +24,7 @@ _SHARES: Final = 10_000
 _EASTMOST: Final = timezone(timedelta(hours=14))
 
 
-class State(StrEnum):
+class CampaignState(StrEnum):
     DRAFT = "draft"
     SCHEDULED = "scheduled"
     # The audience is frozen and its recipients are stored.
@@ -35,11 +35,11 @@ class State(StrEnum):
     CANCELLED = "cancelled"
 
 
-ACTIVE: Final = frozenset({State.SCHEDULED, State.PREPARING, State.SENDING})
-STOPPABLE: Final = ACTIVE | {State.PAUSED}
+ACTIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
+STOPPABLE: Final = ACTIVE | {CampaignState.PAUSED}
 
 
-class Outcome(StrEnum):
+class RecipientOutcome(StrEnum):
     """What became of a recipient. Their sum is the audience."""
 
     HELD_OUT = "held_out"
@@ -55,7 +55,7 @@ class Outcome(StrEnum):
     ERASED = "erased"
 
 
-RECEIVED: Final = frozenset({Outcome.SENT, Outcome.DELIVERED, Outcome.UNKNOWN})
+RECEIVED: Final = frozenset({RecipientOutcome.SENT, RecipientOutcome.DELIVERED, RecipientOutcome.UNKNOWN})
 # In totals: customers of the segments who are no recipients, by reason.
 LEFT_OUT: Final = "left_out"
 
@@ -183,7 +183,7 @@ class TotalRow(NamedTuple):
 
 def add_up(totals: Sequence[TotalRow]) -> Mapping[str, int]:
     """Recipients by outcome, every outcome named."""
-    found = dict.fromkeys((outcome.value for outcome in Outcome), 0)
+    found = dict.fromkeys((outcome.value for outcome in RecipientOutcome), 0)
     for row in totals:
         if row.arm != NO_ARM:
             found[row.outcome] += row.recipients

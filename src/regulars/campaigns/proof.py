@@ -6,10 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.campaigns.model import Outcome
+from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.recipients import list_recipients
 from regulars.consent.history import find_entries_in_effect
-from regulars.consent.model import Entry
+from regulars.consent.model import LedgerEntry
 from regulars.consent.numbers import find_subscription_ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
@@ -19,8 +19,10 @@ from regulars.messaging.model import OriginKind, TextRow
 
 PAGE_ROWS: Final = 1_000
 _START: Final = UUID(int=0)
-_NO_TEXT: Final = frozenset({Outcome.HELD_OUT, Outcome.WAITING, Outcome.EXPIRED, Outcome.ERASED})
-_WITH_TEXT: Final = tuple(outcome for outcome in Outcome if outcome not in _NO_TEXT)
+_NO_TEXT: Final = frozenset(
+    {RecipientOutcome.HELD_OUT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
+)
+_WITH_TEXT: Final = tuple(outcome for outcome in RecipientOutcome if outcome not in _NO_TEXT)
 
 
 async def write_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncIterator[bytes]:
@@ -53,7 +55,7 @@ async def read_proof(database: Database, organization_id: UUID, campaign_id: UUI
 
 async def _find_consents(
     tx: Tx, organization_id: UUID, texts: Iterable[TextRow]
-) -> dict[UUID, tuple[UUID, Entry | None]]:
+) -> dict[UUID, tuple[UUID, LedgerEntry | None]]:
     """For each text the subscription of its number, and the ledger's entry that the gate decided by. A text that never
     passed the gate relied on none."""
     numbered = [(text, text.number_hash) for text in texts if text.number_hash is not None]
@@ -65,7 +67,9 @@ async def _find_consents(
     return {text.id: (identifier, relied_on.get(text.id)) for text, identifier in known}
 
 
-def _entry(profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, Entry | None] | None) -> dict[str, Any]:
+def _entry(
+    profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, LedgerEntry | None] | None
+) -> dict[str, Any]:
     subscription_id, entry = consent or (None, None)
     times = {"requested_at": text.created_at, "claimed_at": text.claimed_at, "ended_at": text.ended_at}
     return {
@@ -85,7 +89,7 @@ def _entry(profile_id: UUID, arm: int, text: TextRow, consent: tuple[UUID, Entry
     }
 
 
-def _consent(entry: Entry) -> dict[str, Any]:
+def _consent(entry: LedgerEntry) -> dict[str, Any]:
     """The entry's number in the ledger of its subscription, and its hash, by which the certificate is compared."""
     payload = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     return {

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.campaigns.model import Outcome
+from regulars.campaigns.model import RecipientOutcome
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
@@ -47,7 +47,7 @@ class RecipientOfPerson(NamedTuple):
 
 
 async def list_recipients(
-    tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: Outcome, after: UUID, limit: int
+    tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: RecipientOutcome, after: UUID, limit: int
 ) -> list[RecipientRow]:
     """Of one outcome, in the order of their profiles."""
     page = PageRequest(limit, (outcome.value, str(after)))

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.campaigns.model import Outcome
+from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit.db import Database, Tx
 from regulars.messaging.retention import RETENTION
 
 _BATCH_ROWS: Final = 1_000
-_OPEN: Final = frozenset({Outcome.WAITING, Outcome.QUEUED})
+_OPEN: Final = frozenset({RecipientOutcome.WAITING, RecipientOutcome.QUEUED})
 
 
 class DeletedRecipient(NamedTuple):
@@ -29,9 +29,9 @@ async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collectio
     differences = Differences()
     for it in gone:
         # Of an ended campaign, those who waited are counted as expired or cancelled already.
-        if it.outcome in _OPEN and not (it.has_ended and it.outcome == Outcome.WAITING):
+        if it.outcome in _OPEN and not (it.has_ended and it.outcome == RecipientOutcome.WAITING):
             before = TotalKey(it.campaign_id, it.arm, it.outcome, it.reason, it.country)
-            differences.move(before, TotalKey(it.campaign_id, it.arm, Outcome.ERASED.value))
+            differences.move(before, TotalKey(it.campaign_id, it.arm, RecipientOutcome.ERASED.value))
     await differences.write(tx, organization_id)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from regulars.campaigns.definition import Variant
 from regulars.messaging import cost
 from regulars.messaging.cost import CostEstimate
-from regulars.messaging.model import Reason
+from regulars.messaging.model import SkipReason
 from regulars.messaging.request import compose
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import Texting
@@ -81,21 +81,21 @@ def size_text(
         return TextKey(arm, country or "", 0, is_unicode=False, reason=reason)
 
     if country is None:
-        return skip(Reason.NO_COUNTRY.value)
+        return skip(SkipReason.NO_COUNTRY.value)
     notice = texting.notice_of(country)
     if notice is None:
-        return skip(Reason.COUNTRY_NOT_SET.value)
+        return skip(SkipReason.COUNTRY_NOT_SET.value)
     if texting.is_sender_refused(country):
-        return skip(Reason.SENDER_REFUSED.value)
+        return skip(SkipReason.SENDER_REFUSED.value)
     try:
         words = render_text(content, values)
     except TemplateError:
         return skip(FAULT)
     if isinstance(words, MissingValue):
-        return skip(f"{Reason.MISSING_VALUE.value}: {words.field}")
+        return skip(f"{SkipReason.MISSING_VALUE.value}: {words.field}")
     composed = compose(words, brand=texting.brand, notice=notice)
     if composed.is_too_long:
-        return skip(Reason.TOO_LONG.value)
+        return skip(SkipReason.TOO_LONG.value)
     measured = composed.measured
     return TextKey(arm, country, measured.parts, is_unicode=measured.encoding is Encoding.UCS_2, reason="")
 

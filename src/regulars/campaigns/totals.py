@@ -20,7 +20,7 @@ class TotalKey(NamedTuple):
     country: str = ""
 
 
-class Difference(NamedTuple):
+class TotalsDifference(NamedTuple):
     campaign_id: UUID
     arm: int
     outcome: str
@@ -63,7 +63,7 @@ class Differences:
     async def write(self, tx: Tx, organization_id: UUID) -> None:
         """In the order of their keys, so that two writers never deadlock. Totals are the last rows a writer locks."""
         changed = [
-            Difference(*key, self._recipients[key], self._parts[key])
+            TotalsDifference(*key, self._recipients[key], self._parts[key])
             for key in sorted(self._recipients)
             if self._recipients[key] or self._parts[key]
         ]

@@ -28,7 +28,7 @@ VALUES_SHOWN_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class KeyUse:
     """Something that reads a key: what it is called, and its address below the organization."""
 
     label: str
@@ -38,7 +38,7 @@ class Use:
 
 
 # Finds what reads a key; the composition root passes in a function of each room above.
-FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[Use]]]
+FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[KeyUse]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import typer
 from regulars.cli import database, error_handling
 from regulars.cli.output import CommandError
 from regulars.kit import log, vault
-from regulars.kit.releases import Role
+from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import Settings, load
 from regulars.processes import in_use
 from regulars.segments.analysis.protocol import socket_path
@@ -24,7 +24,7 @@ def analysis(
     # Imported here, so that no other command, and above all not the server, loads NumPy and Polars.
     engine = importlib.import_module("regulars.segments.analysis.engine.server")
     with database.opened(settings) as url, in_use.shared(url) as presence:
-        database.check_schema(url, Role.SERVER)
+        database.check_schema(url, ProcessRole.SERVER)
         presence.publish_key(vault.of(vault.with_key(settings, may_make=False)).fingerprint)
         try:
             engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)

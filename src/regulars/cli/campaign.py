@@ -17,7 +17,7 @@ from regulars.campaigns.definition import read_definition, schema
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.exact_cost import ExactCost, find_exact_cost, request_exact_cost
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import CampaignRow, Cost, Outcome, read_cost, read_question
+from regulars.campaigns.model import CampaignRow, Cost, RecipientOutcome, read_cost, read_question
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
@@ -322,7 +322,7 @@ def proof(organization: OfOrganization, campaign_id: TheId) -> None:
 def recipients(
     organization: OfOrganization,
     campaign_id: TheId,
-    outcome: Annotated[Outcome, typer.Option(help="Which recipients.")],
+    outcome: Annotated[RecipientOutcome, typer.Option(help="Which recipients.")],
     limit: Annotated[int, typer.Option(min=1, max=RECIPIENTS_MAX, help="Maximum number.")] = 50,
     as_json: AsJson = False,
 ) -> None:

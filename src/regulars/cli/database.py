@@ -12,7 +12,7 @@ from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import db_checks, db_session, migrate, releases, vault
 from regulars.kit import settings as all_settings
 from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database, Tx
-from regulars.kit.releases import Role
+from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import Settings, masked_url
 from regulars.organizations import sealing
 from regulars.organizations import secret as organization_secret
@@ -56,7 +56,7 @@ def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
         if settings.is_embedded:
             migrate.migrate(url)
         else:
-            check_schema(url, Role.SERVER)
+            check_schema(url, ProcessRole.SERVER)
         finish_restore(url)
         yield url
 
@@ -74,7 +74,7 @@ def describe(settings: Settings) -> str:
     return masked_url(settings.database_url) if settings.database_url else f"the database in {settings.data_dir}"
 
 
-def check_schema(url: str, *roles: Role) -> None:
+def check_schema(url: str, *roles: ProcessRole) -> None:
     """Refuse a database that excludes this release, and one that lacks migrations of this release."""
     with connected(url) as connection:
         releases.refuse_outdated(connection, *roles)

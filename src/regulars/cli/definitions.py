@@ -12,7 +12,7 @@ import typer
 
 from regulars.cli.output import Column, CommandError, Exit, err, out, print_json, print_outcome, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, UseCase, read_id, run
-from regulars.kit.ids import Kind
+from regulars.kit.ids import IdKind
 
 Definition = TypeVar("Definition")
 
@@ -51,7 +51,7 @@ Version = TypeVar("Version", bound=StoredVersion)
 class DefinitionCommands(Generic[Definition, Version]):
     """`schema`, `create`, `update`, `list` and `show` of one kind of definition."""
 
-    kind: Kind
+    kind: IdKind
     schema: Callable[[], bytes]
     read: Callable[[bytes], Definition]
     # (tx, organization_id, [id,] definition, created_by=...), and (tx, organization_id, id, version=...)

@@ -24,7 +24,7 @@ from regulars.kit import cluster, db_checks, migrate, releases, vault
 from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX, Database, Tx
 from regulars.kit.db_checks import FIX, Pooling, find_pooling
 from regulars.kit.migrate import MigrationError
-from regulars.kit.releases import OutdatedReleaseError, Role
+from regulars.kit.releases import OutdatedReleaseError, ProcessRole
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.kit.writable import IS_READ_ONLY
 from regulars.organizations import manage
@@ -281,7 +281,7 @@ def _examine_cluster(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
 def _migrations(settings: Settings, url: str) -> Finding:
     try:
         with database.connected(url) as connection:
-            releases.refuse_outdated(connection, Role.SERVER, Role.WORKER)
+            releases.refuse_outdated(connection, ProcessRole.SERVER, ProcessRole.WORKER)
         missing = migrate.pending(url)
     except (MigrationError, OutdatedReleaseError, psycopg.Error) as error:
         return Finding(name="migrations", ok=False, found=str(error))

@@ -21,7 +21,7 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
 from regulars.cli.runner import AsJson, OfOrganization, find_organization
 from regulars.imports.mapping import keep, translation
-from regulars.imports.model import FileError, Kind, Outcome, Report, Row
+from regulars.imports.model import FileError, ImportKind, ImportReport, Row, RowOutcome
 from regulars.imports.read import FORMATS, Format, read_file
 from regulars.imports.run import run_import
 from regulars.imports.take import Target
@@ -35,7 +35,7 @@ REJECTED_SUFFIX: Final = ".rejected.ndjson"
 REJECTED_SHOWN_MAX: Final = 5
 IGNORED_SHOWN_MAX: Final = 10
 
-OfKind = Annotated[Kind, typer.Argument(help="Kind of the rows.", show_default=False)]
+OfKind = Annotated[ImportKind, typer.Argument(help="Kind of the rows.", show_default=False)]
 FromFile = Annotated[
     str,
     typer.Argument(
@@ -124,7 +124,7 @@ def import_file(
             raise CommandError(_file_fault(error), code=Exit.USAGE) from None
     report.ignored.update(dict.fromkeys(opened.left_out, report.rows))
     _print(report, dry_run=dry_run, as_json=as_json)
-    rejected_rows = report.counts[Outcome.REJECTED]
+    rejected_rows = report.counts[RowOutcome.REJECTED]
     if rejected_rows:
         rejections.show()
         were = "was" if rejected_rows == 1 else "were"
@@ -138,14 +138,14 @@ def _file_fault(error: Exception) -> str:
 async def _run(
     url: str,
     name: str,
-    kind: Kind,
+    kind: ImportKind,
     rows: Iterator[Row],
     loaded: settings.Settings,
     *,
     stream: io.BufferedReader,
     dry_run: bool,
     rejections: "_RejectedRows",
-) -> Report:
+) -> ImportReport:
     async with database.pool(url) as opened:
         async with opened.connection() as connection:
             organization = await find_organization(connection, name)
@@ -167,10 +167,10 @@ async def _run(
                 on_progress=on_progress,
             )
         if not dry_run:
-            after = {"rows": report.rows, "rejected": report.counts[Outcome.REJECTED]}
+            after = {"rows": report.rows, "rejected": report.counts[RowOutcome.REJECTED]}
             async with opened.transaction() as tx:
                 await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
-        if kind is Kind.CONSENTS and not dry_run:
+        if kind is ImportKind.CONSENTS and not dry_run:
             # A file may withdraw consents: the command ends when no text is on its way to these numbers.
             await wait_for_texts_in_flight(opened, organization.id)
         return report
@@ -275,7 +275,7 @@ def _as_json(body: bytes) -> object:
     return msgspec.Raw(body)
 
 
-def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
+def _print(report: ImportReport, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json({**report.as_data(), "dry_run": dry_run})
         return

@@ -26,7 +26,7 @@ COLUMNS: Final = (
 TheReply = Annotated[str, typer.Argument(metavar="ID", help="The id that `inbox list` shows.", show_default=False)]
 
 
-class Verdict(StrEnum):
+class ReplyVerdict(StrEnum):
     STOP = "stop"
     NOT_STOP = "not-stop"
 
@@ -50,11 +50,11 @@ def list_all(
 def decide(
     organization: OfOrganization,
     reply_id: TheReply,
-    verdict: Annotated[Verdict, typer.Argument(help="Whether the customer opts out.", show_default=False)],
+    verdict: Annotated[ReplyVerdict, typer.Argument(help="Whether the customer opts out.", show_default=False)],
 ) -> None:
     """Decide what a reply means: `stop` withdraws consent, `not-stop` allows texts to the number again."""
     identifier = read_id(ids.REPLY, reply_id)
-    is_stop = verdict is Verdict.STOP
+    is_stop = verdict is ReplyVerdict.STOP
 
     async def decide_reply(it: CommandContext) -> None:
         texting, by = await load_sms_settings(it), getpass.getuser()

@@ -12,7 +12,7 @@ from regulars.cli.output import CommandError, err, print_json, print_outcome, pr
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings
 from regulars.journeys import manage
-from regulars.journeys.backtest.report import NOTE, Report, sorted_counts
+from regulars.journeys.backtest.report import NOTE, BacktestReport, sorted_counts
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.backtest.run import backtest as run_backtest
 from regulars.journeys.definition import read_definition, schema
@@ -176,7 +176,7 @@ def backtest(
     """Show which customers would have entered and which texts they would have got. Sends and stores nothing."""
     identifier = read_id(ids.JOURNEY, journey_id)
 
-    async def act(it: CommandContext) -> Report:
+    async def act(it: CommandContext) -> BacktestReport:
         texting = await load_sms_settings(it)
         return await run_backtest(it.tx, it.organization_id, identifier, texting=texting, days=days, version=version)
 

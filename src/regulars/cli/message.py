@@ -10,7 +10,7 @@ from regulars.cli.runner import AsJson, CommandContext, OfOrganization, run
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.kit import ids
 from regulars.messaging.find import list_texts
-from regulars.messaging.model import State, TextRow
+from regulars.messaging.model import TextRow, TextState
 
 LIST_MAX: Final = 1_000
 COLUMNS: Final = (
@@ -41,7 +41,7 @@ app = typer.Typer(no_args_is_help=True, cls=lazy_group(COMMANDS))
 def list_all(
     organization: OfOrganization,
     number: Annotated[str | None, typer.Option(help="Only texts to this number.")] = None,
-    state: Annotated[State | None, typer.Option(help="Only texts in this state.")] = None,
+    state: Annotated[TextState | None, typer.Option(help="Only texts in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="Maximum number, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:

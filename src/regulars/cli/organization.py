@@ -141,7 +141,7 @@ async def _create(tx: Tx, name: str) -> Organization:
     return organization
 
 
-async def _change(it: CommandContext, **changes: str | bool | None) -> particulars.Settings:
+async def _change(it: CommandContext, **changes: str | bool | None) -> particulars.OrganizationSettings:
     before = await particulars.find_settings(it.tx.connection, it.organization_id)
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
     await particulars.change_settings(it.tx, it.organization_id, after)

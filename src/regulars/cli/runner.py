@@ -14,7 +14,7 @@ from regulars.cli.output import CommandError, Exit
 from regulars.kit import settings
 from regulars.kit import vault as vaults
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
-from regulars.kit.ids import Kind
+from regulars.kit.ids import IdKind
 from regulars.kit.settings import Settings
 from regulars.organizations import manage
 from regulars.organizations.model import Organization
@@ -117,7 +117,7 @@ async def find_organization(connection: manage.Connection, name: str) -> Organiz
     return organization
 
 
-def read_id(kind: Kind, text: str) -> UUID:
+def read_id(kind: IdKind, text: str) -> UUID:
     identifier = kind.decode(text)
     if identifier is None:
         raise CommandError(f"'{text}' is not the id of a {kind.noun}; ids start with {kind.prefix}.", code=Exit.USAGE)

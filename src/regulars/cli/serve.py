@@ -21,7 +21,7 @@ from regulars.kit import log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
-from regulars.kit.releases import Role
+from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared_memory import map_block, new_block
 from regulars.privacy.erasure_log import ErasureLog
@@ -100,7 +100,7 @@ def serve_process(
     settings = dataclasses.replace(load(), host=host, port=bound.getsockname()[1], workers=workers)
     log.configure(settings)
     with database.opened(settings) as url:
-        database.check_schema(url, Role.SERVER)
+        database.check_schema(url, ProcessRole.SERVER)
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker=str(slot))
         settings = dataclasses.replace(database.with_secret_key(settings, url), database_url=url)
 
@@ -231,7 +231,7 @@ def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:
     applied = migrate.migrate(url) if settings.is_embedded else []
     if applied:
         _log.info("database.migrated", migrations=applied)
-    database.check_schema(url, Role.SERVER, *([Role.WORKER] if with_worker else []))
+    database.check_schema(url, ProcessRole.SERVER, *([ProcessRole.WORKER] if with_worker else []))
 
 
 def _check_erasure_log(settings: Settings) -> None:

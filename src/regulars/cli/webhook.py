@@ -13,7 +13,7 @@ from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, 
 from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, Kind
+from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, IdKind
 from regulars.kit.ssrf import AddressPolicy
 from regulars.webhooks import events, find, manage
 from regulars.webhooks import replay as replaying
@@ -176,7 +176,7 @@ def _change(
     use_case: Callable[[Tx, UUID, UUID], Awaitable[T]],
     act: str,
     *,
-    kind: Kind = WEBHOOK,
+    kind: IdKind = WEBHOOK,
 ) -> T:
     """Run a use case that changes one endpoint or delivery."""
     row_id = read_id(kind, identifier)

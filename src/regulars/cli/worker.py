@@ -7,7 +7,7 @@ import typer
 from regulars import worker as worker_process
 from regulars.cli import database
 from regulars.kit import log, metrics, vault
-from regulars.kit.releases import Role
+from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import load
 from regulars.processes import in_use, server_process
 
@@ -20,7 +20,7 @@ def worker(
     settings = load()
     log.configure(settings)
     with database.opened(settings) as url, in_use.shared(url) as presence:
-        database.check_schema(url, Role.WORKER)
+        database.check_schema(url, ProcessRole.WORKER)
         # The server's `/metrics` includes the metrics of the worker with the same data folder.
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
         settings = database.with_secret_key(settings, url)

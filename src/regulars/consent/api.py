@@ -12,7 +12,7 @@ from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, Sub
 from regulars.consent.find import find_subscription, list_subscriptions
 from regulars.consent.history import list_entries
 from regulars.consent.ledger import OptInResult, Origin
-from regulars.consent.model import Entry, Outcome, Reason, Status
+from regulars.consent.model import LedgerEntry, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
@@ -228,7 +228,7 @@ def _verdict_out(verdict: Verdict) -> VerdictOut:
     )
 
 
-def _entry_out(entry: Entry) -> EntryOut:
+def _entry_out(entry: LedgerEntry) -> EntryOut:
     return EntryOut(
         sequence=entry.sequence,
         kind=entry.kind,

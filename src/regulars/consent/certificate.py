@@ -9,7 +9,7 @@ import msgspec
 
 from regulars.consent.find import find_subscription
 from regulars.consent.history import ConsentAtMoment, Judgement, find_consent_at, list_entries
-from regulars.consent.model import Entry
+from regulars.consent.model import LedgerEntry
 from regulars.consent.subscription import Subscription, show_timestamp
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import format_timestamp
@@ -33,7 +33,7 @@ HOW_TO_VERIFY: Final = (
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     subscription: Subscription
-    entries: list[Entry]
+    entries: list[LedgerEntry]
     verification: Verification
     answer: ConsentAtMoment | None
     made_at: datetime
@@ -110,7 +110,7 @@ def _judgement_as_json(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def entry_as_json(entry: Entry) -> dict[str, Any]:
+def entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
     return {
         "sequence": entry.sequence,
         "kind": entry.kind,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.consent.model import Entry, Kind
+from regulars.consent.model import Kind, LedgerEntry
 from regulars.kit.db import Tx
 
 NUMBERS_MAX: Final = 20
@@ -31,22 +31,22 @@ _ENTRY: Final = SQL(
 
 async def list_entries(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int = 0, limit: int | None
-) -> list[Entry]:
+) -> list[LedgerEntry]:
     """Entries in the order of their arrival, from the one after `after` on, with what is left of their payloads."""
     rows = await tx.fetch(
         _ENTRY + SQL("AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s"),
         {"organization_id": organization_id, "subscription_id": subscription_id, "after": after, "limit": limit},
     )
-    return [Entry(*row) for row in rows]
+    return [LedgerEntry(*row) for row in rows]
 
 
-async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[Entry]:
+async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[LedgerEntry]:
     """The entries that arrived last, the oldest of them first."""
     rows = await tx.fetch(
         _ENTRY + SQL("ORDER BY l.sequence DESC LIMIT %(limit)s"),
         {"organization_id": organization_id, "subscription_id": subscription_id, "limit": limit},
     )
-    return [Entry(*row) for row in reversed(rows)]
+    return [LedgerEntry(*row) for row in reversed(rows)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Judgement:
     """Yes or no, and the entry that decides it; None where there was none."""
 
     may_text: bool
-    entry: Entry | None
+    entry: LedgerEntry | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class ConsentAtMoment:
     recorded: Judgement
     known: Judgement
     # The entry that ended the state at the moment, if one has since.
-    next: Entry | None
+    next: LedgerEntry | None
 
     @property
     def differs(self) -> bool:
@@ -84,20 +84,20 @@ async def find_consent_at(tx: Tx, organization_id: UUID, subscription_id: UUID, 
     return ConsentAtMoment(at=at, recorded=_judge(recorded), known=judged, next=following)
 
 
-def _judge(entry: Entry | None) -> Judgement:
+def _judge(entry: LedgerEntry | None) -> Judgement:
     return Judgement(entry is not None and entry.kind == Kind.OPT_IN, entry)
 
 
 async def find_entries_in_effect(
     tx: Tx, organization_id: UUID, moments: Sequence[tuple[UUID, datetime]]
-) -> list[Entry | None]:
+) -> list[LedgerEntry | None]:
     """For each subscription and moment the entry that decided then, among those that had been received."""
     return await _find_deciding_entries(tx, organization_id, [(one, at, at) for one, at in moments])
 
 
 async def _find_deciding_entries(
     tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, datetime, datetime]]
-) -> list[Entry | None]:
+) -> list[LedgerEntry | None]:
     """For each subscription the latest entry at a moment, among those received until another."""
     subscriptions, moments, limits = ([one[column] for one in wanted] for column in range(3))
     rows = await tx.fetch(
@@ -121,13 +121,13 @@ async def _find_deciding_entries(
         ).format(columns=_ENTRY_COLUMNS),
         {"organization_id": organization_id, "subscriptions": subscriptions, "moments": moments, "limits": limits},
     )
-    found = {position: Entry(*entry) for position, *entry in rows}
+    found = {position: LedgerEntry(*entry) for position, *entry in rows}
     return [found.get(position) for position in range(1, len(wanted) + 1)]
 
 
 async def _find_next_change(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: datetime, is_opt_in: bool
-) -> Entry | None:
+) -> LedgerEntry | None:
     """The first entry of a kind after a moment."""
     rows = await tx.fetch(
         _ENTRY
@@ -145,7 +145,7 @@ async def _find_next_change(
             "is_opt_in": is_opt_in,
         },
     )
-    return Entry(*rows[0]) if rows else None
+    return LedgerEntry(*rows[0]) if rows else None
 
 
 class LinkedEntry(NamedTuple):

@@ -21,7 +21,7 @@ import msgspec
 
 from regulars.consent import chain, queries, statements
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
-from regulars.consent.model import Event, OptIn, OptOut, Outcome, State, apply, opt_in_automation
+from regulars.consent.model import Event, OptIn, OptOut, Outcome, SubscriptionState, apply, opt_in_automation
 from regulars.consent.queries import HeadRow
 from regulars.consent.subscription import Subscription, find_names, show_subscription, subscription_of
 from regulars.kit import ids
@@ -86,7 +86,7 @@ class Appended(NamedTuple):
     """An event on the ledger, its outcome, and the head after it."""
 
     head: HeadRow
-    state: State
+    state: SubscriptionState
     outcome: Outcome
     event: Event
     was_erased: bool
@@ -115,7 +115,7 @@ class Ledger:
         self._events: list[tuple[bytes, Event, EventDetails]] = []
         self._decided: list[_Decided] = []
 
-    def state(self, number_hash: bytes) -> State | None:
+    def state(self, number_hash: bytes) -> SubscriptionState | None:
         head = self._heads.get(number_hash)
         return None if head is None else head.state
 

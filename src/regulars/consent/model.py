@@ -102,7 +102,7 @@ Event = OptIn | OptOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class SubscriptionState:
     """The state of a number after its events: the fields shown, and the two times that decide the next event."""
 
     phone_number: str | None
@@ -126,7 +126,7 @@ class State:
     def is_erased(self) -> bool:
         return self.phone_number is None
 
-    def shows_as(self, other: "State") -> bool:
+    def shows_as(self, other: "SubscriptionState") -> bool:
         """Whether the API shows both alike; the two times may differ where they are not shown."""
         return _shown_fields(self) == _shown_fields(other)
 
@@ -138,7 +138,7 @@ def status_of(latest_opt_in_at: datetime | None, latest_opt_out_at: datetime | N
     return Status.SUBSCRIBED
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """An entry of the ledger; salt and payload are None once they are erased."""
 
     sequence: int
@@ -155,19 +155,19 @@ class Entry(NamedTuple):
 
 
 class Applied(NamedTuple):
-    state: State
+    state: SubscriptionState
     outcome: Outcome
     effective_at: datetime
 
 
-def apply(state: State | None, event: Event) -> Applied:
+def apply(state: SubscriptionState | None, event: Event) -> Applied:
     """One event on the state so far (None: the number is unknown), in constant time."""
     if isinstance(event, OptIn):
         return _apply_opt_in(state, event)
     return _apply_opt_out(state, event)
 
 
-def _apply_opt_in(state: State | None, event: OptIn) -> Applied:
+def _apply_opt_in(state: SubscriptionState | None, event: OptIn) -> Applied:
     effective_at = min(event.claimed_at, event.received_at)
     if state is None:
         return Applied(_subscribe(event, None, latest_opt_in_at=effective_at), Outcome.CREATED, effective_at)
@@ -182,10 +182,10 @@ def _apply_opt_in(state: State | None, event: OptIn) -> Applied:
     return Applied(after, outcome, effective_at)
 
 
-def _apply_opt_out(state: State | None, event: OptOut) -> Applied:
+def _apply_opt_out(state: SubscriptionState | None, event: OptOut) -> Applied:
     effective_at = _opt_out_time(event, None if state is None else _latest(state))
     if state is None:
-        withdrawn = State(
+        withdrawn = SubscriptionState(
             phone_number=None if event.erases else event.phone_number,
             profile_id=None if event.erases else event.profile_id,
             latest_opt_out_at=effective_at,
@@ -197,7 +197,7 @@ def _apply_opt_out(state: State | None, event: OptOut) -> Applied:
     was_subscribed = state.status is Status.SUBSCRIBED
     outcome = Outcome.UNSUBSCRIBED if was_subscribed else Outcome.ALREADY_UNSUBSCRIBED
     if event.erases:
-        erased = State(
+        erased = SubscriptionState(
             phone_number=None, latest_opt_in_at=timed.latest_opt_in_at, latest_opt_out_at=timed.latest_opt_out_at
         )
         return Applied(erased, outcome, effective_at)
@@ -219,11 +219,11 @@ def _opt_out_time(event: OptOut, latest: datetime | None) -> datetime:
     return _later(latest, event.received_at)
 
 
-def _subscribe(event: OptIn, before: State | None, *, latest_opt_in_at: datetime) -> State:
+def _subscribe(event: OptIn, before: SubscriptionState | None, *, latest_opt_in_at: datetime) -> SubscriptionState:
     """The state after an opt-in that counts: a resync retains the fields it leaves out, a new consent does not."""
     retained = before if before is not None and before.status is Status.SUBSCRIBED else None
     linked = before.profile_id if before is not None and (retained or event.keeps_profile) else None
-    return State(
+    return SubscriptionState(
         phone_number=event.phone_number,
         profile_id=event.profile_id or linked or event.found_profile_id,
         store_id=event.store_id or (retained.store_id if retained else None),
@@ -246,7 +246,7 @@ def _merge_proofs(sent: Proof | None, stored: Proof | None) -> Proof | None:
     )
 
 
-def _latest(state: State) -> datetime | None:
+def _latest(state: SubscriptionState) -> datetime | None:
     if state.latest_opt_out_at is None:
         return state.latest_opt_in_at
     return _later(state.latest_opt_in_at, state.latest_opt_out_at)
@@ -256,7 +256,7 @@ def _later(current: datetime | None, other: datetime) -> datetime:
     return other if current is None else max(current, other)
 
 
-def _shown_fields(state: State) -> tuple[object, ...]:
+def _shown_fields(state: SubscriptionState) -> tuple[object, ...]:
     return (
         state.status,
         state.phone_number,

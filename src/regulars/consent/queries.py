@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable
 
-from regulars.consent.model import Proof, State
+from regulars.consent.model import Proof, SubscriptionState
 from regulars.kit.arrays import Blobs
 from regulars.kit.changes import Since
 from regulars.kit.db import Tx
@@ -23,7 +23,7 @@ class HeadRow(NamedTuple):
 
     id: UUID
     number_hash: bytes
-    state: State | None
+    state: SubscriptionState | None
     entry_count: int
     last_hash: bytes
     created_at: datetime
@@ -259,7 +259,7 @@ async def _select_subscriptions(
 def _head(row: TupleRow) -> HeadRow:
     identifier, number_hash, entry_count, last_hash, created_at, updated_at, status, *fields = row
     phone_number, profile_id, store_id, source, consented_at, *proof, latest_opt_in_at, latest_opt_out_at = fields
-    state = State(
+    state = SubscriptionState(
         phone_number=phone_number,
         profile_id=profile_id,
         store_id=store_id,

@@ -5,14 +5,14 @@ from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from regulars.consent.chain import ChainLink
-from regulars.consent.model import Proof, State
+from regulars.consent.model import Proof, SubscriptionState
 from regulars.consent.queries import HeadRow
 from regulars.kit.arrays import Bigints, BinaryArray, Blobs, Ids, Jsons, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 _NO_PROOF = Proof()
-_NO_STATE = State(phone_number=None)
+_NO_STATE = SubscriptionState(phone_number=None)
 _OF_HEAD: Final = Columns(
     id=Ids, number_hash=Blobs, created_at=Timestamps, entry_count=Bigints, last_hash=Blobs, updated_at=Timestamps,
     status=Labels,

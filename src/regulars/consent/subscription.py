@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent import queries
-from regulars.consent.model import State
+from regulars.consent.model import SubscriptionState
 from regulars.consent.queries import HeadRow
 from regulars.consent.wire import LinkedProfileOut, LinkedStoreOut, ProofOut, SubscriptionOut
 from regulars.kit.clock import format_timestamp
@@ -21,14 +21,14 @@ class Subscription:
     """A subscription at one moment; inside a batch there is one for each event, right after it."""
 
     id: UUID
-    state: State
+    state: SubscriptionState
     profile: ProfileRef | None
     store: StoreRef | None
     created_at: datetime
     updated_at: datetime
 
 
-def subscription_of(head: HeadRow, state: State, names: Mapping[UUID, str]) -> Subscription:
+def subscription_of(head: HeadRow, state: SubscriptionState, names: Mapping[UUID, str]) -> Subscription:
     """The subscription to show; a link to a profile that is gone shows as none."""
     profile_id, store_id = state.profile_id, state.store_id
     return Subscription(
@@ -42,7 +42,7 @@ def subscription_of(head: HeadRow, state: State, names: Mapping[UUID, str]) -> S
 
 
 async def find_names(
-    tx: Tx, organization_id: UUID, states: Collection[State], known: Mapping[UUID, str] | None = None
+    tx: Tx, organization_id: UUID, states: Collection[SubscriptionState], known: Mapping[UUID, str] | None = None
 ) -> Mapping[UUID, str]:
     """The external_ids of every profile and store that the states link to; reads only those not in `known`."""
     known = known or {}

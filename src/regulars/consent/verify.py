@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.consent import chain, queries
 from regulars.consent.history import list_entries
-from regulars.consent.model import Entry, Kind, status_of
+from regulars.consent.model import Kind, LedgerEntry, status_of
 from regulars.consent.queries import HeadRow
 from regulars.kit.commitments import commit
 from regulars.kit.db import Database, Tx
@@ -90,7 +90,7 @@ class _Walk:
     latest_opt_in_at: datetime | None = None
     latest_opt_out_at: datetime | None = None
 
-    def step(self, entry: Entry) -> str | None:
+    def step(self, entry: LedgerEntry) -> str | None:
         """Take one entry, or say what is wrong with it."""
         if entry.sequence != self.entries + 1:
             return "an entry before this one is missing"
@@ -125,7 +125,7 @@ class _Walk:
             entries=self.entries, payloads_erased=self.payloads_erased, fault=fault, fault_sequence=sequence
         )
 
-    def _order(self, entry: Entry) -> None:
+    def _order(self, entry: LedgerEntry) -> None:
         if entry.kind == Kind.OPT_IN:
             self.latest_opt_in_at = max(self.latest_opt_in_at or entry.effective_at, entry.effective_at)
         else:

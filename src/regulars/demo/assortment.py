@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 
-from regulars.demo.chain import Country
+from regulars.demo.chain import DemoCountry
 from regulars.kit.json import encode
 from regulars.sales.model import LineItem, Product
 
@@ -65,7 +65,7 @@ class ArticleLine:
     tax_cents: int
 
 
-def lines_of(country: Country, discount_percent: int) -> list[ArticleLine]:
+def lines_of(country: DemoCountry, discount_percent: int) -> list[ArticleLine]:
     """Every article in every colour and size, at the prices of the country."""
     return [
         _line(country, discount_percent, article, color=color, size=size)
@@ -89,7 +89,7 @@ def _season_weight(name: str, month: int) -> float:
     return IN_SEASON if month in season else OUT_OF_SEASON
 
 
-def _line(country: Country, discount_percent: int, article: int, *, color: str, size: str) -> ArticleLine:
+def _line(country: DemoCountry, discount_percent: int, article: int, *, color: str, size: str) -> ArticleLine:
     name, category, euro_cents, _ = ARTICLES[article]
     unit_price = euro_cents * country.price_percent // 100
     discount = unit_price * discount_percent // 100

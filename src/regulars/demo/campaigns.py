@@ -11,7 +11,7 @@ from uuid import UUID
 
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign, list_campaigns, load_campaign, schedule
-from regulars.campaigns.model import State
+from regulars.campaigns.model import CampaignState
 from regulars.campaigns.run.outcomes import count_outcomes_of_texts
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import start_frozen
@@ -108,6 +108,6 @@ async def _send(database: Database, organization_id: UUID, campaign_ids: Sequenc
         await count_texts(database, organization_id)
         async with database.reading() as tx:
             states = {(await load_campaign(tx, organization_id, it)).row.state for it in campaign_ids}
-        if states <= {State.ENDED, State.DRAFT}:
+        if states <= {CampaignState.ENDED, CampaignState.DRAFT}:
             return
         await asyncio.sleep(CHECK_EVERY_S)

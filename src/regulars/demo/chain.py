@@ -9,7 +9,7 @@ DAYS = 730
 
 
 @dataclass(frozen=True, slots=True)
-class Country:
+class DemoCountry:
     code: str
     currency: Currency
     vat_percent: int
@@ -42,7 +42,7 @@ class Shop:
 COUNTRIES = {
     country.code: country
     for country in (
-        Country(
+        DemoCountry(
             code="FR",
             currency="EUR",
             vat_percent=20,
@@ -77,7 +77,7 @@ COUNTRIES = {
                 "Roux",
             ),
         ),
-        Country(
+        DemoCountry(
             code="BE",
             currency="EUR",
             vat_percent=21,
@@ -89,7 +89,7 @@ COUNTRIES = {
             first_names=("Emma", "Noor", "Lucas", "Liam", "Olivia", "Arthur", "Louise", "Finn", "Marie", "Victor"),
             last_names=("Peeters", "Janssens", "Maes", "Jacobs", "Mertens", "Willems", "Claes", "Goossens", "Dubois"),
         ),
-        Country(
+        DemoCountry(
             code="DE",
             currency="EUR",
             vat_percent=19,
@@ -101,7 +101,7 @@ COUNTRIES = {
             first_names=("Anna", "Lukas", "Mia", "Jonas", "Lena", "Felix", "Marie", "Paul", "Emre", "Sophie", "Jürgen"),
             last_names=("Müller", "Schmidt", "Weber", "Fischer", "Wagner", "Becker", "Hoffmann", "Koch", "Kaya"),
         ),
-        Country(
+        DemoCountry(
             code="CH",
             currency="CHF",
             vat_percent=8,
@@ -125,7 +125,7 @@ COUNTRIES = {
             ),
             last_names=("Meier", "Keller", "Baumann", "Frei", "Bernasconi", "Favre", "Rochat", "Huber", "Zürcher"),
         ),
-        Country(
+        DemoCountry(
             code="GB",
             currency="GBP",
             vat_percent=20,

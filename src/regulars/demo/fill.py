@@ -29,7 +29,7 @@ from regulars.messaging.find import list_texts
 from regulars.messaging.inbox.receive import IncomingMessage, receive
 from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import Rule, Window
+from regulars.messaging.settings.model import OpenHours, Rule
 from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.saved.manage import create_segment, list_segments
@@ -50,7 +50,7 @@ LIVE: Final = ("welcome", "win-back")
 DRAFT: Final = "after-return"
 ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
 # The simulator reaches no real phone, so the demo texts at any hour, and shows texts at night too.
-ALWAYS: Final = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS: Final = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 async def fill(

@@ -12,7 +12,7 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import opt_out
 from regulars.demo import queries
 from regulars.demo.chain import SHOPS, Shop
-from regulars.demo.people import ConsentHistory, Customer, make_consents, make_customers, make_profiles
+from regulars.demo.people import ConsentHistory, DemoCustomer, make_consents, make_customers, make_profiles
 from regulars.demo.tickets import make_tickets
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
@@ -134,7 +134,9 @@ async def load_consents(
     await consent(history.renewals)
 
 
-async def create_light(database: Database, organization_id: UUID, customers: Sequence[Customer]) -> list[ProfileRef]:
+async def create_light(
+    database: Database, organization_id: UUID, customers: Sequence[DemoCustomer]
+) -> list[ProfileRef]:
     """Customers without a profile of their own."""
     made: list[ProfileRef] = []
     for names in batches([customer.external_id for customer in customers if customer.is_light], BATCH_ITEMS):
@@ -148,7 +150,7 @@ async def load_tickets(
     database: Database,
     organization_id: UUID,
     tickets: Iterator[Sale],
-    customers: Sequence[Customer],
+    customers: Sequence[DemoCustomer],
     light: Sequence[ProfileRef],
     *,
     progress: Progress,
@@ -185,7 +187,7 @@ def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 async def _references(
-    database: Database, organization_id: UUID, customers: Sequence[Customer]
+    database: Database, organization_id: UUID, customers: Sequence[DemoCustomer]
 ) -> tuple[dict[Reference, UUID], dict[Reference, UUID]]:
     async with database.transaction() as tx:
         wanted = [ByExternalId(shop.external_id) for shop in SHOPS]

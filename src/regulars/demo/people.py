@@ -9,7 +9,7 @@ from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
-from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, Country, Shop
+from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, DemoCountry, Shop
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.model import Phone, ProfileUpsert
 
@@ -40,7 +40,7 @@ NUMBER_STEP = 7_368_787
 
 
 @dataclass(frozen=True, slots=True)
-class Customer:
+class DemoCustomer:
     external_id: str
     shop: Shop
     phone_number: str | None
@@ -60,13 +60,13 @@ def count_customers(sales: int) -> int:
     return max(CUSTOMERS_MIN, min(CUSTOMERS_MAX, sales // TICKETS_PER_CUSTOMER))
 
 
-def make_customers(seed: int, count: int) -> list[Customer]:
+def make_customers(seed: int, count: int) -> list[DemoCustomer]:
     source = random.Random(f"{seed}/customers")  # noqa: S311  # sample data, not a secret
     shops = source.choices(SHOPS, weights=[shop.weight for shop in SHOPS], k=count)
     return [_customer(source, number, shop) for number, shop in enumerate(shops, start=1)]
 
 
-def make_profiles(seed: int, customers: Sequence[Customer]) -> Iterator[ProfileUpsert]:
+def make_profiles(seed: int, customers: Sequence[DemoCustomer]) -> Iterator[ProfileUpsert]:
     """The profiles of customers with a loyalty card; light customers have none."""
     for customer in customers:
         if not customer.is_light:
@@ -74,7 +74,7 @@ def make_profiles(seed: int, customers: Sequence[Customer]) -> Iterator[ProfileU
             yield _upsert(source, customer)
 
 
-def make_consents(seed: int, customers: Sequence[Customer], last_day: date) -> ConsentHistory:
+def make_consents(seed: int, customers: Sequence[DemoCustomer], last_day: date) -> ConsentHistory:
     source = random.Random(f"{seed}/opinions")  # noqa: S311  # sample data, not a secret
     history = ConsentHistory([], [], [])
     end = datetime(last_day.year, last_day.month, last_day.day, tzinfo=UTC)
@@ -120,19 +120,19 @@ def make_consents(seed: int, customers: Sequence[Customer], last_day: date) -> C
     return history
 
 
-def _customer(source: random.Random, number: int, shop: Shop) -> Customer:
+def _customer(source: random.Random, number: int, shop: Shop) -> DemoCustomer:
     is_light = source.random() < LIGHT_SHARE
     has_phone = source.random() < PHONE_SHARE
     phone_number = _phone_number(COUNTRIES[shop.country], number) if has_phone and not is_light else None
-    return Customer(f"C{number:07d}", shop, phone_number, is_light)
+    return DemoCustomer(f"C{number:07d}", shop, phone_number, is_light)
 
 
-def _phone_number(country: Country, number: int) -> str:
+def _phone_number(country: DemoCountry, number: int) -> str:
     digits = number * NUMBER_STEP % 10**country.phone_digits
     return f"{country.phone_prefix}{digits:0{country.phone_digits}d}"
 
 
-def _upsert(source: random.Random, customer: Customer) -> ProfileUpsert:
+def _upsert(source: random.Random, customer: DemoCustomer) -> ProfileUpsert:
     country = COUNTRIES[customer.shop.country]
     number = customer.phone_number
     return ProfileUpsert(

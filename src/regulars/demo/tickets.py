@@ -21,7 +21,7 @@ from regulars.demo.assortment import (
     lines_of,
 )
 from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, Shop
-from regulars.demo.people import Customer
+from regulars.demo.people import DemoCustomer
 from regulars.kit.ids import ByExternalId
 from regulars.sales.model import MILLION, Sale, SaleType
 
@@ -131,7 +131,7 @@ def _lines(country: str) -> list[list[ArticleLine]]:
     return [lines_of(COUNTRIES[country], discount) for discount in DISCOUNTS_PERCENT]
 
 
-def make_tickets(seed: int, customers: Sequence[Customer], *, count: int, last_day: date) -> Iterator[Sale]:
+def make_tickets(seed: int, customers: Sequence[DemoCustomer], *, count: int, last_day: date) -> Iterator[Sale]:
     """`count` tickets, including returns. They end at midnight before the last day, so that none is in the future."""
     source = random.Random(f"{seed}/tickets")  # noqa: S311  # sample data, not a secret
     regulars: dict[str, list[ByExternalId]] = defaultdict(list)

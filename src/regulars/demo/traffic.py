@@ -15,7 +15,7 @@ from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import new_uuid
 from regulars.kit.json import encode
 from regulars.messaging.find import list_texts
-from regulars.messaging.model import State
+from regulars.messaging.model import TextState
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.settings.store import load_texting
 from regulars.organizations.manage import create_key, list_keys
@@ -142,7 +142,7 @@ async def report_deliveries(database: Database, organization_id: UUID) -> None:
                 tx,
                 organization_id,
                 text.id,
-                State.FAILED if is_failed else State.DELIVERED,
+                TextState.FAILED if is_failed else TextState.DELIVERED,
                 provider_id=None,
                 attempt=str(text.attempts),
                 code=UNKNOWN_NUMBER if is_failed else None,

@@ -7,15 +7,15 @@ from regulars.explore.reference import curl
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FirstStep:
     title: str
     text: str
     command: str
 
 
-def first_steps(base: str, *, today: datetime) -> tuple[Step, ...]:
+def first_steps(base: str, *, today: datetime) -> tuple[FirstStep, ...]:
     return (
-        Step(
+        FirstStep(
             "Create an organization and a key",
             "On the machine that runs this server, in the folder of the clone, with the server's own settings."
             " The key is shown this once; here it goes into a variable.",
@@ -24,13 +24,13 @@ def first_steps(base: str, *, today: datetime) -> tuple[Step, ...]:
         ),
         store_step(base),
         ticket_step(base, today=today),
-        Step(
+        FirstStep(
             "Read it back",
             "By your own ticket number, as one path segment, or by the `evt_` id of the answer.",
             curl(f"{base}/v1/sales-events/PARIS-1%3A4711"),
         ),
         consent_step(base, today=today),
-        Step(
+        FirstStep(
             "Or begin with what you have",
             "Files of stores, profiles, sales and consents, as CSV, spreadsheets or NDJSON; or two years of a made-up"
             " chain of shops to look around in.",
@@ -39,16 +39,16 @@ def first_steps(base: str, *, today: datetime) -> tuple[Step, ...]:
     )
 
 
-def store_step(base: str) -> Step:
-    return Step(
+def store_step(base: str) -> FirstStep:
+    return FirstStep(
         "Send a store",
         "Under your own code for it. Sending it again updates it.",
         curl(f"{base}/v1/stores", body='{"external_id": "PARIS-1", "name": "Rue de Rivoli"}'),
     )
 
 
-def ticket_step(base: str, *, today: datetime) -> Step:
-    return Step(
+def ticket_step(base: str, *, today: datetime) -> FirstStep:
+    return FirstStep(
         "Send a ticket",
         "The customer `C-100` is new, so the ticket creates a customer with only an ID. Send it twice: the second"
         " answer is 200 with the first sale, and nothing was written again.",
@@ -56,8 +56,8 @@ def ticket_step(base: str, *, today: datetime) -> Step:
     )
 
 
-def consent_step(base: str, *, today: datetime) -> Step:
-    return Step(
+def consent_step(base: str, *, today: datetime) -> FirstStep:
+    return FirstStep(
         "Record a consent",
         "So that this customer may be texted. Name the terms and the words that they agreed to: that is your proof.",
         curl(f"{base}/v1/subscriptions/opt-in", body=_CONSENT.replace("MIDNIGHT", _midnight(today))),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from regulars.consent.model import Entry, Kind
+from regulars.consent.model import Kind, LedgerEntry
 from regulars.web import mask
 from regulars.web.visit import Visit
 
@@ -58,7 +58,7 @@ class EntryView:
     previous_hash: str
 
 
-def describe(visit: Visit, entry: Entry, keys: Mapping[str, str]) -> EntryView:
+def describe(visit: Visit, entry: LedgerEntry, keys: Mapping[str, str]) -> EntryView:
     """`keys` are the names of the API keys by their ids."""
     payload: dict[str, Any] = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     source = payload.get("consent_source") or payload.get("source")
@@ -79,11 +79,11 @@ def describe(visit: Visit, entry: Entry, keys: Mapping[str, str]) -> EntryView:
     )
 
 
-def title_of(entry: Entry) -> str:
+def title_of(entry: LedgerEntry) -> str:
     return TITLES.get((entry.kind, entry.outcome), f"{entry.kind}, {entry.outcome}")
 
 
-def _proof(visit: Visit, entry: Entry, payload: Mapping[str, Any]) -> str:
+def _proof(visit: Visit, entry: LedgerEntry, payload: Mapping[str, Any]) -> str:
     if entry.payload is None:
         return "The content was erased; the hash of it stays."
     if entry.kind != Kind.OPT_IN:

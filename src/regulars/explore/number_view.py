@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from regulars.consent.history import ConsentAtMoment, find_consent_at, list_last_entries
-from regulars.consent.model import Entry, Kind
+from regulars.consent.model import Kind, LedgerEntry
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.explore.ledger_labels import SOURCES, EntryView, describe
@@ -40,7 +40,7 @@ class NumberLabels:
 class NumberView:
     labels: NumberLabels
     subscription: Subscription
-    entries: list[Entry]
+    entries: list[LedgerEntry]
     entry_views: list[EntryView]
     has_older: bool
     verification: Verification | None
@@ -79,7 +79,7 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked
     )
 
 
-def _changes(entries: list[Entry]) -> list[Change]:
+def _changes(entries: list[LedgerEntry]) -> list[Change]:
     """The entries by the time at which they took effect: the last one before a moment decides."""
     ordered = sorted(entries, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence))
     return [Change(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]

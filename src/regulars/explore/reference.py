@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
-from regulars.explore.samples import VERIFY_WEBHOOK, Sample, programs, samples_of
+from regulars.explore.samples import VERIFY_WEBHOOK, CodeSample, programs, samples_of
 from regulars.explore.schemas import Field, Piece, field_of, fields_of, type_of
 
 # Values for the placeholders of paths in curl commands; the examples of the bodies use the same ones.
@@ -58,13 +58,13 @@ class Operation:
     examples: tuple[Example, ...]
     curl: str
     # The same call in programming languages, where there is an example.
-    samples: tuple[Sample, ...]
+    samples: tuple[CodeSample, ...]
     answers: tuple[OperationResponse, ...]
     refusals: tuple[Refusal, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ReferenceSubject:
     anchor: str
     name: str
     description: str
@@ -84,10 +84,10 @@ class Schema:
 class Reference:
     introduction: str
     headers: tuple[tuple[str, str], ...]
-    subjects: tuple[Subject, ...]
+    subjects: tuple[ReferenceSubject, ...]
     schemas: tuple[Schema, ...]
     # How a receiver verifies a webhook.
-    receivers: tuple[Sample, ...]
+    receivers: tuple[CodeSample, ...]
 
 
 def search_reference(whole: Reference, sought: str) -> Reference:
@@ -123,7 +123,7 @@ def read_reference(document: Mapping[str, Any]) -> Reference:
         introduction=document["info"]["description"],
         headers=tuple((name, one["description"]) for name, one in document["components"]["headers"].items()),
         subjects=tuple(
-            Subject(name.lower().replace(" ", "-"), name, descriptions[name], tuple(operations))
+            ReferenceSubject(name.lower().replace(" ", "-"), name, descriptions[name], tuple(operations))
             for name, operations in by_subject.items()
         ),
         schemas=tuple(

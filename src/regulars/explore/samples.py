@@ -29,23 +29,23 @@ _TASKS: Final[Mapping[str, str]] = {
 VERIFY_WEBHOOK: Final = "webhook"
 
 
-class Sample(NamedTuple):
+class CodeSample(NamedTuple):
     language: str
     text: str
 
 
-def samples_of(operation_id: str, *, address: str) -> tuple[Sample, ...]:
+def samples_of(operation_id: str, *, address: str) -> tuple[CodeSample, ...]:
     """One program for each language; none where the operation has no example."""
     task = _TASKS.get(operation_id)
     return () if task is None else programs(task, address=address)
 
 
 @cache
-def programs(task: str, *, address: str) -> tuple[Sample, ...]:
+def programs(task: str, *, address: str) -> tuple[CodeSample, ...]:
     title = "".join(word.capitalize() for word in task.split("-"))
     found = []
     for folder, (ending, language) in _LANGUAGES.items():
         names = (f"{task}{ending}", f"{title}{ending}", f"{task}/main{ending}")
         files = [path for name in names if (path := FOLDER / "examples" / folder / name).is_file()]
-        found += [Sample(language, path.read_text("utf-8").replace(_ADDRESS, address)) for path in files[:1]]
+        found += [CodeSample(language, path.read_text("utf-8").replace(_ADDRESS, address)) for path in files[:1]]
     return tuple(found)

@@ -12,7 +12,7 @@ from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import list_keys
 from regulars.organizations.model import ApiKey
 from regulars.request_log.entries import list_answers
-from regulars.request_log.model import REFUSED_STATUS_MIN, Entry
+from regulars.request_log.model import REFUSED_STATUS_MIN, RequestLogEntry
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 
@@ -23,7 +23,7 @@ STEPS: Final = 4
 class Arrival(NamedTuple):
     """A request as it was answered, and why it was refused."""
 
-    entry: Entry
+    entry: RequestLogEntry
     reason: str
 
     @property
@@ -32,7 +32,7 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class FirstRunState:
     key: ApiKey | None
     store: Store | None
     ticket: FirstTicket | None
@@ -48,11 +48,11 @@ class State:
         return self.done == STEPS
 
 
-async def read_state(tx: Tx, organization_id: UUID) -> State:
+async def read_state(tx: Tx, organization_id: UUID) -> FirstRunState:
     """`tx` reads one snapshot, so that no two parts of a page contradict each other."""
     keys = [key for key in await list_keys(tx.connection, organization_id) if key.revoked_at is None]
     stores = await list_stores(tx, organization_id, after=None, limit=1)
-    return State(
+    return FirstRunState(
         key=keys[0] if keys else None,
         store=stores[0] if stores else None,
         ticket=await queries.find_first_ticket(tx, organization_id),
@@ -64,6 +64,6 @@ async def read_state(tx: Tx, organization_id: UUID) -> State:
     )
 
 
-def reason_of(entry: Entry) -> str:
+def reason_of(entry: RequestLogEntry) -> str:
     """What the answer said was wrong; it names fields and never quotes a value."""
     return "" if entry.problem is None else str(json.loads(entry.problem).get("detail", ""))

@@ -17,7 +17,7 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from regulars.http.in_flight import InFlight, Outcome, Pending, decided
+from regulars.http.in_flight import InFlight, Pending, WriteOutcome, decided
 from regulars.http.replay import KeyInUseError, known_outcome, store_new
 from regulars.http.route import Write, WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
@@ -69,7 +69,7 @@ class FallbackPath:
 
     async def _run_with_retries(
         self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending], *, until: float
-    ) -> list[Outcome]:
+    ) -> list[WriteOutcome]:
         tries = 0
         while True:
             tries += 1
@@ -95,7 +95,7 @@ class FallbackPath:
             return False
         return True
 
-    async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[Outcome]:
+    async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[WriteOutcome]:
         async with self._database.transaction() as tx:
             records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
             known = [known_outcome(p.write, records, erased=self._erased) for p in batch]

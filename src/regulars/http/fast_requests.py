@@ -14,7 +14,7 @@ from regulars.http.address import known_address
 from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_MAX, read_query
 from regulars.http.fast_protocol import GivenHeaders, Head, Reply
 from regulars.http.gzip import accepts_gzip, compress_list, is_list
-from regulars.http.in_flight import Outcome
+from regulars.http.in_flight import WriteOutcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
@@ -131,7 +131,7 @@ class FastRequests:
             mark = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
         call = _Call(route, request, rate_headers, started, reply)
 
-        def respond(outcome: Outcome) -> None:
+        def respond(outcome: WriteOutcome) -> None:
             self._respond(call, outcome.response)
 
         self._writes.submit_now(queue, Write(request, command, text, mark), respond)

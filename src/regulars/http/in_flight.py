@@ -29,7 +29,7 @@ STORED_NOTE = "This answer is kept for its Idempotency-Key; send a corrected req
 _log = log.get(__name__)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class WriteOutcome(msgspec.Struct, frozen=True):
     """A response, and whether it is stored for its key, so that other requests with the key may get it."""
 
     response: ApiResponse
@@ -41,18 +41,18 @@ class Pending:
 
     __slots__ = ("arrived_at", "needs_fallback", "outcome", "refusal", "reply", "waited_for", "write")
 
-    def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[Outcome], None]) -> None:
+    def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[WriteOutcome], None]) -> None:
         self.write = write
         self.refusal = refusal
         self.reply = reply
         self.arrived_at = monotonic()
-        self.outcome: Outcome | None = None
+        self.outcome: WriteOutcome | None = None
         # Whether the fast path was tried and left this write over.
         self.needs_fallback = False
         # Created when another request first waits for it, which is rare.
         self.waited_for: asyncio.Event | None = None
 
-    def complete(self, outcome: Outcome) -> None:
+    def complete(self, outcome: WriteOutcome) -> None:
         if self.outcome is None:
             self.outcome = outcome
             # Before `reply`, so that an error there leaves no other request waiting.
@@ -60,7 +60,7 @@ class Pending:
                 self.waited_for.set()
             self.reply(outcome)
 
-    async def wait(self, timeout_s: float) -> Outcome | None:
+    async def wait(self, timeout_s: float) -> WriteOutcome | None:
         if self.outcome is None:
             if self.waited_for is None:
                 self.waited_for = asyncio.Event()
@@ -108,7 +108,7 @@ class InFlight:
         """Age of the oldest write without a response."""
         return next((monotonic() - pending.arrived_at for pending in self._open), 0.0)
 
-    def complete(self, outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], *, status: int = 200) -> None:
+    def complete(self, outcomes: Sequence[tuple[Pending, WriteOutcome | MakeBody]], *, status: int = 200) -> None:
         """Respond in the next iteration of the event loop, so that the next batch is sent to the database first.
 
         The status is that of the writes whose body is still to be made.
@@ -144,20 +144,20 @@ class InFlight:
                 del self._keys[slot]
 
 
-def decided(write: Write, result: ApiResponse | ApiError) -> Outcome:
+def decided(write: Write, result: ApiResponse | ApiError) -> WriteOutcome:
     """The outcome that the operation decided, and whether it is stored for the key."""
     return _wrapped(write, result, stored=write.key is not None and is_stored(result.status))
 
 
-def refused(write: Write, error: ApiError) -> Outcome:
+def refused(write: Write, error: ApiError) -> WriteOutcome:
     """A refusal that is not stored: the same request may be accepted later."""
     return _wrapped(write, error, stored=False)
 
 
-def _wrapped(write: Write, result: ApiResponse | ApiError, *, stored: bool) -> Outcome:
+def _wrapped(write: Write, result: ApiResponse | ApiError, *, stored: bool) -> WriteOutcome:
     if isinstance(result, ApiResponse):
-        return Outcome(with_notes(write, result), stored)
-    return Outcome(problem_response(result, write.request, note=STORED_NOTE if stored else ""), stored)
+        return WriteOutcome(with_notes(write, result), stored)
+    return WriteOutcome(problem_response(result, write.request, note=STORED_NOTE if stored else ""), stored)
 
 
 def with_notes(write: Write, response: ApiResponse) -> ApiResponse:
@@ -167,18 +167,20 @@ def with_notes(write: Write, response: ApiResponse) -> ApiResponse:
     return msgspec.structs.replace(response, headers=(*response.headers, *write.notes))
 
 
-def _deliver(outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], status: int = 200) -> None:
+def _deliver(outcomes: Sequence[tuple[Pending, WriteOutcome | MakeBody]], status: int = 200) -> None:
     for pending, outcome in outcomes:
         try:
-            pending.complete(outcome if isinstance(outcome, Outcome) else _made(pending.write, status, outcome))
+            pending.complete(outcome if isinstance(outcome, WriteOutcome) else _made(pending.write, status, outcome))
         except Exception:  # noqa: BLE001  # the write is committed, and the other callers need their response
             _log.exception("writes.caller_not_told", request_id=pending.write.request.request_id)
 
 
-def _made(write: Write, status: int, make_body: MakeBody) -> Outcome:
+def _made(write: Write, status: int, make_body: MakeBody) -> WriteOutcome:
     """The response to a committed write."""
     try:
-        return Outcome(with_notes(write, ApiResponse(status, make_body())), write.key is not None and is_stored(status))
+        return WriteOutcome(
+            with_notes(write, ApiResponse(status, make_body())), write.key is not None and is_stored(status)
+        )
     except Exception:  # noqa: BLE001  # the caller must get a response, and may retry
         _log.exception("writes.answer_not_made", request_id=write.request.request_id)
         return refused(

@@ -13,7 +13,7 @@ from regulars.kit import migrate
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.metrics import CONTENT_TYPE, PROCESS
-from regulars.kit.releases import Role, find_refusal
+from regulars.kit.releases import ProcessRole, find_refusal
 from regulars.kit.writable import Writability
 
 # A queue whose oldest write is older than this is stuck.
@@ -63,7 +63,7 @@ class Readiness:
             if not self._is_migrated:
                 self._is_migrated = not await asyncio.to_thread(migrate.pending, self._database.url)
             if self._is_migrated and reason is None:
-                reason = await find_refusal(self._database, Role.SERVER, until=monotonic() + PROBE_S_MAX)
+                reason = await find_refusal(self._database, ProcessRole.SERVER, until=monotonic() + PROBE_S_MAX)
         except (*CONNECTION_ERRORS, psycopg.Error, migrate.MigrationError):
             return "The database cannot be reached."
         if not self._is_migrated:

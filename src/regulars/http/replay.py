@@ -6,7 +6,7 @@ from uuid import UUID
 from psycopg.errors import LockNotAvailable
 
 from regulars.http.batch import result
-from regulars.http.in_flight import Outcome, Pending, refused
+from regulars.http.in_flight import Pending, WriteOutcome, refused
 from regulars.http.problem import problem_response
 from regulars.http.route import ApiResponse, Write
 from regulars.idempotency.errors import IdempotencyConflict
@@ -24,7 +24,11 @@ class KeyInUseError(Exception):
 
 
 async def store_new(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], outcomes: Sequence[Outcome], known: Mapping[str, Record]
+    tx: Tx,
+    organization_id: UUID,
+    writes: Sequence[Write],
+    outcomes: Sequence[WriteOutcome],
+    known: Mapping[str, Record],
 ) -> None:
     records = [
         Record(write.key, write.fingerprint, response.status, response.body, tx.now, response.headers)
@@ -39,7 +43,7 @@ async def store_new(
         failpoint.hit("write.key_claimed", tx.connection.cut_off)
 
 
-def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> Outcome | None:
+def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> WriteOutcome | None:
     """The outcome stored for the key, if any, with `erased` in the place of erased people."""
     record = records.get(write.key) if write.key is not None else None
     if record is None:
@@ -47,11 +51,11 @@ def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiErr
     if record.fingerprint != write.fingerprint:
         return refused(write, _conflict())
     if record.body is None:
-        return Outcome(_as_replay(problem_response(erased, write.request)))
+        return WriteOutcome(_as_replay(problem_response(erased, write.request)))
     body = record.body
     if body.startswith(BATCH_BEGINNING):
         body = change_results(body, lambda it: result(erased, write.request) if it == ERASED else it)
-    return Outcome(_as_replay(ApiResponse(record.status, body, record.headers)), stored=True)
+    return WriteOutcome(_as_replay(ApiResponse(record.status, body, record.headers)), stored=True)
 
 
 def replayed(write: Write, earlier: Pending) -> ApiResponse:

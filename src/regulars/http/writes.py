@@ -12,7 +12,7 @@ from uuid import UUID
 from regulars.http.dry_run import run_dry
 from regulars.http.fallback_path import FallbackPath
 from regulars.http.fast_path import FastPath, QueueKey
-from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Outcome, Pending, ids_of, in_progress
+from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Pending, WriteOutcome, ids_of, in_progress
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
 from regulars.http.replay import replayed
 from regulars.http.route import ApiResponse, Request, Write, WriteRoute
@@ -101,10 +101,10 @@ class Writes:
                 return replayed(write, earlier)
             return (await self._enqueue(route, write, refusal)).response
 
-    async def _enqueue(self, route: WriteRoute, write: Write, refusal: ApiError | None) -> Outcome:
-        arrived: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    async def _enqueue(self, route: WriteRoute, write: Write, refusal: ApiError | None) -> WriteOutcome:
+        arrived: asyncio.Future[WriteOutcome] = asyncio.get_running_loop().create_future()
 
-        def reply(outcome: Outcome) -> None:
+        def reply(outcome: WriteOutcome) -> None:
             if not arrived.done():
                 arrived.set_result(outcome)
 
@@ -126,7 +126,7 @@ class Writes:
             raise _overloaded()
         return queue
 
-    def submit_now(self, queue: QueueKey, write: Write, reply: Callable[[Outcome], None]) -> None:
+    def submit_now(self, queue: QueueKey, write: Write, reply: Callable[[WriteOutcome], None]) -> None:
         """Queue a valid write after `find_room`; its key is not in flight."""
         pending = Pending(write, None, reply)
         self.coalescer.add(queue, pending, size=len(write.request.body))

@@ -25,7 +25,7 @@ GROUP_DIGITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class FileFormat:
     """How a file writes amounts and times."""
 
     amounts: Amounts = "cents"

@@ -14,24 +14,24 @@ import msgspec
 from msgspec import inspect
 
 from regulars.consent.wire import OptInIn, OptOutIn
-from regulars.imports.model import Kind
+from regulars.imports.model import ImportKind
 from regulars.profiles.wire import ProfileIn
 from regulars.sales.decode import SaleIn
 from regulars.stores.decode import StoreIn
 
 LINES_PREFIX: Final = "line_items."
-REQUESTS: Final[dict[Kind, tuple[type[msgspec.Struct], ...]]] = {
-    Kind.SALES: (SaleIn,),
-    Kind.PROFILES: (ProfileIn,),
-    Kind.STORES: (StoreIn,),
+REQUESTS: Final[dict[ImportKind, tuple[type[msgspec.Struct], ...]]] = {
+    ImportKind.SALES: (SaleIn,),
+    ImportKind.PROFILES: (ProfileIn,),
+    ImportKind.STORES: (StoreIn,),
     # A row with `consented_at` is a consent, one with `unsubscribed_at` a withdrawal.
-    Kind.CONSENTS: (OptInIn, OptOutIn),
+    ImportKind.CONSENTS: (OptInIn, OptOutIn),
 }
 SUGGESTED_MAX: Final = 1
 LIKENESS_MIN: Final = 0.55
 
 
-class Cell(Enum):
+class CellKind(Enum):
     """How the text of a cell becomes JSON."""
 
     TEXT = "text"
@@ -42,8 +42,8 @@ class Cell(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    cells: dict[str, Cell]
+class ColumnSet:
+    cells: dict[str, CellKind]
     # Beginnings after which anything is one key, dots included.
     free: tuple[str, ...]
 
@@ -62,8 +62,8 @@ class Columns:
 
 
 @cache
-def columns_of(kind: Kind) -> Columns:
-    cells: dict[str, Cell] = {}
+def columns_of(kind: ImportKind) -> ColumnSet:
+    cells: dict[str, CellKind] = {}
     free: list[str] = []
     for request in REQUESTS[kind]:
         for path, field in _fields(inspect.type_info(request), ""):
@@ -72,7 +72,7 @@ def columns_of(kind: Kind) -> Columns:
                 free.append(f"{path}.")
                 continue
             cells.setdefault(path, _cell(path, kinds))
-    return Columns(cells, tuple(free))
+    return ColumnSet(cells, tuple(free))
 
 
 def _fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Field]]:
@@ -101,14 +101,14 @@ def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
         yield info
 
 
-def _cell(path: str, kinds: Iterable[inspect.Type]) -> Cell:
+def _cell(path: str, kinds: Iterable[inspect.Type]) -> CellKind:
     name = path.rpartition(".")[2]
     if name.endswith("_cents"):
-        return Cell.CENTS
+        return CellKind.CENTS
     if name.endswith("_at"):
-        return Cell.MOMENT
+        return CellKind.MOMENT
     if name == "quantity":
-        return Cell.NUMBER
+        return CellKind.NUMBER
     if any(isinstance(each, inspect.RawType | inspect.AnyType) for each in kinds):
-        return Cell.DOCUMENT
-    return Cell.TEXT
+        return CellKind.DOCUMENT
+    return CellKind.TEXT

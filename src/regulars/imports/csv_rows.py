@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from regulars.imports.cells import NUMBER, Spelling
-from regulars.imports.columns import LINES_PREFIX, Cell, Columns, columns_of
-from regulars.imports.model import ROW_BYTES_MAX, FileError, Kind, Row
-from regulars.imports.sources import Reader
+from regulars.imports.cells import NUMBER, FileFormat
+from regulars.imports.columns import LINES_PREFIX, CellKind, ColumnSet, columns_of
+from regulars.imports.model import ROW_BYTES_MAX, FileError, ImportKind, Row
+from regulars.imports.sources import CsvReader
 from regulars.kit.errors import ApiError, InvalidJson, PayloadTooLarge, invalid
 from regulars.kit.json import encode
 
@@ -24,14 +24,14 @@ SHOWN_MAX: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    kind: Kind
+    kind: ImportKind
     # Ours, in the order of the file; None where the file's column is left out.
     columns: tuple[str | None, ...]
     # The file's own names of those that are left out.
     left_out: tuple[str, ...]
 
     @classmethod
-    def read(cls, kind: Kind, names: list[str], mapped: Mapping[str, str]) -> "Header":
+    def read(cls, kind: ImportKind, names: list[str], mapped: Mapping[str, str]) -> "Header":
         """A column that means nothing to us would be lost without a word, so it is refused; one without a name is not
         there at the end of the line, where spreadsheets like to leave them, and left out elsewhere.
         """
@@ -48,7 +48,7 @@ class Header:
 
 
 def _check(
-    kind: Kind, known: Columns, names: list[str], columns: tuple[str | None, ...], mapped: Mapping[str, str]
+    kind: ImportKind, known: ColumnSet, names: list[str], columns: tuple[str | None, ...], mapped: Mapping[str, str]
 ) -> None:
     absent = [name for name in mapped if name not in names]
     if absent:
@@ -62,7 +62,7 @@ def _check(
         raise FileError(f"The header has the column '{twice}' twice.")
 
 
-def _advice(kind: Kind, known: Columns, unknown: list[tuple[str, str]]) -> str:
+def _advice(kind: ImportKind, known: ColumnSet, unknown: list[tuple[str, str]]) -> str:
     near = [(name, ours, known.nearest(ours)) for name, ours in unknown]
     meant = [f'--map "{name}={found}"' for name, _, found in near if found]
     advice = f"perhaps you mean {' '.join(meant)}; " if meant else ""
@@ -92,7 +92,7 @@ class Cells:
         return make_row(self.number, self.fields, self.unreadable)
 
 
-def rows_of(header: Header, reader: Reader, spelling: Spelling, *, lines_before: int) -> Iterator[Cells]:
+def rows_of(header: Header, reader: CsvReader, spelling: FileFormat, *, lines_before: int) -> Iterator[Cells]:
     while True:
         number = reader.line_num + 1 + lines_before
         try:
@@ -106,7 +106,7 @@ def rows_of(header: Header, reader: Reader, spelling: Spelling, *, lines_before:
             yield _cells_of(header, record, spelling, number)
 
 
-def _cells_of(header: Header, record: list[str], spelling: Spelling, number: int) -> Cells:
+def _cells_of(header: Header, record: list[str], spelling: FileFormat, number: int) -> Cells:
     if any(record[len(header.columns) :]):
         return Cells(
             number, {"cells": record}, {}, InvalidJson("The record has more cells than the header has columns.")
@@ -126,14 +126,14 @@ def _cells_of(header: Header, record: list[str], spelling: Spelling, number: int
     return Cells(number, fields, line, refusal)
 
 
-def _value(known: Columns, column: str, cell: str, spelling: Spelling) -> Any:
-    kind = known.cells.get(column, Cell.TEXT)
-    if kind is Cell.MOMENT:
+def _value(known: ColumnSet, column: str, cell: str, spelling: FileFormat) -> Any:
+    kind = known.cells.get(column, CellKind.TEXT)
+    if kind is CellKind.MOMENT:
         return spelling.moment(cell, field=column)
-    if kind is Cell.DOCUMENT and _is_document(cell):
+    if kind is CellKind.DOCUMENT and _is_document(cell):
         return msgspec.Raw(cell.encode())
-    if kind in {Cell.CENTS, Cell.NUMBER}:
-        text = spelling.cents(cell, field=column) if kind is Cell.CENTS else spelling.number(cell)
+    if kind in {CellKind.CENTS, CellKind.NUMBER}:
+        text = spelling.cents(cell, field=column) if kind is CellKind.CENTS else spelling.number(cell)
         if isinstance(text, ApiError):
             return text
         # The digits go on as they are: a float in between could change them. What is no number the API refuses.
@@ -185,7 +185,7 @@ def _ticket_row(ticket: Cells, lines: list[dict[str, Any]]) -> Row:
     return make_row(ticket.number, fields, ticket.unreadable)
 
 
-def _path(known: Columns, column: str, *, in_line: bool) -> list[str]:
+def _path(known: ColumnSet, column: str, *, in_line: bool) -> list[str]:
     free = known.free_prefix(column)
     names = column.split(".") if free is None else [*free[:-1].split("."), column.removeprefix(free)]
     return names[1:] if in_line else names

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from regulars.imports.cells import Amounts, Spelling
+from regulars.imports.cells import Amounts, FileFormat
 from regulars.imports.model import FileError
 
 AMOUNTS: Final = ("cents", "decimal")
@@ -20,7 +20,7 @@ class Translation:
     """`columns` leads from a name in the file's header to ours, or to nothing if the column is to be left out."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    spelling: Spelling = field(default_factory=Spelling)
+    spelling: FileFormat = field(default_factory=FileFormat)
     sheet: str | None = None
 
 
@@ -37,7 +37,7 @@ def translation(
     zone = timezone or values.get("timezone")
     return Translation(
         columns=columns,
-        spelling=Spelling(amounts=chosen, timezone=_zone(zone) if zone else None),
+        spelling=FileFormat(amounts=chosen, timezone=_zone(zone) if zone else None),
         sheet=sheet or values.get("sheet"),
     )
 

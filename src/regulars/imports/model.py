@@ -14,14 +14,14 @@ class FileError(Exception):
     """A file, its header or the mapping cannot be used; the message is one sentence for the user."""
 
 
-class Kind(StrEnum):
+class ImportKind(StrEnum):
     SALES = "sales"
     PROFILES = "profiles"
     STORES = "stores"
     CONSENTS = "consents"
 
 
-class Outcome(StrEnum):
+class RowOutcome(StrEnum):
     """What a row did. A `duplicate` is a sale that was there before, a `superseded` consent has newer ones after it."""
 
     CREATED = "created"
@@ -42,8 +42,8 @@ class Row:
 
 
 @dataclass(slots=True)
-class Report:
-    counts: Counter[Outcome] = field(default_factory=Counter)
+class ImportReport:
+    counts: Counter[RowOutcome] = field(default_factory=Counter)
     # Sales whose ticket differs from the one that was there first: counted as duplicates, and kept as collisions.
     differing: int = 0
     # What the rows said that no field of the API hears, and how many of them said it.
@@ -54,5 +54,5 @@ class Report:
         return self.counts.total()
 
     def as_data(self) -> dict[str, Any]:
-        counted = {outcome.value: self.counts[outcome] for outcome in Outcome}
+        counted = {outcome.value: self.counts[outcome] for outcome in RowOutcome}
         return {"rows": self.rows, **counted, "differing": self.differing, "ignored": dict(self.ignored)}

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from regulars.imports import sources
 from regulars.imports.csv_rows import Header, group_lines, rows_of, too_large
 from regulars.imports.mapping import Translation
-from regulars.imports.model import ROW_BYTES_MAX, FileError, Kind, Row
+from regulars.imports.model import ROW_BYTES_MAX, FileError, ImportKind, Row
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 PEEK_BYTES: Final = 4096
@@ -35,7 +35,7 @@ def guess_format(stream: io.BufferedReader) -> Format:
     return "ndjson" if beginning[:1] in (b"{", b"") else "csv"
 
 
-def read_file(stream: io.BufferedReader, kind: Kind, form: Format | None, chosen: Translation = AS_IT_IS) -> File:
+def read_file(stream: io.BufferedReader, kind: ImportKind, form: Format | None, chosen: Translation = AS_IT_IS) -> File:
     """Raises FileError, before the first row, if the file or its header cannot be used."""
     stream = sources.unpacked(stream)
     form = form or guess_format(stream)
@@ -46,7 +46,7 @@ def read_file(stream: io.BufferedReader, kind: Kind, form: Format | None, chosen
     table = sources.spreadsheet(stream, chosen.sheet) if form == "xlsx" else sources.separated(stream)
     header = Header.read(kind, table.header, chosen.columns)
     records = rows_of(header, table.records, chosen.spelling, lines_before=table.lines_before)
-    rows = group_lines(records) if kind is Kind.SALES else (record.as_row() for record in records)
+    rows = group_lines(records) if kind is ImportKind.SALES else (record.as_row() for record in records)
     return File(rows, table.remarks, header.left_out)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
-from regulars.imports.model import Kind, Outcome, Report, Row
+from regulars.imports.model import ImportKind, ImportReport, Row, RowOutcome
 from regulars.imports.take import Taken, Target, decode_row, take
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.db import Database
@@ -30,20 +30,20 @@ class _RolledBackError(Exception):
 
 async def run_import(
     database: Database,
-    kind: Kind,
+    kind: ImportKind,
     rows: Iterable[Row],
     target: Target,
     *,
     dry_run: bool = False,
     on_rejected: OnRejected,
     on_progress: OnProgress,
-) -> Report:
+) -> ImportReport:
     """Take all rows in. In a dry run each batch is carried out and rolled back, so that nothing stays of any.
 
     A dry run therefore tells of each row what it would do to the data as they are now together with the rows of its own
     batch; what rows of earlier batches would have left behind it does not see.
     """
-    report = Report()
+    report = ImportReport()
     for batch in _batches(rows):
         decoded = [(row, decode_row(kind, row, target)) for row in batch]
         valid = [command for _, command in decoded if not isinstance(command, ApiError)]
@@ -51,7 +51,7 @@ async def run_import(
         for row, command in decoded:
             result = command if isinstance(command, ApiError) else next(taken)
             if isinstance(result, ApiError):
-                report.counts[Outcome.REJECTED] += 1
+                report.counts[RowOutcome.REJECTED] += 1
                 on_rejected(row, result)
             else:
                 report.counts[result.outcome] += 1
@@ -68,7 +68,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 async def _take_whole(
-    database: Database, kind: Kind, commands: Sequence[Any], target: Target, *, dry_run: bool
+    database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
 ) -> list[Taken | ApiError]:
     """A batch that the database refuses for its content is halved until only the guilty row is left out."""
 
@@ -86,7 +86,7 @@ def _refused(commands: Sequence[Any], error: Exception) -> list[Taken | ApiError
 
 
 async def _take_patiently(
-    database: Database, kind: Kind, commands: Sequence[Any], target: Target, *, dry_run: bool
+    database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
 ) -> list[Taken | ApiError]:
     for wait_s in (*RETRY_WAITS_S, None):
         try:
@@ -99,7 +99,7 @@ async def _take_patiently(
 
 
 async def _take_once(
-    database: Database, kind: Kind, commands: Sequence[Any], target: Target, *, dry_run: bool
+    database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
 ) -> list[Taken | ApiError]:
     taken: list[Taken | ApiError] = []
     try:

@@ -28,7 +28,7 @@ _MARKS: Final = (
 WESTERN: Final = "cp1252"
 
 
-class Reader(Protocol):
+class CsvReader(Protocol):
     """The part of a CSV reader that is used here."""
 
     @property
@@ -40,7 +40,7 @@ class Reader(Protocol):
 @dataclass(frozen=True, slots=True)
 class Table:
     header: list[str]
-    records: Reader
+    records: CsvReader
     # Lines above the first record.
     lines_before: int
     # What the person should know about how it was read.

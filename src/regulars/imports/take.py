@@ -17,7 +17,7 @@ from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.imports import queries
-from regulars.imports.model import Kind, Outcome, Row
+from regulars.imports.model import ImportKind, Row, RowOutcome
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.profiles.find import find_profiles
@@ -41,22 +41,22 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    outcome: Outcome
+    outcome: RowOutcome
     differs: bool = False
 
 
 CONSENT_OUTCOMES = {
-    consent_model.Outcome.CREATED: Outcome.CREATED,
-    consent_model.Outcome.RESUBSCRIBED: Outcome.UPDATED,
-    consent_model.Outcome.UPDATED: Outcome.UPDATED,
-    consent_model.Outcome.ALREADY_SUBSCRIBED: Outcome.UNCHANGED,
-    consent_model.Outcome.SUPERSEDED: Outcome.SUPERSEDED,
-    consent_model.Outcome.UNSUBSCRIBED: Outcome.UPDATED,
-    consent_model.Outcome.ALREADY_UNSUBSCRIBED: Outcome.UNCHANGED,
+    consent_model.Outcome.CREATED: RowOutcome.CREATED,
+    consent_model.Outcome.RESUBSCRIBED: RowOutcome.UPDATED,
+    consent_model.Outcome.UPDATED: RowOutcome.UPDATED,
+    consent_model.Outcome.ALREADY_SUBSCRIBED: RowOutcome.UNCHANGED,
+    consent_model.Outcome.SUPERSEDED: RowOutcome.SUPERSEDED,
+    consent_model.Outcome.UNSUBSCRIBED: RowOutcome.UPDATED,
+    consent_model.Outcome.ALREADY_UNSUBSCRIBED: RowOutcome.UNCHANGED,
 }
 
 
-def decode_row(kind: Kind, row: Row, target: Target) -> Any:
+def decode_row(kind: ImportKind, row: Row, target: Target) -> Any:
     """The command that the use case takes, or the refusal."""
     if row.unreadable is not None:
         return row.unreadable
@@ -66,7 +66,7 @@ def decode_row(kind: Kind, row: Row, target: Target) -> Any:
         return error
 
 
-async def take(tx: Tx, kind: Kind, commands: Sequence[Any], target: Target) -> list[Taken | ApiError]:
+async def take(tx: Tx, kind: ImportKind, commands: Sequence[Any], target: Target) -> list[Taken | ApiError]:
     return await _TAKERS[kind](tx, commands, target)
 
 
@@ -95,11 +95,11 @@ class _Marks(msgspec.Struct):
 
 
 _marks_decoder = msgspec.json.Decoder(_Marks)
-_DECODERS: dict[Kind, Callable[[bytes, Target], Any]] = {
-    Kind.SALES: lambda body, _: decode_sale(body),
-    Kind.PROFILES: lambda body, target: decode_profile(body, default_country=target.default_country),
-    Kind.STORES: lambda body, _: decode_store(body),
-    Kind.CONSENTS: _decode_consent,
+_DECODERS: dict[ImportKind, Callable[[bytes, Target], Any]] = {
+    ImportKind.SALES: lambda body, _: decode_sale(body),
+    ImportKind.PROFILES: lambda body, target: decode_profile(body, default_country=target.default_country),
+    ImportKind.STORES: lambda body, _: decode_store(body),
+    ImportKind.CONSENTS: _decode_consent,
 }
 
 
@@ -108,19 +108,19 @@ async def _take_sales(tx: Tx, sales: Sequence[Any], target: Target) -> list[Take
     return [
         each
         if isinstance(each, ApiError)
-        else Taken(Outcome.CREATED if each.is_new else Outcome.DUPLICATE, differs=each.differs)
+        else Taken(RowOutcome.CREATED if each.is_new else RowOutcome.DUPLICATE, differs=each.differs)
         for each in recorded
     ]
 
 
 async def _take_profiles(tx: Tx, upserts: Sequence[Any], target: Target) -> list[Taken | ApiError]:
     upserted = await upsert_profiles(tx, target.organization_id, upserts)
-    return [each if isinstance(each, ApiError) else Taken(Outcome(each.change)) for each in upserted]
+    return [each if isinstance(each, ApiError) else Taken(RowOutcome(each.change)) for each in upserted]
 
 
 async def _take_stores(tx: Tx, upserts: Sequence[Any], target: Target) -> list[Taken | ApiError]:
     upserted = await upsert_stores(tx, target.organization_id, upserts)
-    return [Taken(Outcome(each.change)) for each in upserted]
+    return [Taken(RowOutcome(each.change)) for each in upserted]
 
 
 async def _take_consents(tx: Tx, commands: Sequence[Any], target: Target) -> list[Taken | ApiError]:
@@ -130,7 +130,7 @@ async def _take_consents(tx: Tx, commands: Sequence[Any], target: Target) -> lis
     has put there already is therefore left out.
     """
     known = await _known_already(tx, commands, target)
-    taken: list[Taken | ApiError] = [Taken(Outcome.UNCHANGED)] * len(commands)
+    taken: list[Taken | ApiError] = [Taken(RowOutcome.UNCHANGED)] * len(commands)
     fresh = [position for position, command in enumerate(commands) if command.origin.request_id not in known]
     for is_consent, grouped in groupby(fresh, key=lambda position: isinstance(commands[position], Consent)):
         positions = list(grouped)
@@ -160,8 +160,8 @@ async def _known_already(tx: Tx, commands: Sequence[Consent | Withdrawal], targe
 
 
 _TAKERS = {
-    Kind.SALES: _take_sales,
-    Kind.PROFILES: _take_profiles,
-    Kind.STORES: _take_stores,
-    Kind.CONSENTS: _take_consents,
+    ImportKind.SALES: _take_sales,
+    ImportKind.PROFILES: _take_profiles,
+    ImportKind.STORES: _take_stores,
+    ImportKind.CONSENTS: _take_consents,
 }

@@ -53,7 +53,7 @@ class RunRow(NamedTuple):
         return self.fact_at or self.entered_at
 
 
-class NewRun(NamedTuple):
+class NewJourneyRun(NamedTuple):
     id: UUID
     journey_id: UUID
     version: int

@@ -11,7 +11,7 @@ from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
 Fork = Branch | Split | WaitForPurchase
 
 
-class Node(NamedTuple):
+class ProgramNode(NamedTuple):
     id: str
     step: Step
     # The step after this one; for a fork, the step after its two paths have joined again.
@@ -22,13 +22,13 @@ class Node(NamedTuple):
 
 class Program(NamedTuple):
     first: str | None
-    nodes: dict[str, Node]
+    nodes: dict[str, ProgramNode]
 
 
 @lru_cache(maxsize=1_024)
 def program_of(definition: Definition) -> Program:
     """Of two steps with the same id the first counts; `check` reports such a definition as faulty."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, ProgramNode] = {}
     first = _add_nodes(definition.steps, nodes, prefix="", after=None)
     return Program(first, nodes)
 
@@ -48,7 +48,7 @@ def walk(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]
             yield from walk(step.otherwise, f"{inner}else.")
 
 
-def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, Node], *, prefix: str, after: str | None) -> str | None:
+def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, ProgramNode], *, prefix: str, after: str | None) -> str | None:
     following = after
     for number in range(len(steps), 0, -1):
         step = steps[number - 1]
@@ -58,7 +58,7 @@ def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, Node], *, prefix: str, 
             inner = f"{prefix}{number}."
             then = _add_nodes(step.then, nodes, prefix=f"{inner}then.", after=following)
             otherwise = _add_nodes(step.otherwise, nodes, prefix=f"{inner}else.", after=following)
-        nodes[identifier] = Node(identifier, step, following, then, otherwise)
+        nodes[identifier] = ProgramNode(identifier, step, following, then, otherwise)
         following = identifier
     return following
 

@@ -12,26 +12,26 @@ RECENT_ROWS_MAX = 500
 CANDIDATES_MAX = 60
 
 
-class Sample(NamedTuple):
+class SampleCustomer(NamedTuple):
     profile_id: UUID
     sale_id: UUID | None
 
 
 async def find_samples(
     tx: Tx, organization_id: UUID, trigger: str, *, limit: int, profile_id: UUID | None = None
-) -> list[Sample]:
+) -> list[SampleCustomer]:
     """Different customers, the latest first; or the given one with the latest sale of the kind."""
     kind = _KINDS.get(trigger)
     if profile_id is not None:
         sales = [] if kind is None else await list_last_sales(tx, organization_id, profile_id, kind, limit=1)
-        return [Sample(profile_id, sales[0] if sales else None)]
+        return [SampleCustomer(profile_id, sales[0] if sales else None)]
     if kind is None:
         found = await _list_last_subscribers(tx, organization_id, limit=CANDIDATES_MAX)
-        return [Sample(one, None) for one in dict.fromkeys(found)][:limit]
+        return [SampleCustomer(one, None) for one in dict.fromkeys(found)][:limit]
     by_customer: dict[UUID, UUID] = {}
     for customer, sale_id in await _list_last_buyers(tx, organization_id, kind, limit=CANDIDATES_MAX):
         by_customer.setdefault(customer, sale_id)
-    return [Sample(customer, sale_id) for customer, sale_id in by_customer.items()][:limit]
+    return [SampleCustomer(customer, sale_id) for customer, sale_id in by_customer.items()][:limit]
 
 
 async def _list_last_buyers(tx: Tx, organization_id: UUID, kind: str, *, limit: int) -> list[tuple[UUID, UUID]]:

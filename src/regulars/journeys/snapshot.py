@@ -40,7 +40,7 @@ class DecisionSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class JourneySnapshot:
     people: Mapping[UUID, PersonRow]
     sales: Mapping[UUID, SaleRow]
     customers: Mapping[UUID, Customer]
@@ -73,7 +73,7 @@ class Snapshot:
         return found
 
 
-async def load_snapshot(tx: Tx, organization_id: UUID, subjects: Sequence[DecisionSubject]) -> Snapshot:
+async def load_snapshot(tx: Tx, organization_id: UUID, subjects: Sequence[DecisionSubject]) -> JourneySnapshot:
     sale_ids = {subject.sale_id for subject in subjects if subject.sale_id is not None}
     sales = await find_sales(tx, organization_id, sale_ids)
     profile_ids = {subject.profile_id for subject in subjects}
@@ -81,7 +81,7 @@ async def load_snapshot(tx: Tx, organization_id: UUID, subjects: Sequence[Decisi
     definitions = {subject.definition for subject in subjects}
     known = await load_known(tx, organization_id, definitions)
     today = day_of(tx.now, known.zone)
-    return Snapshot(
+    return JourneySnapshot(
         people={person.id: person for person in people},
         sales={sale.id: sale for sale in sales},
         customers=await load_condition_customers(

@@ -29,7 +29,7 @@ ORDER BY 1
 DIRECTORY_TABLES: Final = frozenset({"api_keys", "memberships", "organization_slugs", "sign_in_links"})
 
 
-class Node(NamedTuple):
+class ClusterNode(NamedTuple):
     """A node and what it said: its versions of PostgreSQL and Citus, and how far it is from the coordinator's clock."""
 
     name: str
@@ -38,7 +38,7 @@ class Node(NamedTuple):
     clock_off_s: float
 
 
-def find_nodes(connection: psycopg.Connection[Any]) -> list[Node]:
+def find_nodes(connection: psycopg.Connection[Any]) -> list[ClusterNode]:
     before = _clock(connection)
     rows = connection.execute(_NODES).fetchall()
     after = _clock(connection)
@@ -51,13 +51,13 @@ def find_local_tables(connection: psycopg.Connection[Any]) -> list[str]:
     return [name for (name,) in rows if name not in DIRECTORY_TABLES]
 
 
-def _node(name: str, answers: bool, result: str | None, asked_between: tuple[float, float]) -> Node:
+def _node(name: str, answers: bool, result: str | None, asked_between: tuple[float, float]) -> ClusterNode:
     if not answers or result is None:
-        return Node(name, answers=False, versions="", clock_off_s=0.0)
+        return ClusterNode(name, answers=False, versions="", clock_off_s=0.0)
     versions, _, shown = result.rpartition(" ")
     clock = float(shown)
     before, after = asked_between
-    return Node(name, answers=True, versions=versions, clock_off_s=max(before - clock, clock - after, 0.0))
+    return ClusterNode(name, answers=True, versions=versions, clock_off_s=max(before - clock, clock - after, 0.0))
 
 
 def _clock(connection: psycopg.Connection[Any]) -> float:

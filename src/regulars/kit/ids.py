@@ -51,7 +51,7 @@ def _spread(number: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class IdKind:
     """A kind of resource: what it is called and how its canonical ids start."""
 
     noun: str
@@ -85,25 +85,25 @@ class Kind:
         return UUID(int=number) if number >> _UUID_BITS == 0 else None
 
 
-PROFILE = Kind("profile", "prof_")
-SUBSCRIPTION = Kind("subscription", "sub_")
-STORE = Kind("store", "store_")
-SALES_EVENT = Kind("sales event", "evt_")
+PROFILE = IdKind("profile", "prof_")
+SUBSCRIPTION = IdKind("subscription", "sub_")
+STORE = IdKind("store", "store_")
+SALES_EVENT = IdKind("sales event", "evt_")
 RESOURCES = (PROFILE, SUBSCRIPTION, STORE, SALES_EVENT)
 RESERVED_PREFIXES = tuple(kind.prefix for kind in RESOURCES)
 
 # Not resources of the interface, so their prefixes are not reserved.
-ORGANIZATION = Kind("organization", "org_")
-API_KEY = Kind("API key", "key_")
-TEXT = Kind("text", "txt_")
-REPLY = Kind("reply", "rpl_")
-SEGMENT = Kind("segment", "seg_")
-JOURNEY = Kind("journey", "jrn_")
-RUN = Kind("run", "run_")
-CAMPAIGN = Kind("campaign", "cmp_")
-WEBHOOK = Kind("webhook endpoint", "wh_")
-WEBHOOK_MESSAGE = Kind("webhook message", "msg_")
-WEBHOOK_DELIVERY = Kind("webhook delivery", "dlv_")
+ORGANIZATION = IdKind("organization", "org_")
+API_KEY = IdKind("API key", "key_")
+TEXT = IdKind("text", "txt_")
+REPLY = IdKind("reply", "rpl_")
+SEGMENT = IdKind("segment", "seg_")
+JOURNEY = IdKind("journey", "jrn_")
+RUN = IdKind("run", "run_")
+CAMPAIGN = IdKind("campaign", "cmp_")
+WEBHOOK = IdKind("webhook endpoint", "wh_")
+WEBHOOK_MESSAGE = IdKind("webhook message", "msg_")
+WEBHOOK_DELIVERY = IdKind("webhook delivery", "dlv_")
 
 
 class ById(msgspec.Struct, frozen=True, gc=False):
@@ -119,7 +119,7 @@ class ByExternalId(msgspec.Struct, frozen=True, gc=False):
 Reference = ById | ByExternalId
 
 
-def read_reference(kind: Kind, text: str) -> Reference:
+def read_reference(kind: IdKind, text: str) -> Reference:
     """A reference with any reserved prefix is looked up as a canonical id only, also when it is of another kind."""
     if text.startswith(RESERVED_PREFIXES):
         return ById(kind.decode(text))

@@ -42,7 +42,7 @@ class Histogram:
         self.total += value
 
 
-class Route:
+class RouteMetrics:
     """The counts of one route; get it once, when the route table is built."""
 
     __slots__ = ("seconds", "statuses")
@@ -69,7 +69,7 @@ class GaugeSnapshot(msgspec.Struct, frozen=True):
     values: dict[str, float]
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class MetricsSnapshot(msgspec.Struct, frozen=True):
     """All counts of one process, as written to its file."""
 
     worker: str
@@ -92,7 +92,7 @@ class Metrics:
     def __init__(self) -> None:
         self.worker = "0"
         self._folder: Path | None = None
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, RouteMetrics] = {}
         self._batches: dict[str, Histogram] = {}
         self._gauges: dict[str, Gauge] = {}
 
@@ -102,9 +102,9 @@ class Metrics:
         self._folder = folder
         self.worker = worker
 
-    def route(self, name: str) -> Route:
+    def route(self, name: str) -> RouteMetrics:
         """The counters of a route such as `POST /v1/sales-events`: its pattern, never a requested path."""
-        return self._routes.setdefault(name, Route())
+        return self._routes.setdefault(name, RouteMetrics())
 
     def batches(self, queue: str) -> Histogram:
         """The sizes of the batches one queue has flushed."""
@@ -123,8 +123,8 @@ class Metrics:
             unfinished.write_bytes(msgspec.json.encode(self.snapshot()))
             unfinished.replace(path)
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot(
+    def snapshot(self) -> MetricsSnapshot:
+        return MetricsSnapshot(
             worker=self.worker,
             statuses={name: dict(route.statuses) for name, route in self._routes.items() if route.statuses},
             seconds={name: _frozen(route.seconds) for name, route in self._routes.items() if route.statuses},
@@ -138,16 +138,16 @@ class Metrics:
         registry.register(_Page([self.snapshot(), *self._siblings()]))
         return generate_latest(registry)
 
-    def _siblings(self) -> Iterator[Snapshot]:
+    def _siblings(self) -> Iterator[MetricsSnapshot]:
         for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
             # Another process may end, or be replaced by another release, between the listing and the reading.
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 if time.time() - path.stat().st_mtime <= STALE_AFTER_S and path.stem != self.worker:
-                    yield msgspec.json.decode(path.read_bytes(), type=Snapshot)
+                    yield msgspec.json.decode(path.read_bytes(), type=MetricsSnapshot)
 
 
 class _Page(Collector):
-    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+    def __init__(self, snapshots: Sequence[MetricsSnapshot]) -> None:
         self._snapshots = snapshots
 
     def collect(self) -> Iterable[Metric]:

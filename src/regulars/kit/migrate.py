@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from regulars.kit import db_session, failpoint, releases
-from regulars.kit.releases import MIGRATIONS, Limits, Role
+from regulars.kit.releases import MIGRATIONS, Limits, ProcessRole
 
 # Another node may be migrating at the same time: wait as long as its migration may take.
 OTHER_NODE_WAIT_S = 3600.0
@@ -41,7 +41,7 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
             # A statement that is prepared, or has parameters, keeps its snapshot until the next one of its transaction,
             # and builds of indexes wait for that. The driver would prepare by itself what is executed often.
             connection.prepare_threshold = None
-            releases.refuse_outdated(connection, Role.SERVER, known=releases.newest_migration(folder))
+            releases.refuse_outdated(connection, ProcessRole.SERVER, known=releases.newest_migration(folder))
             _create_register(connection)
             return [file.stem for file in _files(folder) if _apply(url, connection, file)]
     except psycopg.OperationalError as error:

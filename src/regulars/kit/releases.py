@@ -25,7 +25,7 @@ SELECT max((to_jsonb(m) ->> 'oldest_server')::int), max((to_jsonb(m) ->> 'oldest
 """
 
 
-class Role(StrEnum):
+class ProcessRole(StrEnum):
     """What a process does; every command that writes counts as a server."""
 
     SERVER = "server"
@@ -47,12 +47,14 @@ class Limits(msgspec.Struct, frozen=True):
         found = LIMITS.match(statements)
         return cls(int(found[1]), int(found[2])) if found else None
 
-    def refusal(self, role: Role, *, known: int) -> str | None:
+    def refusal(self, role: ProcessRole, *, known: int) -> str | None:
         """Why a release that knows the migrations up to `known` must not run, as one sentence."""
-        oldest = self.server if role is Role.SERVER else self.worker
+        oldest = self.server if role is ProcessRole.SERVER else self.worker
         if oldest is None or known >= oldest:
             return None
-        without = " (`regulars serve --no-worker` may still run)" if role is Role.WORKER and self._takes(known) else ""
+        without = (
+            " (`regulars serve --no-worker` may still run)" if role is ProcessRole.WORKER and self._takes(known) else ""
+        )
         return (
             f"A newer release migrated the database: its {role}s need migration {oldest:04}, and this release ends at"
             f" {known:04}; start the newer release{without}, or restore the backup from before the upgrade."
@@ -70,7 +72,7 @@ def newest_migration(folder: Path) -> int:
 KNOWN: Final = newest_migration(MIGRATIONS)
 
 
-def refuse_outdated(connection: psycopg.Connection[Any], *roles: Role, known: int = KNOWN) -> None:
+def refuse_outdated(connection: psycopg.Connection[Any], *roles: ProcessRole, known: int = KNOWN) -> None:
     """Raise if a migration of a newer release excludes this one from one of the roles."""
     limits = read_limits(connection)
     for role in roles:
@@ -94,7 +96,7 @@ def exclude_older(connection: psycopg.Connection[Any], *, than: int) -> None:
     )
 
 
-async def find_refusal(database: Database, role: Role, *, until: float) -> str | None:
+async def find_refusal(database: Database, role: ProcessRole, *, until: float) -> str | None:
     """Why this running process must not go on: a newer release may have migrated the database beneath it."""
     async with database.reading(until=until) as tx:
         [(server, worker)] = await tx.fetch(OLDEST_ALLOWED)

@@ -15,7 +15,7 @@ SECRET_CHARACTERS_MIN: Final = 32
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Kind:
+class SettingKind:
     name: str
     parse: Callable[[Any], Any]
     unit: str | None = None
@@ -24,7 +24,7 @@ class Kind:
     is_secret: bool = False
 
 
-def whole(minimum: int, maximum: int, *, unit: str | None = None) -> Kind:
+def whole(minimum: int, maximum: int, *, unit: str | None = None) -> SettingKind:
     def parse(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value, re.ASCII):
             value = int(value)
@@ -32,17 +32,17 @@ def whole(minimum: int, maximum: int, *, unit: str | None = None) -> Kind:
             raise ValueError(f"must be a whole number from {minimum} to {maximum}")
         return value
 
-    return Kind(name="whole number", parse=parse, unit=unit, minimum=minimum, maximum=maximum)
+    return SettingKind(name="whole number", parse=parse, unit=unit, minimum=minimum, maximum=maximum)
 
 
-def one_of(*allowed: str) -> Kind:
+def one_of(*allowed: str) -> SettingKind:
     def parse(value: object) -> str:
         text = nonblank(value).lower()
         if text not in allowed:
             raise ValueError(f"must be one of {', '.join(allowed)}")
         return text
 
-    return Kind(name=" | ".join(allowed), parse=parse)
+    return SettingKind(name=" | ".join(allowed), parse=parse)
 
 
 def nonblank(value: object) -> str:
@@ -102,11 +102,11 @@ def secret(value: object) -> str:
     return text
 
 
-TEXT: Final = Kind(name="text", parse=nonblank)
-FOLDER: Final = Kind(name="folder", parse=folder)
-FILE: Final = Kind(name="file", parse=folder)
-DATABASE_URL: Final = Kind(name="address", parse=database_url, is_secret=True)
-PUBLIC_URL: Final = Kind(name="address", parse=public_url)
-NETWORKS: Final = Kind(name="list of networks", parse=networks)
-COUNTRY: Final = Kind(name="country code", parse=country)
-SECRET: Final = Kind(name="secret text", parse=secret, is_secret=True)
+TEXT: Final = SettingKind(name="text", parse=nonblank)
+FOLDER: Final = SettingKind(name="folder", parse=folder)
+FILE: Final = SettingKind(name="file", parse=folder)
+DATABASE_URL: Final = SettingKind(name="address", parse=database_url, is_secret=True)
+PUBLIC_URL: Final = SettingKind(name="address", parse=public_url)
+NETWORKS: Final = SettingKind(name="list of networks", parse=networks)
+COUNTRY: Final = SettingKind(name="country code", parse=country)
+SECRET: Final = SettingKind(name="secret text", parse=secret, is_secret=True)

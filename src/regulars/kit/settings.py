@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, get_origin, get_type_hints
 
 from regulars.kit import setting_kinds as kinds
-from regulars.kit.setting_kinds import Kind
+from regulars.kit.setting_kinds import SettingKind
 
 PREFIX: Final = "REGULARS_"
 CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
@@ -207,7 +207,7 @@ class Settings:
 class Declaration:
     """What stands beside the type of a field of `Settings`."""
 
-    kind: Kind
+    kind: SettingKind
     meaning: str
 
 

@@ -21,7 +21,7 @@ from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox.receive import IncomingMessage, receive
-from regulars.messaging.model import State
+from regulars.messaging.model import TextState
 from regulars.messaging.providers import twilio
 from regulars.messaging.providers.gateways import is_valid_token
 from regulars.messaging.receipts import apply_receipt
@@ -110,7 +110,7 @@ class Callbacks:
         if receipt is None or text_id is None:
             return Response(status_code=204)
         state, code = receipt
-        is_stop = state is State.FAILED and twilio.is_stop_code(code)
+        is_stop = state is TextState.FAILED and twilio.is_stop_code(code)
         async with self._database.transaction() as tx:
             await apply_receipt(
                 tx,

@@ -9,7 +9,7 @@ from uuid import UUID
 from regulars.consent.numbers import NumberConsent, TextNumber, find_consents
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
-from regulars.messaging.model import EXEMPT, UNCOUNTED, OriginKind, Reason, State, TextRow
+from regulars.messaging.model import EXEMPT, UNCOUNTED, OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import NumberLocation, locate_number
 from regulars.messaging.providers.base import OutgoingText
 from regulars.messaging.public_holidays import region_of
@@ -35,7 +35,7 @@ class GateContext:
     expires_at: datetime
     location: NumberLocation
     # Why nothing is sent to the country of the number.
-    country_fault: Reason | None
+    country_fault: SkipReason | None
     is_subscribed: bool
     linked_profile_id: UUID | None
     is_suppressed: bool
@@ -58,7 +58,7 @@ class SendLater:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    reason: Reason
+    reason: SkipReason
 
 
 Decision = SendNow | SendLater | Skip
@@ -67,35 +67,35 @@ Decision = SendNow | SendLater | Skip
 def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
     """The gate. It is applied to every text, of any origin, in the transaction that claims the text. No I/O."""
     if now >= text.expires_at:
-        return Skip(Reason.EXPIRED)
+        return Skip(SkipReason.EXPIRED)
     if text.is_exempt:
         return SendNow(text.expires_at)
     if not text.is_subscribed:
-        return Skip(Reason.NO_CONSENT)
+        return Skip(SkipReason.NO_CONSENT)
     if text.profile_id is not None and text.profile_id != text.linked_profile_id:
-        return Skip(Reason.NOT_LINKED)
+        return Skip(SkipReason.NOT_LINKED)
     if text.is_suppressed:
-        return Skip(Reason.SUPPRESSED)
+        return Skip(SkipReason.SUPPRESSED)
     country = text.location.country
     if country is None:
-        return Skip(Reason.NO_COUNTRY)
+        return Skip(SkipReason.NO_COUNTRY)
     if text.country_fault is not None:
         return Skip(text.country_fault)
     if find_caps_end(caps, text.earlier, now) is not None:
-        return Skip(Reason.CAP)
+        return Skip(SkipReason.CAP)
     opening = next_opening(text.rule, country, text.location.zones, now, region=text.location.region)
     if opening.at is None or opening.closes_at is None or opening.at >= text.expires_at:
-        return Skip(Reason.HOURS)
+        return Skip(SkipReason.HOURS)
     return SendNow(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else SendLater(opening.at)
 
 
-def find_country_fault(texting: Texting, country: str | None, body: str) -> Reason | None:
+def find_country_fault(texting: Texting, country: str | None, body: str) -> SkipReason | None:
     """Why nothing is sent to a country: it has no notice, the text lacks it since it was set after the text was
     queued, or the country refuses the sender."""
     notice = texting.notice_of(country)
     if notice is None or notice.words not in body:
-        return Reason.COUNTRY_NOT_SET
-    return Reason.SENDER_REFUSED if texting.is_sender_refused(country) else None
+        return SkipReason.COUNTRY_NOT_SET
+    return SkipReason.SENDER_REFUSED if texting.is_sender_refused(country) else None
 
 
 def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> datetime | None:
@@ -179,8 +179,8 @@ class BatchGate:
             elif isinstance(decision, SendLater):
                 postponed.append(claims.Postponement(row.id, decision.until))
             else:
-                reason = decision.reason if isinstance(decision, Skip) else Reason.NO_CONSENT
-                skipped.append(claims.EndedText(row.id, State.SKIPPED.value, reason.value))
+                reason = decision.reason if isinstance(decision, Skip) else SkipReason.NO_CONSENT
+                skipped.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason.value))
         return claimed, postponed, skipped
 
     def forecast(self, number: TextNumber) -> Forecast:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Reason
+from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, SkipReason
 from regulars.messaging.outcomes import skip_texts
 from regulars.messaging.queries import claims, settings, texts
 from regulars.messaging.settings.store import Texting, save_texting
@@ -49,8 +49,8 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
     paused = await texts.resume_texts(tx, organization_id, origin_kind=kind.value, origin_ids=steps.keys())
     expired = [it.id for it in paused if tx.now >= it.expires_at]
     left = [it.id for it in paused if tx.now < it.expires_at and steps[it.origin_id] != it.step]
-    await skip_texts(tx, organization_id, expired, Reason.EXPIRED)
-    await skip_texts(tx, organization_id, left, Reason.LEFT)
+    await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
+    await skip_texts(tx, organization_id, left, SkipReason.LEFT)
     if len(paused) > len(expired) + len(left):
         tx.touched.add(("texts", organization_id))
 
@@ -59,4 +59,4 @@ async def cancel_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_i
     """Skip the queued texts of origins that have ended. A claimed text is being sent and ends by itself."""
     if origin_ids:
         waiting = await texts.lock_queued_of(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
-        await skip_texts(tx, organization_id, waiting, Reason.LEFT)
+        await skip_texts(tx, organization_id, waiting, SkipReason.LEFT)

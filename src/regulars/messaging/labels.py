@@ -3,7 +3,7 @@
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from regulars.messaging.model import OriginKind, Reason, State
+from regulars.messaging.model import OriginKind, SkipReason, TextState
 from regulars.messaging.settings.model import Rule, format_minute
 
 
@@ -16,32 +16,36 @@ class Label(NamedTuple):
 
 
 STATES: Final = {
-    State.QUEUED: Label("Queued", "It waits for the queue, for the next open hour, or for a release.", "pending"),
-    State.SENDING: Label("Sending", "It passed all checks and is on its way to the provider.", "info"),
-    State.SENT: Label("Sent", "The provider has accepted it.", "yes"),
-    State.DELIVERED: Label("Delivered", "The provider reports that it reached the phone.", "yes"),
-    State.FAILED: Label("Failed", "The provider could not deliver it.", "failing"),
-    State.SKIPPED: Label("Skipped", "It did not pass the checks, so nothing was sent.", "blocked"),
-    State.UNKNOWN: Label("Unknown", "It may have been sent; it is not sent again automatically.", "warn"),
+    TextState.QUEUED: Label("Queued", "It waits for the queue, for the next open hour, or for a release.", "pending"),
+    TextState.SENDING: Label("Sending", "It passed all checks and is on its way to the provider.", "info"),
+    TextState.SENT: Label("Sent", "The provider has accepted it.", "yes"),
+    TextState.DELIVERED: Label("Delivered", "The provider reports that it reached the phone.", "yes"),
+    TextState.FAILED: Label("Failed", "The provider could not deliver it.", "failing"),
+    TextState.SKIPPED: Label("Skipped", "It did not pass the checks, so nothing was sent.", "blocked"),
+    TextState.UNKNOWN: Label("Unknown", "It may have been sent; it is not sent again automatically.", "warn"),
 }
 REASONS: Final = {
-    Reason.NO_CONSENT: Label("No consent", "The number is not subscribed, or the customer has no number that is."),
-    Reason.NOT_LINKED: Label("Of another customer", "The number belongs to another customer now."),
-    Reason.SUPPRESSED: Label("May have asked to stop", "A reply from the number waits for a person's decision."),
-    Reason.CAP: Label("Frequency cap", "The number got as many texts as it may in that time."),
-    Reason.HOURS: Label("Hours", "There is no open hour within 96 hours in all time zones where the number may be."),
-    Reason.EXPIRED: Label(
+    SkipReason.NO_CONSENT: Label("No consent", "The number is not subscribed, or the customer has no number that is."),
+    SkipReason.NOT_LINKED: Label("Of another customer", "The number belongs to another customer now."),
+    SkipReason.SUPPRESSED: Label("May have asked to stop", "A reply from the number waits for a person's decision."),
+    SkipReason.CAP: Label("Frequency cap", "The number got as many texts as it may in that time."),
+    SkipReason.HOURS: Label(
+        "Hours", "There is no open hour within 96 hours in all time zones where the number may be."
+    ),
+    SkipReason.EXPIRED: Label(
         "Too old", "It expired, for instance on hold: after 96 hours, or five minutes for a response."
     ),
-    Reason.NO_COUNTRY: Label("No country", "The number belongs to no country."),
-    Reason.COUNTRY_NOT_SET: Label("Country not set", "Its country has no notice and reply path yet."),
-    Reason.SENDER_REFUSED: Label("Sender refused", "Its country refuses the sender; set another one for this country."),
-    Reason.MISSING_VALUE: Label("Missing value", "A variable in the text had neither a value nor a default."),
-    Reason.TOO_LONG: Label("Too long", "It would have more than ten parts."),
-    Reason.LEFT: Label("Left", "The customer left the journey before the text was sent."),
-    Reason.REFUSED: Label("Refused", "The provider refused it."),
-    Reason.NOT_REACHED: Label("Provider not reached", "Several attempts to connect to the provider failed."),
-    Reason.CANCELLED: Label("Cancelled", "The campaign was cancelled before the text was sent."),
+    SkipReason.NO_COUNTRY: Label("No country", "The number belongs to no country."),
+    SkipReason.COUNTRY_NOT_SET: Label("Country not set", "Its country has no notice and reply path yet."),
+    SkipReason.SENDER_REFUSED: Label(
+        "Sender refused", "Its country refuses the sender; set another one for this country."
+    ),
+    SkipReason.MISSING_VALUE: Label("Missing value", "A variable in the text had neither a value nor a default."),
+    SkipReason.TOO_LONG: Label("Too long", "It would have more than ten parts."),
+    SkipReason.LEFT: Label("Left", "The customer left the journey before the text was sent."),
+    SkipReason.REFUSED: Label("Refused", "The provider refused it."),
+    SkipReason.NOT_REACHED: Label("Provider not reached", "Several attempts to connect to the provider failed."),
+    SkipReason.CANCELLED: Label("Cancelled", "The campaign was cancelled before the text was sent."),
 }
 ORIGINS: Final = {
     OriginKind.PERSON: "by a person",
@@ -85,7 +89,7 @@ def describe_hours(rule: Rule) -> str:
 
 
 def label_state(state: str) -> Label:
-    return STATES[State(state)]
+    return STATES[TextState(state)]
 
 
 def label_meaning(meaning: str) -> Label:
@@ -95,7 +99,7 @@ def label_meaning(meaning: str) -> Label:
 def label_reason(reason: str | None) -> Label | None:
     """The label of a stored reason; the provider's own words are in `reason_detail`."""
     code = _code(reason)
-    return REASONS[Reason(code)] if code is not None else None
+    return REASONS[SkipReason(code)] if code is not None else None
 
 
 def reason_detail(reason: str | None) -> str | None:
@@ -110,4 +114,4 @@ def _code(reason: str | None) -> str | None:
     if reason is None:
         return None
     head = reason.partition(":")[0].partition(" ")[0]
-    return head if head in {one.value for one in Reason} else None
+    return head if head in {one.value for one in SkipReason} else None

@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.messaging.settings.model import WAIT_MAX
 
 
-class State(StrEnum):
+class TextState(StrEnum):
     QUEUED = "queued"
     SENDING = "sending"
     # It may or may not have left, so it is sent again only when a user says so.
@@ -21,13 +21,13 @@ class State(StrEnum):
 
 # A receipt may come before our own commit, late, or twice: a state only moves forward.
 _ORDER: Final = {
-    State.QUEUED: 0,
-    State.SENDING: 1,
-    State.UNKNOWN: 2,
-    State.SENT: 3,
-    State.DELIVERED: 4,
-    State.FAILED: 4,
-    State.SKIPPED: 4,
+    TextState.QUEUED: 0,
+    TextState.SENDING: 1,
+    TextState.UNKNOWN: 2,
+    TextState.SENT: 3,
+    TextState.DELIVERED: 4,
+    TextState.FAILED: 4,
+    TextState.SKIPPED: 4,
 }
 
 
@@ -85,7 +85,7 @@ class TextRow(NamedTuple):
     priority: int = Priority.PERSONAL.value
 
 
-class Reason(StrEnum):
+class SkipReason(StrEnum):
     """Why a text was skipped, or failed."""
 
     NO_CONSENT = "no_consent"
@@ -111,7 +111,7 @@ def priority_of(kind: OriginKind) -> Priority:
     return Priority.CAMPAIGN if kind is OriginKind.CAMPAIGN else Priority.PERSONAL
 
 
-def moves_forward(before: State, after: State) -> bool:
+def moves_forward(before: TextState, after: TextState) -> bool:
     return _ORDER[after] > _ORDER[before]
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import publish_queue_changes
-from regulars.messaging.model import OriginKind, Reason, State, TextRow, priority_of
+from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState, priority_of
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.queries import claims, origins, settings, texts
 
@@ -21,7 +21,7 @@ RETURNED: Final = "returned"
 
 
 async def stop_origin(
-    tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, skip_reason: Reason | None
+    tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, skip_reason: SkipReason | None
 ) -> list[str]:
     """Without a reason the origin is paused: its queued texts are deleted, so that it can request them again. With one
     it has ended: they are skipped. Returns the steps of these texts.
@@ -56,7 +56,7 @@ async def find_stopped(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -
 
 
 async def end_stopped(
-    tx: Tx, organization_id: UUID, rows: Sequence[TextRow], *, previous: State, owner: UUID | None = None
+    tx: Tx, organization_id: UUID, rows: Sequence[TextRow], *, previous: TextState, owner: UUID | None = None
 ) -> set[UUID]:
     """End those of the texts whose origin may not send, and return their ids: they were to be claimed, or to return to
     the queue. `rows` are as they were before their claim; with an owner, only where its claim still stands."""
@@ -66,7 +66,7 @@ async def end_stopped(
     for row in rows if stopped else ():
         attempt = row.attempts + 1
         if row.origin_id in stopped and (reason := stopped[row.origin_id]) is not None:
-            skipped.append(claims.EndedText(row.id, State.SKIPPED.value, reason, attempt=attempt))
+            skipped.append(claims.EndedText(row.id, TextState.SKIPPED.value, reason, attempt=attempt))
         elif row.origin_id in stopped:
             returned.append(claims.Postponement(row.id, tx.now, attempt))
     await end_texts(tx, organization_id, skipped, previous_state=previous.value, owner=owner)

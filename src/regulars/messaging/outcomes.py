@@ -5,7 +5,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import publish_text_changes
-from regulars.messaging.model import Reason, State
+from regulars.messaging.model import SkipReason, TextState
 from regulars.messaging.queries import claims, texts
 
 
@@ -31,7 +31,7 @@ async def end_texts(
     await publish_text_changes(tx, organization_id, published, previous_state=previous_state)
 
 
-async def skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID], reason: Reason) -> None:
+async def skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID], reason: SkipReason) -> None:
     """The texts are queued."""
-    skipped = [claims.EndedText(it, State.SKIPPED.value, reason.value) for it in text_ids]
-    await end_texts(tx, organization_id, skipped, previous_state=State.QUEUED.value)
+    skipped = [claims.EndedText(it, TextState.SKIPPED.value, reason.value) for it in text_ids]
+    await end_texts(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)

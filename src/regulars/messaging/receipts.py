@@ -10,7 +10,7 @@ from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers import lock_consents
 from regulars.kit.db import Tx
-from regulars.messaging.model import Reason, State, TextRow, moves_forward
+from regulars.messaging.model import SkipReason, TextRow, TextState, moves_forward
 from regulars.messaging.outcomes import end_texts
 from regulars.messaging.queries import claims, texts
 from regulars.messaging.settings.store import Texting
@@ -20,7 +20,7 @@ async def apply_receipt(
     tx: Tx,
     organization_id: UUID,
     text_id: UUID,
-    state: State,
+    state: TextState,
     *,
     provider_id: str | None,
     attempt: str | None,
@@ -38,12 +38,16 @@ async def apply_receipt(
     # The number before the text, in the lock order of all transactions.
     await lock_consents(tx, organization_id, [hash_number(texting.secret, found.phone_number)])
     row = await texts.lock_text(tx, organization_id, text_id)
-    if row is None or not _is_latest(row, provider_id, attempt or "1") or not moves_forward(State(row.state), state):
+    if (
+        row is None
+        or not _is_latest(row, provider_id, attempt or "1")
+        or not moves_forward(TextState(row.state), state)
+    ):
         return False
     if is_stop:
         reply = Reply(phone_number=found.phone_number, text="", message_id=f"text:{text_id}")
         await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
-    reason = f"{Reason.REFUSED.value} {code}" if state is State.FAILED and code else None
+    reason = f"{SkipReason.REFUSED.value} {code}" if state is TextState.FAILED and code else None
     ended = claims.EndedText(text_id, state.value, reason, provider_id)
     await end_texts(tx, organization_id, [ended], previous_state=row.state)
     return True
@@ -51,6 +55,6 @@ async def apply_receipt(
 
 def _is_latest(row: TextRow, provider_id: str | None, attempt: str) -> bool:
     """Whether the receipt is of the current attempt; a queued text has none."""
-    if row.state == State.QUEUED or attempt != str(row.attempts):
+    if row.state == TextState.QUEUED or attempt != str(row.attempts):
         return False
     return row.provider_id is None or provider_id is None or row.provider_id == provider_id

@@ -19,9 +19,9 @@ from regulars.messaging.model import (
     EXEMPT_EXPIRES_AFTER,
     EXPIRES_AFTER,
     OriginKind,
-    Reason,
-    State,
+    SkipReason,
     TextRow,
+    TextState,
     priority_of,
 )
 from regulars.messaging.number_location import locate_number
@@ -33,7 +33,7 @@ from regulars.messaging.settings.store import Texting
 from regulars.messaging.sms_encoding import PARTS_MAX, TextSize, measure
 from regulars.messaging.template import MissingValue
 
-_RESENDABLE = frozenset({State.UNKNOWN.value, State.FAILED.value})
+_RESENDABLE = frozenset({TextState.UNKNOWN.value, TextState.FAILED.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ async def request_texts(
     inserted = await queries.insert_texts_if_new(tx, organization_id, texts)
     if any(text.id in inserted and text.due_at is not None for text in texts):
         tx.touched.add(("texts", organization_id))
-    skipped = [text for text in texts if text.id in inserted and text.state == State.SKIPPED]
-    await publish_text_changes(tx, organization_id, skipped, previous_state=State.QUEUED.value)
+    skipped = [text for text in texts if text.id in inserted and text.state == TextState.SKIPPED]
+    await publish_text_changes(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)
     return [PlacedOrder(text.id, text.id in inserted) for text in texts]
 
 
@@ -111,7 +111,7 @@ def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now
         phone_number=None if number is None else number.phone_number,
         body="" if isinstance(order.words, MissingValue) else composed.body,
         parts=0 if isinstance(order.words, MissingValue) else composed.measured.parts,
-        state=(State.QUEUED if reason is None else State.SKIPPED).value,
+        state=(TextState.QUEUED if reason is None else TextState.SKIPPED).value,
         reason=reason,
         due_at=due_at if reason is None else None,
         expires_at=order.expires_at or due_at + (EXEMPT_EXPIRES_AFTER if is_exempt else EXPIRES_AFTER),
@@ -137,10 +137,10 @@ def compose_for(
 def reason_to_skip(words: str | MissingValue, number: TextNumber | None, composed: ComposedText) -> str | None:
     """Why a text is never queued; None where the gate decides."""
     if isinstance(words, MissingValue):
-        return f"{Reason.MISSING_VALUE.value}: {words.field}"
+        return f"{SkipReason.MISSING_VALUE.value}: {words.field}"
     if number is None:
-        return Reason.NO_CONSENT.value
-    return Reason.TOO_LONG.value if composed.is_too_long else None
+        return SkipReason.NO_CONSENT.value
+    return SkipReason.TOO_LONG.value if composed.is_too_long else None
 
 
 def compose(words: str, *, brand: str, notice: Notice | None) -> ComposedText:
@@ -182,6 +182,6 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         if tx.now >= expires_at:
             raise NotUnknown("The last moment at which the campaign sends has passed.")
     await queries.requeue_text(tx, organization_id, text_id, expires_at=expires_at)
-    requeued = row._replace(state=State.QUEUED.value, reason=None)
+    requeued = row._replace(state=TextState.QUEUED.value, reason=None)
     await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)
     tx.touched.add(("texts", organization_id))

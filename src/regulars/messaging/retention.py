@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.kit.db import Database, Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.deduplication import erase_replies
-from regulars.messaging.model import State
+from regulars.messaging.model import TextState
 from regulars.messaging.queries import replies, texts
 from regulars.messaging.queries.team_numbers import delete_team_numbers
 from regulars.messaging.settings.store import load_texting
@@ -57,10 +57,10 @@ async def erase_messages(
     is emptied, and deleted when its sender writes the outcome."""
     found = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     locked = await texts.lock_texts(tx, organization_id, found) if found else []
-    sending = [text_id for text_id, state in locked if state == State.SENDING]
+    sending = [text_id for text_id, state in locked if state == TextState.SENDING]
     if sending:
         await texts.blank_texts(tx, organization_id, sending)
-    await texts.delete_texts(tx, organization_id, [text_id for text_id, state in locked if state != State.SENDING])
+    await texts.delete_texts(tx, organization_id, [text_id for text_id, state in locked if state != TextState.SENDING])
     await texts.delete_simulated(tx, organization_id, [text_id for text_id, _ in locked])
     await delete_team_numbers(tx, organization_id, number_hashes)
     texting = await load_texting(tx, organization_id)

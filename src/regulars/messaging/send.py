@@ -18,7 +18,7 @@ from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging.gate import BatchGate, ClaimedText
-from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Priority, Reason, State, TextRow
+from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Priority, SkipReason, TextRow, TextState
 from regulars.messaging.origins import end_stopped
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.providers.base import (
@@ -71,12 +71,12 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if rates is not None and (affordable := rates.affordable) is not None:
             limit, lowest = (min(limit, affordable), lowest) if affordable else (limit, Priority.REPLY)
         rows, consents = await _take(tx, organization_id, limit=limit, lowest=lowest, rates=rates)
-        await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == State.SENDING])
-        queued = [row for row in rows if row.state == State.QUEUED]
+        await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == TextState.SENDING])
+        queued = [row for row in rows if row.state == TextState.QUEUED]
         if texting is None or rates is None or texting.is_held:
             await self._postpone_held(tx, organization_id, queued)
             return []
-        ended_ids = await end_stopped(tx, organization_id, queued, previous=State.QUEUED)
+        ended_ids = await end_stopped(tx, organization_id, queued, previous=TextState.QUEUED)
         queued = [row for row in queued if row.id not in ended_ids]
         hashes = {row.number_hash for row in queued if row.number_hash is not None}
         gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
@@ -92,7 +92,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if len(rows) == limit:
             # More texts may be due.
             tx.touched.add((self.name, organization_id))
-        await end_texts(tx, organization_id, skipped, previous_state=State.QUEUED.value)
+        await end_texts(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)
         return claimed
 
     def priority_of(self, claim: ClaimedText) -> int:
@@ -119,7 +119,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             await share_settings(tx, organization_id)
         await self._withdraw_numbers(tx, organization_id, done)
         await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
-        stopped_ids = await end_stopped(tx, organization_id, returning, previous=State.SENDING, owner=self.owner)
+        stopped_ids = await end_stopped(tx, organization_id, returning, previous=TextState.SENDING, owner=self.owner)
         ended: list[claims.EndedText] = []
         postponed: list[claims.Postponement] = []
         for claim, outcome in done:
@@ -132,7 +132,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
                 postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)
-        await end_texts(tx, organization_id, ended, previous_state=State.SENDING.value, owner=self.owner)
+        await end_texts(tx, organization_id, ended, previous_state=TextState.SENDING.value, owner=self.owner)
 
     async def _hold_if_refused(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
@@ -158,14 +158,14 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     async def _postpone_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Nothing is sent during a hold; a text that has expired ends now."""
         expired = [row.id for row in rows if tx.now >= row.expires_at]
-        await skip_texts(tx, organization_id, expired, Reason.EXPIRED)
+        await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
         until = tx.now + HOLD_POSTPONES_BY
         await claims.postpone_all_due(tx, organization_id, until=until, limit=HELD_BATCH_ROWS)
 
     async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Their sender died between the claim and the outcome, so whether they left is unknown."""
-        ended = [claims.EndedText(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
-        await end_texts(tx, organization_id, ended, previous_state=State.SENDING.value)
+        ended = [claims.EndedText(row.id, TextState.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
+        await end_texts(tx, organization_id, ended, previous_state=TextState.SENDING.value)
 
 
 async def _take(
@@ -211,10 +211,12 @@ def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> dat
 def _ended(text_id: UUID, outcome: Outcome | NotDialled) -> claims.EndedText:
     match outcome:
         case Accepted(provider_id):
-            return claims.EndedText(text_id, State.SENT.value, None, provider_id)
+            return claims.EndedText(text_id, TextState.SENT.value, None, provider_id)
         case Refused(code, message):
-            return claims.EndedText(text_id, State.FAILED.value, f"{Reason.REFUSED.value} {code}: {message}"[:300])
+            return claims.EndedText(
+                text_id, TextState.FAILED.value, f"{SkipReason.REFUSED.value} {code}: {message}"[:300]
+            )
         case Unclear(message):
-            return claims.EndedText(text_id, State.UNKNOWN.value, message)
+            return claims.EndedText(text_id, TextState.UNKNOWN.value, message)
         case _:
-            return claims.EndedText(text_id, State.FAILED.value, Reason.NOT_REACHED.value)
+            return claims.EndedText(text_id, TextState.FAILED.value, SkipReason.NOT_REACHED.value)

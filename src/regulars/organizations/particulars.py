@@ -16,7 +16,7 @@ Connection = AsyncConnection[TupleRow]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class OrganizationSettings:
     name: str
     time_zone: str
     locale: str
@@ -41,14 +41,14 @@ def time_zones() -> list[str]:
     return [*sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")), "UTC"]
 
 
-async def find_settings(connection: Connection, organization_id: UUID) -> Settings:
+async def find_settings(connection: Connection, organization_id: UUID) -> OrganizationSettings:
     found = await queries.find_settings(connection, organization_id)
     if found is None:
         raise LookupError(f"There is no organization {organization_id}.")
-    return Settings(*found)
+    return OrganizationSettings(*found)
 
 
-async def change_settings(tx: Tx, organization_id: UUID, settings: Settings) -> None:
+async def change_settings(tx: Tx, organization_id: UUID, settings: OrganizationSettings) -> None:
     before = await find_settings(tx.connection, organization_id)
     try:
         async with tx.connection.transaction():

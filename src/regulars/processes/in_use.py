@@ -32,7 +32,7 @@ class InUseError(Exception):
     """Another process has what this one needs; the message is one sentence for the person who runs the command."""
 
 
-class User(NamedTuple):
+class ConnectedProcess(NamedTuple):
     """A connected server or worker: the newest migration it knows, and the fingerprint of its key if it gives one."""
 
     release: int
@@ -94,7 +94,7 @@ def alone(connection: Connection) -> Iterator[None]:
             connection.execute("SELECT pg_advisory_unlock(%s)", (ADVISORY_LOCK,))
 
 
-def list_users(connection: Connection) -> list[User]:
+def list_users(connection: Connection) -> list[ConnectedProcess]:
     """The servers and workers that use the database."""
     rows = connection.execute(
         "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
@@ -104,9 +104,11 @@ def list_users(connection: Connection) -> list[User]:
     return [_user(name.removeprefix(APPLICATION_NAME).strip()) for (name,) in rows]
 
 
-def _user(description: str) -> User:
+def _user(description: str) -> ConnectedProcess:
     number, _, fingerprint = description.partition(" ")
-    return User(int(number) if number.isdecimal() else 0, fingerprint if fingerprint not in {"", NO_KEY} else None)
+    return ConnectedProcess(
+        int(number) if number.isdecimal() else 0, fingerprint if fingerprint not in {"", NO_KEY} else None
+    )
 
 
 def _keep(url: str, connection: Connection | None, presence: Presence) -> None:

@@ -22,7 +22,7 @@ SAME_NUMBER_MAX: Final = 50
 CANDIDATES_MAX: Final = 8
 
 
-class ProfileRow(NamedTuple):
+class ProfileHit(NamedTuple):
     """A customer in a list, and the position from which the list continues."""
 
     profile: Profile
@@ -45,7 +45,7 @@ async def search_exactly(
     return await _list_by_number(tx, organization_id, phone.number, limit=SAME_NUMBER_MAX)
 
 
-async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageRequest) -> PageRows[ProfileRow]:
+async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageRequest) -> PageRows[ProfileHit]:
     """Customers whose name begins with the text, accents and case aside, in alphabetical order."""
     beginning = "" if "\0" in text else await _fold_name(tx, text)
     if not beginning:
@@ -86,7 +86,7 @@ async def _fold_name(tx: Tx, text: str) -> str:
     return str(rows[0][0])
 
 
-async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileRow]:
+async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileHit]:
     """Profiles of which either name, or both in either order, begin so; each once.
 
     Each index scan has one lower and one upper bound. With two conditions for the lower bound PostgreSQL takes the
@@ -134,12 +134,12 @@ async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: Pag
         ),
         page if page.position is not None else page._replace(position=(first, str(UUID(int=0)))),
         {"organization_id": organization_id, "beginning": beginning, "bound": last},
-        make=lambda folded, *row: ProfileRow(profile_in(row), (folded, str(row[0]))),
+        make=lambda folded, *row: ProfileHit(profile_in(row), (folded, str(row[0]))),
         within=SQL(">=" if page.is_backward else "<"),
     )
 
 
-async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ProfileRow]:
+async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ProfileHit]:
     """All customers, the newest first."""
     return await _NEWEST.fetch(
         tx,
@@ -155,7 +155,7 @@ async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageR
         ),
         page,
         {"organization_id": organization_id},
-        make=lambda *row: ProfileRow(profile_in(row), (str(row[0]),)),
+        make=lambda *row: ProfileHit(profile_in(row), (str(row[0]),)),
     )
 
 

@@ -7,22 +7,38 @@ from uuid import UUID
 from regulars.kit.db import Database, Tx
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.request_log import queries
-from regulars.request_log.model import FAILED_STATUS_MIN, REFUSED_STATUS_MIN, RETENTION, Counts, Entry, Kind
+from regulars.request_log.model import (
+    FAILED_STATUS_MIN,
+    REFUSED_STATUS_MIN,
+    RETENTION,
+    Counts,
+    RequestLogEntry,
+    ResponseFilter,
+)
 from regulars.work.personal import ErasedPeople, PersonalData
 
 COUNTED_HOURS = 24
 ENTRIES_PER_TRANSACTION_MAX = 5_000
-_STATUS_MIN = {Kind.ALL: 0, Kind.REFUSED: REFUSED_STATUS_MIN, Kind.FAILED: FAILED_STATUS_MIN}
+_STATUS_MIN = {
+    ResponseFilter.ALL: 0,
+    ResponseFilter.REFUSED: REFUSED_STATUS_MIN,
+    ResponseFilter.FAILED: FAILED_STATUS_MIN,
+}
 
 
 async def list_answers(
-    tx: Tx, organization_id: UUID, page: PageRequest, *, kind: Kind = Kind.ALL, api_key_id: UUID | None = None
-) -> PageRows[Entry]:
+    tx: Tx,
+    organization_id: UUID,
+    page: PageRequest,
+    *,
+    kind: ResponseFilter = ResponseFilter.ALL,
+    api_key_id: UUID | None = None,
+) -> PageRows[RequestLogEntry]:
     """The newest first."""
     return await queries.list_entries(tx, organization_id, page, api_key_id=api_key_id, status_min=_STATUS_MIN[kind])
 
 
-async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | None:
+async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> RequestLogEntry | None:
     return await queries.find_entry(tx, organization_id, entry_id)
 
 

@@ -17,7 +17,7 @@ FAILED_STATUS_MIN: Final = 500
 _PERSONAL: Final = frozenset({"{profile_id}", "{subscription_id}"})
 
 
-class Kind(StrEnum):
+class ResponseFilter(StrEnum):
     """Which answers to show."""
 
     ALL = "all"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RequestLogEntry:
     """One answer. `problem` is the body of a refusal, as JSON."""
 
     id: UUID

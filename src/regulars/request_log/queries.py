@@ -11,7 +11,7 @@ from regulars.kit.arrays import Bigints, Ids, JsonTexts, Labels, Texts, Timestam
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.request_log.model import Counts, Entry
+from regulars.request_log.model import Counts, RequestLogEntry
 
 _ENTRIES: Final = Columns(
     id=Ids, api_key_id=Ids, answered_at=Timestamps, method=Labels, target=Texts, status=Bigints, code=Labels,
@@ -22,7 +22,7 @@ _INSERT_ENTRIES: Final = _ENTRIES.write(
 )
 
 
-async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[Entry]) -> None:
+async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[RequestLogEntry]) -> None:
     await tx.execute(_INSERT_ENTRIES, {"organization_id": organization_id, **_ENTRIES.of(entries)})
 
 
@@ -71,7 +71,7 @@ _FILTERS: Final = {"api_key_id": "api_key_id = %(api_key_id)s"}
 
 async def list_entries(
     tx: Tx, organization_id: UUID, page: PageRequest, *, api_key_id: UUID | None, status_min: int
-) -> PageRows[Entry]:
+) -> PageRows[RequestLogEntry]:
     """Those of one key or of all, with at least this status; the newest first."""
     return await _NEWEST.fetch(
         tx,
@@ -87,12 +87,12 @@ async def list_entries(
         ),
         page,
         {"organization_id": organization_id, "api_key_id": api_key_id, "status_min": status_min},
-        make=Entry,
+        make=RequestLogEntry,
         filters=_FILTERS,
     )
 
 
-async def find_entry(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | None:
+async def find_entry(tx: Tx, organization_id: UUID, entry_id: UUID) -> RequestLogEntry | None:
     rows = await tx.fetch(
         """
         SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
@@ -101,7 +101,7 @@ async def find_entry(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | N
         """,
         (organization_id, entry_id),
     )
-    return Entry(*rows[0]) if rows else None
+    return RequestLogEntry(*rows[0]) if rows else None
 
 
 async def delete_all_but_last(tx: Tx, organization_id: UUID, api_key_id: UUID, *, limit: int) -> None:

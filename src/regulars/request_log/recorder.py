@@ -22,7 +22,7 @@ from regulars.request_log.model import (
     REFUSALS_PER_DAY_MAX,
     REFUSED_STATUS_MIN,
     Counts,
-    Entry,
+    RequestLogEntry,
     masked_target,
     profile_named,
 )
@@ -172,10 +172,10 @@ def _clock(now: datetime) -> Callable[[float], datetime]:
     return lambda moment: truncate_to_milliseconds(now - timedelta(seconds=max(0.0, reading - moment)))
 
 
-def _entry(api_key_id: UUID, response: ResponseRecord, moment: Callable[[float], datetime]) -> Entry:
+def _entry(api_key_id: UUID, response: ResponseRecord, moment: Callable[[float], datetime]) -> RequestLogEntry:
     is_refused = response.status >= REFUSED_STATUS_MIN
     code, problem = _read_problem(response.problem) if is_refused else (None, None)
-    return Entry(
+    return RequestLogEntry(
         # In the order they are written, which is near enough to the order of time.
         id=new_uuid(),
         api_key_id=api_key_id,

@@ -12,7 +12,7 @@ from regulars.kit.arrays import Bigints, Blobs, Ids, Jsons
 from regulars.kit.clock import format_timestamp
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, STORE, ByExternalId, Kind, Reference
+from regulars.kit.ids import PROFILE, STORE, ByExternalId, IdKind, Reference
 from regulars.kit.json import encode
 from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale, without_person
 
@@ -66,7 +66,7 @@ def describe(sale: Sale) -> bytes:
     )
 
 
-def _spell(kind: Kind, reference: Reference) -> str | None:
+def _spell(kind: IdKind, reference: Reference) -> str | None:
     if isinstance(reference, ByExternalId):
         return reference.external_id
     return None if reference.id is None else kind.encode(reference.id)

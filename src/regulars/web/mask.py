@@ -23,7 +23,7 @@ class Person(Protocol):
     def phone_number(self) -> str | None: ...
 
 
-class Candidate(NamedTuple):
+class CustomerMatch(NamedTuple):
     """A search result: the reference that selects the customer, and a hint that distinguishes equal names."""
 
     reference: str
@@ -31,9 +31,9 @@ class Candidate(NamedTuple):
     hint: str
 
 
-def candidate(visit: Visit, person: Person) -> Candidate:
+def candidate(visit: Visit, person: Person) -> CustomerMatch:
     hint = phone(visit, person.phone_number) or text(visit, person.external_id) or ""
-    return Candidate(person.external_id, name(visit, person.first_name, person.last_name) or "No name yet", hint)
+    return CustomerMatch(person.external_id, name(visit, person.first_name, person.last_name) or "No name yet", hint)
 
 
 def name(visit: Visit, first: str | None, last: str | None) -> str | None:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from regulars.accounts.model import Act, Member
-from regulars.kit.ids import Kind
+from regulars.kit.ids import IdKind
 from regulars.web.format import short_id
 
-USER: Final = Kind("user", "user_")
+USER: Final = IdKind("user", "user_")
 # `{}` is the subject; a sentence without it does not name the subject.
 SENTENCES: Final = {
     "analyse.export": "exported figures as {}",

@@ -25,7 +25,7 @@ from regulars.web.visit import Visit
 
 FACTOR_PATH: Final = "/account/second-factor"
 SESSIONS_PATH: Final = "/account/sessions"
-SESSION: Final = ids.Kind("session", "ses_")
+SESSION: Final = ids.IdKind("session", "ses_")
 WRONG_PASSWORD: Final = "Wrong password."  # noqa: S105  # a sentence
 
 

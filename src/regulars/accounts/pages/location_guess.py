@@ -17,7 +17,7 @@ class Guess(NamedTuple):
     time_zone: str
 
 
-class Zone(NamedTuple):
+class ZoneChoice(NamedTuple):
     """A time zone as a choice of a form, with its country."""
 
     name: str
@@ -34,9 +34,9 @@ def countries() -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def zones() -> tuple[Zone, ...]:
+def zones() -> tuple[ZoneChoice, ...]:
     territories = get_global("zone_territories")
-    return tuple(Zone(name, name.replace("_", " "), territories.get(name, "")) for name in time_zones())
+    return tuple(ZoneChoice(name, name.replace("_", " "), territories.get(name, "")) for name in time_zones())
 
 
 def guess(accept_language: str) -> Guess:

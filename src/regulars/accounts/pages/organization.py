@@ -7,7 +7,7 @@ from starlette.responses import Response
 from regulars.accounts import organization_settings, second_factor
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.pages.location_guess import countries, zones
-from regulars.organizations.particulars import NameTaken, Settings, find_settings, time_zones
+from regulars.organizations.particulars import NameTaken, OrganizationSettings, find_settings, time_zones
 from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action
 from regulars.web.form import FormState
@@ -47,7 +47,7 @@ async def change(visit: Visit) -> Response:
     if form.is_refused:
         return refused(visit, TEMPLATE, form, **_choices())
     is_required = form.is_checked("requires_second_factor")
-    settings = Settings(name, zone, locale, country or None, is_required)
+    settings = OrganizationSettings(name, zone, locale, country or None, is_required)
     try:
         async with visit.database.transaction() as tx:
             if is_required and not await second_factor.is_enabled(tx, visit.user.id):

@@ -22,7 +22,7 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 TEAM_PATH: Final = "/settings/team"
-LINK: Final = ids.Kind("link", "inv_")
+LINK: Final = ids.IdKind("link", "inv_")
 ROLE_DESCRIPTIONS: Final = (
     (Role.OWNER.value, "Owner", "Everything, including owners"),
     (Role.ADMIN.value, "Admin", "Everything except owners"),

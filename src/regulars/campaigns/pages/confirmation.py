@@ -10,7 +10,7 @@ from regulars.campaigns import manage
 from regulars.campaigns.approval import load_rule, why_approval_needed
 from regulars.campaigns.definition import SendNow
 from regulars.campaigns.exact_cost import find_exact_cost, request_exact_cost
-from regulars.campaigns.model import Cost, State, read_cost, write_cost
+from regulars.campaigns.model import CampaignState, Cost, read_cost, write_cost
 from regulars.campaigns.pages.common import STATES, campaign_url, describe_cost, find_campaign, page_errors
 from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
 from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_place, describe_schedule
@@ -38,7 +38,7 @@ class Confirmation:
             rule = await load_rule(tx, visit.organization_id)
             exact = await find_exact_cost(tx, visit.organization_id, campaign.row.id)
         row, definition = campaign.row, campaign.definition
-        if row.state != State.DRAFT:
+        if row.state != CampaignState.DRAFT:
             return redirect(visit, campaign_url(visit, row))
         figures = Figures(away="It has faults.")
         if not campaign.faults:

@@ -9,7 +9,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns import manage
 from regulars.campaigns.definition import VARIANTS_MAX, Definition
 from regulars.campaigns.manage import Campaign
-from regulars.campaigns.model import State
+from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages import definition_form as forms
 from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign, page_errors
 from regulars.campaigns.pages.figures import (
@@ -205,4 +205,4 @@ class Editor:
 
 def is_editable(campaign: Campaign) -> bool:
     """A draft, or a campaign that was paused before its audience was taken."""
-    return campaign.row.state in {State.DRAFT, State.PAUSED} and campaign.row.frozen_at is None
+    return campaign.row.state in {CampaignState.DRAFT, CampaignState.PAUSED} and campaign.row.frozen_at is None

@@ -18,8 +18,8 @@ from regulars.campaigns.model import (
     RECEIVED,
     STOPPABLE,
     CampaignRow,
-    Outcome,
-    State,
+    CampaignState,
+    RecipientOutcome,
     TotalRow,
     add_up,
 )
@@ -34,7 +34,7 @@ from regulars.kit.ids import CAMPAIGN, REPLY
 from regulars.messaging.cost import estimate as cost_of
 from regulars.messaging.find import list_replies_to_origin
 from regulars.messaging.labels import MEANINGS, REASONS
-from regulars.messaging.model import OriginKind, Reason, ReplyToOrigin
+from regulars.messaging.model import OriginKind, ReplyToOrigin, SkipReason
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.template import describe_template, list_texts
@@ -47,19 +47,19 @@ REPLIES_WITHIN: Final = timedelta(days=7)
 REPLIES_MAX: Final = 2_000
 WAITING_REPLIES_SHOWN: Final = 5
 VARIANT_LETTERS: Final = "ABCD"
-LIVE: Final = frozenset({State.SCHEDULED, State.PREPARING, State.SENDING})
+LIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
 # Label, class of the part of the bar, class of its key.
 OUTCOMES: Final = {
-    Outcome.DELIVERED: ("Delivered", "c1", ""),
-    Outcome.SENT: ("Sent, no receipt yet", "c3", "is-3"),
-    Outcome.UNKNOWN: ("May have been sent", "line", "is-line"),
-    Outcome.FAILED: ("Failed", "c4", "is-4"),
-    Outcome.SKIPPED: ("Skipped", "c2", "is-2"),
-    Outcome.EXPIRED: ("Not sent in time", "blocked", "is-blocked"),
-    Outcome.QUEUED: ("On its way", "line", "is-line"),
-    Outcome.WAITING: ("Waiting", "past", "is-past"),
-    Outcome.ERASED: ("Erased", "blocked", "is-none"),
-    Outcome.HELD_OUT: ("Holdout, gets nothing", "c5", "is-5"),
+    RecipientOutcome.DELIVERED: ("Delivered", "c1", ""),
+    RecipientOutcome.SENT: ("Sent, no receipt yet", "c3", "is-3"),
+    RecipientOutcome.UNKNOWN: ("May have been sent", "line", "is-line"),
+    RecipientOutcome.FAILED: ("Failed", "c4", "is-4"),
+    RecipientOutcome.SKIPPED: ("Skipped", "c2", "is-2"),
+    RecipientOutcome.EXPIRED: ("Not sent in time", "blocked", "is-blocked"),
+    RecipientOutcome.QUEUED: ("On its way", "line", "is-line"),
+    RecipientOutcome.WAITING: ("Waiting", "past", "is-past"),
+    RecipientOutcome.ERASED: ("Erased", "blocked", "is-none"),
+    RecipientOutcome.HELD_OUT: ("Holdout, gets nothing", "c5", "is-5"),
 }
 REASON_LABELS: Final = {
     **{reason.value: label.name for reason, label in REASONS.items()},
@@ -70,8 +70,12 @@ LEFT_OUT_LABELS: Final = {
     "withdrawn": "Withdrawn",
     "do_not_contact": "Do not contact",
 }
-_DONE: Final = frozenset(Outcome) - {Outcome.WAITING, Outcome.QUEUED, Outcome.HELD_OUT}
-_UNCHARGED: Final = frozenset({Reason.REFUSED.value, Reason.NOT_REACHED.value})
+_DONE: Final = frozenset(RecipientOutcome) - {
+    RecipientOutcome.WAITING,
+    RecipientOutcome.QUEUED,
+    RecipientOutcome.HELD_OUT,
+}
+_UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
 class OutcomeLine(NamedTuple):
@@ -87,7 +91,7 @@ class OutcomeLine(NamedTuple):
     width: float
 
 
-class CountryLine(NamedTuple):
+class CountryProgress(NamedTuple):
     country: str
     outcomes: Mapping[str, int]
     parts: int
@@ -122,7 +126,7 @@ async def show_campaign(visit: Visit) -> Response:
         texting = await load_texting(tx, visit.organization_id)
         replies = await _find_replies(tx, visit, row)
         next_open_at = None
-        if row.state == State.SENDING:
+        if row.state == CampaignState.SENDING:
             next_open_at = await find_next_open_at(tx, visit.organization_id, row.id)
         rule = await load_rule(tx, visit.organization_id)
         audience = await describe_audience(tx, visit, campaign.definition)
@@ -142,7 +146,7 @@ async def show_campaign(visit: Visit) -> Response:
         is_stoppable=row.state in STOPPABLE,
         outcomes=outcomes,
         audience_total=sum(outcomes.values()),
-        recipients=sum(outcomes.values()) - outcomes[Outcome.HELD_OUT],
+        recipients=sum(outcomes.values()) - outcomes[RecipientOutcome.HELD_OUT],
         done=sum(outcomes[outcome] for outcome in _DONE),
         lines=outcome_lines(totals),
         left_out=_left_out(totals),
@@ -249,21 +253,21 @@ def _lead(
     next_open_at: datetime | None,
 ) -> str:
     """The state in one sentence."""
-    match State(row.state):
-        case State.SCHEDULED if row.starts_at is not None:
+    match CampaignState(row.state):
+        case CampaignState.SCHEDULED if row.starts_at is not None:
             return f"Starts on {formats.full_moment(row.starts_at)}"
-        case State.PREPARING:
+        case CampaignState.PREPARING:
             return "The recipients are being stored; the first text leaves when all are"
-        case State.SENDING:
+        case CampaignState.SENDING:
             if next_open_at is not None and next_open_at > formats.now:
                 return f"The next texts leave at {formats.moment(next_open_at)}"
             ends_at = estimate_end(row, definition, outcomes, now=formats.now)
             return "Sending" if ends_at is None else f"Ends at about {formats.moment(ends_at)}"
-        case State.PAUSED:
+        case CampaignState.PAUSED:
             return "Paused; nothing is sent"
-        case State.CANCELLED:
+        case CampaignState.CANCELLED:
             return "Cancelled; nothing more is sent"
-        case State.ENDED:
+        case CampaignState.ENDED:
             return "Every recipient has an outcome"
         case _:
             return "Not sent yet"
@@ -273,7 +277,7 @@ def estimate_end(
     row: CampaignRow, definition: Definition, outcomes: Mapping[str, int], *, now: datetime
 ) -> datetime | None:
     """From the rate that is set, else from the speed since the start; never after the last moment of sending."""
-    left = outcomes[Outcome.WAITING] + outcomes[Outcome.QUEUED]
+    left = outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED]
     if row.frozen_at is None or row.not_after is None or not left:
         return None
     if definition.texts_per_hour is not None:
@@ -290,20 +294,20 @@ def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
     """Parts by country of texts that a provider took."""
     parts: dict[str, int] = defaultdict(int)
     for total in totals:
-        if total.outcome in RECEIVED or (total.outcome == Outcome.FAILED and total.reason not in _UNCHARGED):
+        if total.outcome in RECEIVED or (total.outcome == RecipientOutcome.FAILED and total.reason not in _UNCHARGED):
             parts[total.country] += total.parts
     return parts
 
 
-def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryLine]:
+def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
     """Of recipients whose text was queued; the country of the others is not known yet."""
-    counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in Outcome), 0))
+    counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in RecipientOutcome), 0))
     for total in totals:
         if total.country and total.recipients:
             counted[total.country][total.outcome] += total.recipients
     parts = _charged_parts(totals)
     lines = [
-        CountryLine(
+        CountryProgress(
             country,
             outcomes,
             parts.get(country, 0),
@@ -325,7 +329,7 @@ def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mappi
                 describe_template(list_texts(variant.text)[""]),
                 sum(total.recipients for total in own),
                 sum(total.recipients for total in own if total.outcome in RECEIVED),
-                sum(total.recipients for total in own if total.outcome == Outcome.DELIVERED),
+                sum(total.recipients for total in own if total.outcome == RecipientOutcome.DELIVERED),
                 stops.get(arm, 0),
             )
         )

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.campaigns.definition import Definition, read_definition
-from regulars.campaigns.model import Outcome
+from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.finish import end_campaign
@@ -137,13 +137,13 @@ class _Batch:
             number = numbers.get(it.profile_id)
             opens_at = self._opens_at(number, None if number is None else forecasts.get(number.number_hash))
             if number is not None and texted.setdefault(number.number_hash, str(it.profile_id)) != str(it.profile_id):
-                after.append(it._replace(outcome=Outcome.SKIPPED.value, reason=SAME_NUMBER, fed_at=now))
+                after.append(it._replace(outcome=RecipientOutcome.SKIPPED.value, reason=SAME_NUMBER, fed_at=now))
             elif opens_at > now:
                 after.append(it._replace(open_at=opens_at))
             else:
-                after.append(it._replace(outcome=Outcome.QUEUED.value, fed_at=now))
+                after.append(it._replace(outcome=RecipientOutcome.QUEUED.value, fed_at=now))
         await save_outcomes(self.tx, self.organization_id, zip(taken, after, strict=True))
-        fed = [it for it in after if it.outcome == Outcome.QUEUED]
+        fed = [it for it in after if it.outcome == RecipientOutcome.QUEUED]
         if fed:
             await self._queue(fed)
         failpoint.hit("campaign.fed", self.tx.connection.cut_off)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.campaigns.model import KIND, Outcome, State, needed_by
+from regulars.campaigns.model import KIND, CampaignState, RecipientOutcome, needed_by
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.outcomes import closing_outcome, return_to_waiting, save_outcomes
 from regulars.campaigns.run.queries import DueCampaign
@@ -12,7 +12,7 @@ from regulars.campaigns.totals import Differences, TotalKey, list_totals
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.model import OriginKind, Reason
+from regulars.messaging.model import OriginKind, SkipReason
 from regulars.messaging.origins import stop_origin
 from regulars.segments.saved.uses import register_uses
 from regulars.work.outbox import withdraw_interest
@@ -25,24 +25,24 @@ _OUTCOMES_FOR: Final = timedelta(days=7)
 async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     """No recipient is left, or the last moment of sending has passed."""
     await queries.end_campaign(tx, organization_id, campaign.id)
-    await count_rest(tx, organization_id, campaign.id, State.ENDED)
+    await count_rest(tx, organization_id, campaign.id, CampaignState.ENDED)
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign.id)
     failpoint.hit("campaign.ended", tx.connection.cut_off)
 
 
-async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: State) -> None:
+async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
     """Move all who wait to the outcome of a campaign that has ended; the caller has locked the campaign."""
     await queries.delete_audience(tx, organization_id, campaign_id)
     outcome, reason = closing_outcome(state)
     differences = Differences()
     for row in await list_totals(tx, organization_id, campaign_id):
-        if row.outcome == Outcome.WAITING:
+        if row.outcome == RecipientOutcome.WAITING:
             differences.add(TotalKey(campaign_id, row.arm, row.outcome, row.reason, row.country), -row.recipients)
             differences.add(TotalKey(campaign_id, row.arm, outcome, reason), row.recipients)
     await differences.write(tx, organization_id)
 
 
-async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: State) -> None:
+async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
     """From this commit on no text of the campaign is claimed. Queued texts are deleted when it is paused, so that they
     can be queued again, and skipped when it is cancelled.
 
@@ -50,7 +50,7 @@ async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, stat
     erasure. A text that is being sent is counted when its outcome is known.
     """
     queued = await recipient_queries.lock_queued_recipients(tx, organization_id, campaign_id)
-    skip_reason = Reason.CANCELLED if state is State.CANCELLED else None
+    skip_reason = SkipReason.CANCELLED if state is CampaignState.CANCELLED else None
     steps = await stop_origin(tx, organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=skip_reason)
     if skip_reason is None:
         taken_back = set(steps)
@@ -65,7 +65,7 @@ async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, stat
 async def close_rest(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     """Some recipients of a campaign that has ended, until none is left. Later, when its texts change no more, their
     facts are not needed either."""
-    outcome, reason = closing_outcome(State(campaign.state))
+    outcome, reason = closing_outcome(CampaignState(campaign.state))
     closed = await recipient_queries.close_waiting(
         tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_AT_ONCE
     )

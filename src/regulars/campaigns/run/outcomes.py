@@ -9,24 +9,23 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
-from regulars.campaigns.model import Outcome, State
+from regulars.campaigns.model import CampaignState, RecipientOutcome
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.find import find_texts_of_steps
-from regulars.messaging.model import OriginKind, Reason, TextRow
-from regulars.messaging.model import State as TextState
+from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 
 QUEUED_MAX: Final = 512
 # Few enough to feed more before the queue of texts is empty.
 _FEW_QUEUED: Final = QUEUED_MAX // 2
 _REASON: Final = re.compile("[a-z_]+")
-_REASONS: Final = frozenset(reason.value for reason in Reason)
+_REASONS: Final = frozenset(reason.value for reason in SkipReason)
 _ON_THE_WAY: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
-_WITH_REASON: Final = frozenset({Outcome.FAILED.value, Outcome.SKIPPED.value})
+_WITH_REASON: Final = frozenset({RecipientOutcome.FAILED.value, RecipientOutcome.SKIPPED.value})
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
@@ -51,17 +50,17 @@ async def count_outcomes_of_texts(tx: Tx, organization_id: UUID, wanted: Collect
     steps = [(it.campaign_id, str(it.profile_id)) for it in recipients]
     texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
     changed = [
-        (it, _follow(it, texts.get((it.campaign_id, str(it.profile_id))), State(states[it.campaign_id])))
+        (it, _follow(it, texts.get((it.campaign_id, str(it.profile_id))), CampaignState(states[it.campaign_id])))
         for it in recipients
     ]
     await save_outcomes(tx, organization_id, changed)
 
 
-def _follow(recipient: Recipient, text: TextRow | None, state: State) -> Recipient:
+def _follow(recipient: Recipient, text: TextRow | None, state: CampaignState) -> Recipient:
     """The recipient with the outcome of the text. A text that is gone was taken back from the queue."""
     if text is None:
-        return return_to_waiting(recipient, state) if recipient.outcome == Outcome.QUEUED else recipient
-    outcome = Outcome.QUEUED.value if text.state in _ON_THE_WAY else text.state
+        return return_to_waiting(recipient, state) if recipient.outcome == RecipientOutcome.QUEUED else recipient
+    outcome = RecipientOutcome.QUEUED.value if text.state in _ON_THE_WAY else text.state
     country = None if text.phone_number is None else locate_number(text.phone_number).country
     return recipient._replace(
         outcome=outcome,
@@ -71,21 +70,21 @@ def _follow(recipient: Recipient, text: TextRow | None, state: State) -> Recipie
     )
 
 
-def return_to_waiting(recipient: Recipient, state: State) -> Recipient:
+def return_to_waiting(recipient: Recipient, state: CampaignState) -> Recipient:
     """To be fed again, unless the campaign has ended meanwhile."""
     outcome, reason = closing_outcome(state)
     return recipient._replace(outcome=outcome, reason=reason, country="", parts=0, fed_at=None)
 
 
-def closing_outcome(state: State) -> tuple[str, str]:
+def closing_outcome(state: CampaignState) -> tuple[str, str]:
     """Outcome and reason of a recipient who was not fed."""
     match state:
-        case State.CANCELLED:
-            return Outcome.SKIPPED.value, Reason.CANCELLED.value
-        case State.ENDED:
-            return Outcome.EXPIRED.value, ""
+        case CampaignState.CANCELLED:
+            return RecipientOutcome.SKIPPED.value, SkipReason.CANCELLED.value
+        case CampaignState.ENDED:
+            return RecipientOutcome.EXPIRED.value, ""
         case _:
-            return Outcome.WAITING.value, ""
+            return RecipientOutcome.WAITING.value, ""
 
 
 async def save_outcomes(tx: Tx, organization_id: UUID, changed: Iterable[tuple[Recipient, Recipient]]) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
-from regulars.campaigns.model import HELD_OUT_ARM, Outcome, place_of
+from regulars.campaigns.model import HELD_OUT_ARM, RecipientOutcome, place_of
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.queries import DueCampaign
@@ -46,7 +46,7 @@ def _new_recipient(campaign_id: UUID, definition: Definition, profile_id: UUID, 
     place = place_of(
         campaign_id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
     )
-    outcome = Outcome.HELD_OUT if place.arm == HELD_OUT_ARM else Outcome.WAITING
+    outcome = RecipientOutcome.HELD_OUT if place.arm == HELD_OUT_ARM else RecipientOutcome.WAITING
     return NewRecipient(profile_id, place.arm, place.position, outcome.value, open_at)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.campaigns.model import State
+from regulars.campaigns.model import CampaignState
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.feed import feed
 from regulars.campaigns.run.finish import close_rest, end_campaign
@@ -28,14 +28,14 @@ class CampaignQueue(RowQueue[DueCampaign]):
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[DueCampaign]) -> None:
         for campaign in rows:
-            match State(campaign.state):
-                case State.PREPARING:
+            match CampaignState(campaign.state):
+                case CampaignState.PREPARING:
                     await prepare_piece(tx, organization_id, campaign)
-                case State.SENDING:
+                case CampaignState.SENDING:
                     await feed(tx, organization_id, campaign)
-                case State.PAUSED if tx.now >= campaign.not_after:
+                case CampaignState.PAUSED if tx.now >= campaign.not_after:
                     await end_campaign(tx, organization_id, campaign)
-                case State.ENDED | State.CANCELLED:
+                case CampaignState.ENDED | CampaignState.CANCELLED:
                     await close_rest(tx, organization_id, campaign)
                 case _:
                     await queries.set_due(tx, organization_id, campaign.id, None)
@@ -47,7 +47,7 @@ class CampaignQueue(RowQueue[DueCampaign]):
         it when they are next claimed."""
         if due_at is not None:
             await queries.set_due(tx, organization_id, row.id, due_at, attempts=attempts)
-        elif row.state in {State.PREPARING, State.SENDING}:
+        elif row.state in {CampaignState.PREPARING, CampaignState.SENDING}:
             reason = "A step failed; the log of the worker says why."
             await queries.stop_with_reason(tx, organization_id, row, resumes_to=row.state, reason=reason)
             await refuse_claims(tx, organization_id, row.id)

@@ -12,7 +12,7 @@ import msgspec
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.estimate import estimate_counts
-from regulars.campaigns.model import LEFT_OUT, NO_ARM, Question, State, exceeds, read_cost
+from regulars.campaigns.model import LEFT_OUT, NO_ARM, CampaignState, Question, exceeds, read_cost
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.finish import end_campaign
 from regulars.campaigns.run.queries import DueCampaign
@@ -215,7 +215,7 @@ async def _pause(
         tx,
         organization_id,
         campaign,
-        resumes_to=State.SCHEDULED.value,
+        resumes_to=CampaignState.SCHEDULED.value,
         reason=reason,
         question=None if question is None else msgspec.json.encode(question).decode(),
     )

@@ -13,7 +13,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.certificate import Certificate, as_json, make_certificate
 from regulars.consent.figures import WEEKS, ConsentFigures, FiguresSnapshot, read_figures
 from regulars.consent.find import DO_NOT_CONTACT, SubscriptionLine, find_subscription, list_newest, search_subscription
-from regulars.consent.model import State
+from regulars.consent.model import SubscriptionState
 from regulars.explore.ledger_labels import SOURCES, describe
 from regulars.explore.number_view import NumberLabels, read_moment, read_number
 from regulars.kit.clock import format_timestamp
@@ -284,7 +284,7 @@ async def print_certificate(visit: Visit) -> Response:
     )
 
 
-def _sentence(visit: Visit, state: State, customer: str | None) -> str:
+def _sentence(visit: Visit, state: SubscriptionState, customer: str | None) -> str:
     """What a reader of the certificate should know first."""
     number = mask.phone(visit, state.phone_number) or "This number"
     who = f"{customer} ({number})" if customer else number

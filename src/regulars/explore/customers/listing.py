@@ -20,7 +20,7 @@ from regulars.kit.ids import PROFILE
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.profiles.model import Profile
 from regulars.profiles.search import (
-    ProfileRow,
+    ProfileHit,
     count_profiles,
     find_by_ids,
     list_newest,
@@ -63,8 +63,8 @@ AT_ONCE_S: Final = 0.5
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
 
-class CustomerRow(NamedTuple):
-    hit: ProfileRow
+class ListedCustomer(NamedTuple):
+    hit: ProfileHit
     history: History
     status: str | None
     phone_number: str | None
@@ -79,7 +79,7 @@ class CustomerRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class FilterResult:
     """What the analysis process says: a page of customers, how far it is with what must be ready first, that nothing is
     there yet that could be asked, or why it does not answer."""
 
@@ -100,7 +100,7 @@ class CustomerList:
             chosen = await read_chosen(tx, visit, view)
             query = await _query(tx, visit, chosen)
             progress = await lifecycle.find_progress(tx, visit.organization_id)
-        answered = Answered()
+        answered = FilterResult()
         if _needs_analysis(view) and chosen.fault is None:
             answered = await self._ask(visit, query, chosen, progress)
         async with visit.database.reading() as tx:
@@ -147,9 +147,9 @@ class CustomerList:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, f"{visit.url(PATH)}?{urlencode(parse_qsl(visit.form.get('query', '')))}")
 
-    async def _ask(self, visit: Visit, query: SegmentQuery, chosen: Chosen, progress: Progress | None) -> Answered:
+    async def _ask(self, visit: Visit, query: SegmentQuery, chosen: Chosen, progress: Progress | None) -> FilterResult:
         if progress is None or progress.state == "building":
-            return Answered(progress=progress, is_without_columns=progress is None)
+            return FilterResult(progress=progress, is_without_columns=progress is None)
         try:
             found = await self._analysis.members(
                 visit.organization_id,
@@ -161,10 +161,10 @@ class CustomerList:
                 deadline_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S,
             )
         except NotReady as error:
-            return Answered(progress=error.progress, is_without_columns=error.progress is None)
+            return FilterResult(progress=error.progress, is_without_columns=error.progress is None)
         except (AnalysisUnavailable, CursorExpired) as error:
-            return Answered(away=str(error))
-        return Answered(found)
+            return FilterResult(away=str(error))
+        return FilterResult(found)
 
     async def _rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
         async for found in follow(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
@@ -195,14 +195,14 @@ def _offset(visit: Visit) -> int:
     return 0 if place is None else place.number
 
 
-async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[ProfileRow]:
+async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[ProfileHit]:
     """The customers in the order of the result, without those deleted since."""
     ids = () if found is None else found.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
-    return [ProfileRow(profiles[it], (str(it),)) for it in ids if it in profiles]
+    return [ProfileHit(profiles[it], (str(it),)) for it in ids if it in profiles]
 
 
-def _page(view: ListView, hits: list[ProfileRow], found: Members | None, offset: int) -> ListPage[ProfileRow]:
+def _page(view: ListView, hits: list[ProfileHit], found: Members | None, offset: int) -> ListPage[ProfileHit]:
     if found is None:
         return ListPage(())
     epoch = None if found.next is None else found.next.epoch
@@ -217,7 +217,7 @@ def _toggled(view: ListView, hidden: AbstractSet[str], name: str) -> str:
     return view.url(without="hide", hide=",".join(sorted(hidden ^ {name})))
 
 
-async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[ProfileRow]:
+async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[ProfileHit]:
     """The customers that the text names exactly, else those whose name begins with it. A user who may not see names
     does not search them."""
     text = view.value("q")
@@ -231,20 +231,20 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
         sees_personal=visit.sees_personal,
     )
     if exact:
-        return PageRows(ProfileRow(profile, (str(profile.id),)) for profile in exact if page.position is None)
+        return PageRows(ProfileHit(profile, (str(profile.id),)) for profile in exact if page.position is None)
     if not visit.sees_personal:
         return PageRows()
     return await search_by_name(tx, visit.organization_id, text, page)
 
 
-async def dress(tx: Tx, visit: Visit, hits: list[ProfileRow]) -> list[CustomerRow]:
+async def dress(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[ListedCustomer]:
     """What the list shows beside each name."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
     standings = await find_consent_statuses(tx, visit.organization_id, ids)
     zone: ZoneInfo = visit.format.zone
     return [
-        CustomerRow(
+        ListedCustomer(
             hit,
             read_history(tickets[hit.profile.id], now=visit.now, zone=zone, months=LIST_MONTHS),
             status_of(hit.profile, _status(standings.get(hit.profile.id))),
@@ -271,7 +271,7 @@ def status_of(profile: Profile, status: str | None) -> str | None:
 
 
 def _rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileRow, ConsentStatus | None]]:
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileHit, ConsentStatus | None]]:
         hits = await find(tx, visit, view, page)
         standings = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
         return PageRows((hit, standings.get(hit.profile.id)) for hit in hits)

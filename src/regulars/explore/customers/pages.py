@@ -14,10 +14,10 @@ from regulars.catalog.model import AttributeType, Catalog, interpret
 from regulars.consent.chain import hash_number
 from regulars.consent.find import list_of_customer
 from regulars.consent.history import list_last_entries
-from regulars.consent.model import Entry, Status
+from regulars.consent.model import LedgerEntry, Status
 from regulars.consent.subscription import Subscription
 from regulars.explore.customers.listing import PATH, CustomerList, status_of
-from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, facts_of, merge
+from regulars.explore.customers.timeline import KINDS, Timeline, TimelineEntry, by_day, facts_of, merge
 from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_moment, read_number
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
@@ -161,7 +161,9 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
     )
 
 
-async def _texts_and_runs(tx: Tx, visit: Visit, profile: Profile, subscriptions: list[Subscription]) -> list[Fact]:
+async def _texts_and_runs(
+    tx: Tx, visit: Visit, profile: Profile, subscriptions: list[Subscription]
+) -> list[TimelineEntry]:
     """What we wrote, what they answered, and the journeys and campaigns they were in: the newest of each."""
     texts = await list_texts(
         tx, visit.organization_id, secret=visit.organization.secret, profile_id=profile.id, limit=TEXTS_SHOWN_MAX
@@ -188,9 +190,11 @@ def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscripti
     )
 
 
-async def _entries(tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None) -> list[Entry]:
+async def _entries(
+    tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None
+) -> list[LedgerEntry]:
     """What was said about each of the numbers; that of the chosen one is known already."""
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
     for one in subscriptions:
         if number is not None and one.id == number.subscription.id:
             entries += number.entries

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.campaigns.recipients import RecipientOfPerson
-from regulars.consent.model import Entry, Kind
+from regulars.consent.model import Kind, LedgerEntry
 from regulars.explore.ledger_labels import title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
@@ -36,13 +36,13 @@ NO_TEXT: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class TimelineEntry:
     """One thing that happened; exactly one of what it may be is there."""
 
     at: datetime
     key: str
     ticket: CustomerTicket | None = None
-    entry: Entry | None = None
+    entry: LedgerEntry | None = None
     text: TextRow | None = None
     reply: ReplyRow | None = None
     run: RunRow | None = None
@@ -83,7 +83,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    facts: list[Fact]
+    facts: list[TimelineEntry]
     total: int
     # Where the next page begins, if there is one.
     older: str | None
@@ -91,15 +91,15 @@ class Timeline:
 
 def merge(
     tickets: Sequence[CustomerTicket],
-    entries: Sequence[Entry],
-    more: Sequence[Fact] = (),
+    entries: Sequence[LedgerEntry],
+    more: Sequence[TimelineEntry] = (),
     *,
     kind: str = "all",
     before: str | None = None,
 ) -> Timeline:
     """The facts of one kind or of all, before the position of an earlier page; an unknown position is ignored."""
-    facts = [Fact(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
-    facts += [Fact(at=one.effective_at, key=f"{one.sequence:020}", entry=one) for one in entries]
+    facts = [TimelineEntry(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
+    facts += [TimelineEntry(at=one.effective_at, key=f"{one.sequence:020}", entry=one) for one in entries]
     facts += more
     fitting = sorted(
         (fact for fact in facts if kind in {"all", fact.kind}), key=lambda fact: (fact.at, fact.key), reverse=True
@@ -116,24 +116,24 @@ def facts_of(
     replies: Sequence[ReplyRow],
     runs: Sequence[RunRow],
     recipients: Sequence[RecipientOfPerson],
-) -> list[Fact]:
+) -> list[TimelineEntry]:
     """Texts by when they left or were decided about, runs by when they began, campaigns without a text by when their
     audience was stored."""
-    facts = [Fact(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
-    facts += [Fact(at=one.received_at, key=str(one.id), reply=one) for one in replies]
-    facts += [Fact(at=one.entered_at, key=str(one.id), run=one) for one in runs]
+    facts = [TimelineEntry(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
+    facts += [TimelineEntry(at=one.received_at, key=str(one.id), reply=one) for one in replies]
+    facts += [TimelineEntry(at=one.entered_at, key=str(one.id), run=one) for one in runs]
     texted = {fact.campaign_id for fact in facts}
     facts += [
-        Fact(at=one.created_at, key=str(one.campaign_id), recipient=one)
+        TimelineEntry(at=one.created_at, key=str(one.campaign_id), recipient=one)
         for one in recipients
         if one.campaign_id not in texted and (one.reason or one.outcome) in NO_TEXT
     ]
     return facts
 
 
-def by_day(facts: Sequence[Fact], formats: Format) -> list[tuple[str, list[Fact]]]:
+def by_day(facts: Sequence[TimelineEntry], formats: Format) -> list[tuple[str, list[TimelineEntry]]]:
     """The facts under the days they happened on, as the reader writes dates."""
-    days: list[tuple[str, list[Fact]]] = []
+    days: list[tuple[str, list[TimelineEntry]]] = []
     for fact in facts:
         day = formats.list_day(fact.at)
         if not days or days[-1][0] != day:

@@ -10,7 +10,7 @@ from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_by_hash
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription
-from regulars.explore.simulator.reply_trace import Step, read_steps
+from regulars.explore.simulator.reply_trace import TraceStep, read_steps
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
 from regulars.messaging.find import find_suppressed, list_phones, read_conversation
@@ -37,7 +37,7 @@ ON_THE_PHONE: Final = frozenset({"sent", "delivered"})
 QUICK: Final = ("STOP", "START", "HELP", "Arrêtez de m'écrire", "À quelle heure ouvrez-vous ?")
 
 
-class Phone(NamedTuple):
+class SimulatedPhone(NamedTuple):
     """One number's phone; `reference` names it in addresses."""
 
     reference: str
@@ -47,7 +47,7 @@ class Phone(NamedTuple):
     subscription: Subscription | None
     is_suppressed: bool
     customer: Profile | None
-    steps: list[Step]
+    steps: list[TraceStep]
 
     @property
     def status(self) -> str | None:
@@ -110,7 +110,7 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
     return render_form(visit, TEMPLATE, form, **values)
 
 
-async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> Phone:
+async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> SimulatedPhone:
     number, number_hash = await _number(tx, visit, reference, texting)
     lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
     subscription = await find_by_hash(tx, visit.organization_id, number_hash)
@@ -118,7 +118,7 @@ async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> Phone
     customer = None
     if subscription is not None and subscription.profile is not None:
         customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
-    return Phone(
+    return SimulatedPhone(
         reference,
         number_hash,
         number,

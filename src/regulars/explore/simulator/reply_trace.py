@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from regulars.consent.history import list_last_entries
-from regulars.consent.model import Entry
+from regulars.consent.model import LedgerEntry
 from regulars.consent.subscription import Subscription
 from regulars.explore.ledger_labels import title_of
 from regulars.journeys.model import RunRow
@@ -30,7 +30,7 @@ _SECOND: Final = timedelta(seconds=1)
 _HASH_SHOWN: Final = 10
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     icon: str
     kind: str
     title: str
@@ -39,7 +39,7 @@ class Step(NamedTuple):
     when: str
 
 
-async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscription | None) -> list[Step]:
+async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscription | None) -> list[TraceStep]:
     """In the order of things; what happens in the worker appears when it has happened."""
     steps = [_received(visit, reply)]
     if subscription is not None:
@@ -62,9 +62,9 @@ async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscr
     return steps
 
 
-def _received(visit: Visit, reply: ReplyRow) -> Step:
+def _received(visit: Visit, reply: ReplyRow) -> TraceStep:
     said = mask.text(visit, reply.body) or "nothing"
-    return Step(
+    return TraceStep(
         "message",
         "",
         f"Received “{said}”",
@@ -74,16 +74,16 @@ def _received(visit: Visit, reply: ReplyRow) -> Step:
     )
 
 
-def _message_of(entry: Entry) -> str | None:
+def _message_of(entry: LedgerEntry) -> str | None:
     if entry.payload is None:
         return None
     said: dict[str, object] = msgspec.json.decode(entry.payload)
     return str(said.get("message_id"))
 
 
-def _entry(visit: Visit, subscription: Subscription, entry: Entry, reply: ReplyRow) -> Step:
+def _entry(visit: Visit, subscription: Subscription, entry: LedgerEntry, reply: ReplyRow) -> TraceStep:
     kind = "yes" if entry.kind == "OPT_IN" else "no"
-    return Step(
+    return TraceStep(
         "consent",
         kind,
         f"{title_of(entry)}: ledger entry {entry.sequence}",
@@ -93,19 +93,19 @@ def _entry(visit: Visit, subscription: Subscription, entry: Entry, reply: ReplyR
     )
 
 
-def _run(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> Step:
+def _run(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> TraceStep:
     url = visit.url("/journeys", JOURNEY.encode(run.journey_id), "runs", RUN.encode(run.id))
     words = f"{(run.outcome or 'ended').capitalize()}."
-    return Step(
+    return TraceStep(
         "automate", "", f"Ended the run in {name}", words, url, _later(run.ended_at or reply.received_at, reply)
     )
 
 
-def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> Step:
+def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> TraceStep:
     words = {"stop": "Confirmation", "help": "Answer to HELP"}.get(text.origin_kind, "Answer of a person")
     state = label_reason(text.reason) or label_state(text.state)
     more = "The one text a withdrawal allows." if text.origin_kind == "stop" else state.sentence
-    return Step(
+    return TraceStep(
         "message",
         "",
         f"{words}: {state.name.lower()}",
@@ -115,19 +115,19 @@ def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> Step:
     )
 
 
-def _waits(visit: Visit, reply: ReplyRow) -> Step:
+def _waits(visit: Visit, reply: ReplyRow) -> TraceStep:
     more = "The number gets nothing until then." if reply.meaning == "perhaps_stop" else "It changes nothing by itself."
-    return Step(
+    return TraceStep(
         "clock", "", "Waits in the inbox for a person", more, visit.url("/messages/inbox", REPLY.encode(reply.id)), ""
     )
 
 
-def _event(visit: Visit, posted: PostedEvent, reply: ReplyRow) -> Step:
+def _event(visit: Visit, posted: PostedEvent, reply: ReplyRow) -> TraceStep:
     many = visit.format.count(posted.deliveries, "webhook")
     url = ""
     if posted.delivery_id is not None and visit.may(Action.READ_WEBHOOKS):
         url = visit.url("/webhooks/deliveries", WEBHOOK_DELIVERY.encode(posted.delivery_id))
-    return Step("plug", "", f"{many}: {posted.type}", _arrived(posted), url, _later(posted.created_at, reply))
+    return TraceStep("plug", "", f"{many}: {posted.type}", _arrived(posted), url, _later(posted.created_at, reply))
 
 
 def _arrived(posted: PostedEvent) -> str:

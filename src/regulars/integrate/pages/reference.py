@@ -6,7 +6,7 @@ from functools import cached_property
 from starlette.responses import Response
 
 from regulars.explore import reference
-from regulars.explore.samples import Sample
+from regulars.explore.samples import CodeSample
 from regulars.http import openapi
 from regulars.http.address import base_url
 from regulars.http.route import Route
@@ -69,11 +69,11 @@ class _Shelf:
         )
 
 
-def _subject(read: reference.Reference, anchor: str | None) -> reference.Subject | None:
+def _subject(read: reference.Reference, anchor: str | None) -> reference.ReferenceSubject | None:
     return next((one for one in read.subjects if one.anchor == anchor), None)
 
 
-def _in_languages(operation: reference.Operation, address: str) -> list[Sample]:
+def _in_languages(operation: reference.Operation, address: str) -> list[CodeSample]:
     """The call with curl, then as a program in each language, at the reader's own address."""
-    every = [Sample("curl", operation.curl), *operation.samples]
-    return [Sample(language, text.replace(ANY_ADDRESS, address)) for language, text in every]
+    every = [CodeSample("curl", operation.curl), *operation.samples]
+    return [CodeSample(language, text.replace(ANY_ADDRESS, address)) for language, text in every]

@@ -10,7 +10,13 @@ from starlette.responses import Response
 from regulars.kit.ids import API_KEY
 from regulars.organizations import manage
 from regulars.request_log.entries import find_answer, list_answers
-from regulars.request_log.model import ENTRIES_PER_KEY_MAX, REFUSALS_PER_DAY_MAX, RETENTION, Entry, Kind
+from regulars.request_log.model import (
+    ENTRIES_PER_KEY_MAX,
+    REFUSALS_PER_DAY_MAX,
+    RETENTION,
+    RequestLogEntry,
+    ResponseFilter,
+)
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.listing import Filter, make_page, read_view
@@ -48,7 +54,11 @@ async def _list(visit: Visit) -> Response:
             "requests",
             PATH,
             filters=(
-                Filter("kind", "Answers", ((Kind.REFUSED, "Refused"), (Kind.FAILED, "Failed on our side"))),
+                Filter(
+                    "kind",
+                    "Answers",
+                    ((ResponseFilter.REFUSED, "Refused"), (ResponseFilter.FAILED, "Failed on our side")),
+                ),
                 Filter("key", "Key", tuple((API_KEY.encode(key.id), key.name) for key in keys.values())),
             ),
         )
@@ -56,7 +66,7 @@ async def _list(visit: Visit) -> Response:
             tx,
             visit.organization_id,
             view.request,
-            kind=Kind(view.value("kind") or Kind.ALL),
+            kind=ResponseFilter(view.value("kind") or ResponseFilter.ALL),
             api_key_id=API_KEY.decode(view.value("key")),
         )
     page = make_page(view, found)
@@ -84,7 +94,7 @@ async def _show(visit: Visit) -> Response:
     )
 
 
-def _problem(visit: Visit, entry: Entry) -> str | None:
+def _problem(visit: Visit, entry: RequestLogEntry) -> str | None:
     """The body of the refusal. It never quotes a value; the names of a customer's attributes are masked too."""
     if entry.problem is None:
         return None

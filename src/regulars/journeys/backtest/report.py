@@ -40,7 +40,7 @@ class Day:
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
+class BacktestReport:
     version: int
     since: datetime
     until: datetime
@@ -56,7 +56,7 @@ class Report:
     people: dict[str, dict[UUID, None]] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, version: int, *, since: datetime, until: datetime, zone: str) -> "Report":
+    def begin(cls, version: int, *, since: datetime, until: datetime, zone: str) -> "BacktestReport":
         first, last = _day(since, zone), _day(until, zone)
         days = {first + timedelta(days=ahead): Day() for ahead in range((last - first).days + 1)}
         return cls(version=version, since=since, until=until, zone=zone, by_day=days)

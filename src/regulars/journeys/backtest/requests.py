@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.journeys.backtest.report import Report
+from regulars.journeys.backtest.report import BacktestReport
 from regulars.journeys.backtest.run import backtest_definition
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import JourneyError
@@ -113,7 +113,7 @@ async def _finish(
     organization_id: UUID,
     request: BacktestRow,
     *,
-    report: Report | None,
+    report: BacktestReport | None,
     failure: str | None,
     due_at: datetime | None,
 ) -> None:
@@ -172,7 +172,9 @@ class BacktestQueue(Queue):
         return True
 
 
-async def _run_backtest(database: Database, organization_id: UUID, request: BacktestRow, progress: list[int]) -> Report:
+async def _run_backtest(
+    database: Database, organization_id: UUID, request: BacktestRow, progress: list[int]
+) -> BacktestReport:
     async with database.transaction() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:

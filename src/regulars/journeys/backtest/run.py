@@ -14,8 +14,8 @@ from regulars.catalog.model import day_of
 from regulars.conditions.evaluation import Evaluator
 from regulars.journeys.backtest import queries
 from regulars.journeys.backtest.history import CustomerHistory, load_customer_histories
-from regulars.journeys.backtest.report import Report
-from regulars.journeys.backtest.simulation import BacktestContext, Simulation
+from regulars.journeys.backtest.report import BacktestReport
+from regulars.journeys.backtest.simulation import BacktestContext, RunSimulation
 from regulars.journeys.context import CannotJudge, judge
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
@@ -47,7 +47,7 @@ async def backtest(
     days: int,
     version: int | None = None,
     facts_max: int = FACTS_MAX,
-) -> Report:
+) -> BacktestReport:
     """Of a saved version. Makes the transaction read-only."""
     await queries.forbid_writes(tx)
     if not 1 <= days <= DAYS_MAX:
@@ -77,14 +77,16 @@ async def backtest_definition(
     days: int,
     facts_max: int = FACTS_MAX,
     on_progress: Callable[[int], None] | None = None,
-) -> Report:
+) -> BacktestReport:
     """Of any definition without faults, saved or not. Calls `on_progress` with the number of facts simulated so far."""
     await queries.forbid_writes(tx)
     known = await load_known(tx, organization_id, [definition])
     context = BacktestContext(
         journey_id=journey_id, definition=definition, texting=texting, evaluator=Evaluator(known), now=tx.now
     )
-    report = Report.begin(version, since=start_of_last(days, tx.now, known.zone), until=tx.now, zone=known.zone.key)
+    report = BacktestReport.begin(
+        version, since=start_of_last(days, tx.now, known.zone), until=tx.now, zone=known.zone.key
+    )
     run = _Backtest(tx, organization_id, context, report)
     done: set[UUID] = set()
     async for page in run.pages(facts_max):
@@ -100,7 +102,7 @@ class _Backtest:
     tx: Tx
     organization_id: UUID
     context: BacktestContext
-    report: Report
+    report: BacktestReport
 
     def pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
         kind = _KINDS.get(self.context.definition.trigger)
@@ -136,7 +138,7 @@ class _Backtest:
             if reason is not None:
                 self._count_refusal(history, reason, at)
                 continue
-            simulated = Simulation(self.context, history, sale, at).run()
+            simulated = RunSimulation(self.context, history, sale, at).run()
             entered_at, ended_at = at, simulated.ended_at
             self.report.day(at).entries += 1
             self.report.add_person("entries", history.person.id)

@@ -23,7 +23,7 @@ from regulars.journeys.program import program_of
 from regulars.journeys.runs.decide import WITHDRAWN, Position, Progress, RunContext, RunSubject, advance, find_exit
 from regulars.journeys.snapshot import customer_without_conditions, ticket_of
 from regulars.messaging.gate import GateContext, SendNow, Skip, decide, find_country_fault
-from regulars.messaging.model import EXPIRES_AFTER, Reason
+from regulars.messaging.model import EXPIRES_AFTER, SkipReason
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting
@@ -82,7 +82,7 @@ class SimulatedRun(NamedTuple):
     texts: list[SimulatedText]
 
 
-class Simulation:
+class RunSimulation:
     def __init__(
         self, backtest: BacktestContext, history: CustomerHistory, sale: SaleRow | None, entered_at: datetime
     ) -> None:
@@ -150,7 +150,7 @@ class Simulation:
         number = self._history.number_at(at)
         text = self._pass_gate(words, number, at)
         if self._exit is not None and at < self._exit[0] <= text.at:
-            text = SimulatedText(self._exit[0], Reason.LEFT.value)
+            text = SimulatedText(self._exit[0], SkipReason.LEFT.value)
         if text.at <= self._backtest.now:
             self._texts.append(text)
             if text.reason is None and number is not None:

@@ -23,7 +23,7 @@ from regulars.journeys.definition import (
     WaitUntil,
 )
 from regulars.journeys.model import PersonRow, RecordedRow, RecordedSale, SaleRow
-from regulars.journeys.program import Node, program_of, references_of
+from regulars.journeys.program import ProgramNode, program_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
@@ -175,7 +175,7 @@ class _StepRunner:
                 return self._progress
         raise AssertionError("a program without circles ends")
 
-    def _take_step(self, node: Node) -> None:
+    def _take_step(self, node: ProgramNode) -> None:
         """Afterwards the run is at the next step, waits, or has ended."""
         match node.step:
             case Wait() | WaitUntil() as step:
@@ -194,7 +194,7 @@ class _StepRunner:
             case Exit():
                 self._end("exited")
 
-    def _wait(self, node: Node, step: Wait | WaitUntil) -> None:
+    def _wait(self, node: ProgramNode, step: Wait | WaitUntil) -> None:
         """The end of a wait is computed once, when the run reaches the step."""
         if self._progress.position.waits_for == "time":
             self._record(node, "went on", {})
@@ -207,7 +207,7 @@ class _StepRunner:
         self._record(node, "waits", {"until": due_at.isoformat()})
         return self._wait_here("time", due_at)
 
-    def _wait_for_purchase(self, node: Node, step: WaitForPurchase) -> None:
+    def _wait_for_purchase(self, node: ProgramNode, step: WaitForPurchase) -> None:
         """A purchase counts if it did not exist when the wait began, whatever its recording time: its transaction may
         have begun before and committed after. A purchase recorded after the wait began always counts, even if it was
         already visible when the sales were loaded."""
@@ -231,7 +231,7 @@ class _StepRunner:
         self._progress.due_at = end
         return None
 
-    def _branch(self, node: Node, step: Branch) -> None:
+    def _branch(self, node: ProgramNode, step: Branch) -> None:
         verdict = judge(node.id, step.condition, self._evaluation)
         if not isinstance(verdict, CannotJudge):
             segments = references_of(self._run.definition).segments
@@ -249,7 +249,7 @@ class _StepRunner:
         self._progress.due_at = min(self._now + pause, since + FAULT_LASTS_MAX)
         return None
 
-    def _text(self, node: Node, step: SendText) -> None:
+    def _text(self, node: ProgramNode, step: SendText) -> None:
         if self._progress.position.waits_for == "text":
             # The run was woken because its text was sent, skipped or failed.
             return self._move_to(node.next)
@@ -259,7 +259,7 @@ class _StepRunner:
         self._record(node, "texts", {})
         return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 
-    def _set_attribute(self, node: Node, step: SetAttribute) -> None:
+    def _set_attribute(self, node: ProgramNode, step: SetAttribute) -> None:
         """Not set where the customer has too many attributes: the run records that and continues."""
         try:
             attributes = merge(dict(self._progress.attributes), {step.key: step.value})
@@ -277,7 +277,7 @@ class _StepRunner:
         sale = self._context.sale
         return choose_zone(self._context.phone_number, sale.country if sale else None, self._evaluation.zone)
 
-    def _fork(self, node: Node, *, is_then: bool, why: dict[str, Any]) -> None:
+    def _fork(self, node: ProgramNode, *, is_then: bool, why: dict[str, Any]) -> None:
         self._record(node, "then" if is_then else "else", why)
         self._move_to(node.then if is_then else node.otherwise)
 
@@ -293,7 +293,7 @@ class _StepRunner:
         self._progress.events.append(StepEvent(self._progress.position.step, "ended", {"outcome": outcome}))
         return self._progress
 
-    def _record(self, node: Node, event: str, detail: dict[str, Any]) -> None:
+    def _record(self, node: ProgramNode, event: str, detail: dict[str, Any]) -> None:
         self._progress.events.append(StepEvent(node.id, event, detail))
 
 

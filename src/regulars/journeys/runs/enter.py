@@ -16,10 +16,10 @@ from regulars.journeys import queries as journeys
 from regulars.journeys.context import describe_segments, judge
 from regulars.journeys.definition import Definition, Reentry, read_definition
 from regulars.journeys.interests import require_facts
-from regulars.journeys.model import ActivationRow, NewRun, SaleRow, TraceEntry
+from regulars.journeys.model import ActivationRow, NewJourneyRun, SaleRow, TraceEntry
 from regulars.journeys.program import FILTER, program_of, references_of
 from regulars.journeys.runs import queries, trace
-from regulars.journeys.snapshot import DecisionSubject, Snapshot, find_sales, load_snapshot
+from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales, load_snapshot
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
@@ -122,7 +122,7 @@ def _was_live(activation: ActivationRow, moment: datetime) -> bool:
     return activation.since <= moment and (activation.until is None or moment < activation.until)
 
 
-def _passes(snapshot: Snapshot, subject: DecisionSubject, now: datetime) -> bool:
+def _passes(snapshot: JourneySnapshot, subject: DecisionSubject, now: datetime) -> bool:
     context = snapshot.context_of(subject, now)
     # A filter that cannot be judged admits no customer.
     return context is not None and judge(FILTER, subject.definition.filter, context) is True
@@ -133,7 +133,7 @@ async def _begin(
     organization_id: UUID,
     journey_id: UUID,
     wanted: Sequence[tuple[EntryEvent, ActivationRow, Definition]],
-    snapshot: Snapshot,
+    snapshot: JourneySnapshot,
 ) -> None:
     # The shared lock orders this against a pause or archive: either its state is read here, or it finds these runs.
     journey = await journeys.share_journey(tx, organization_id, journey_id)
@@ -148,14 +148,14 @@ async def _begin(
         fact_kind=wanted[0][0].kind,
         fact_ids=[entry.id for entry, _, _ in wanted],
     )
-    begun: dict[UUID, NewRun] = {}
+    begun: dict[UUID, NewJourneyRun] = {}
     for entry, activation, definition in wanted:
         entered_at, run_id = places.get(entry.profile_id, (None, None))
         if entry.id in known_facts or entry.profile_id in begun or run_id is not None:
             continue
         if not may_enter_again(definition.reentry, entered_at, tx.now):
             continue
-        begun[entry.profile_id] = NewRun(
+        begun[entry.profile_id] = NewJourneyRun(
             new_uuid(),
             journey_id,
             activation.version,
@@ -191,7 +191,9 @@ async def _begin(
         tx.touched.add(("journey_runs", organization_id))
 
 
-def _entry_detail(run: NewRun, definition: Definition, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+def _entry_detail(
+    run: NewJourneyRun, definition: Definition, snapshot: JourneySnapshot, now: datetime
+) -> dict[str, Any]:
     """The trace of an entry: the fact, the version, and the segments of the definition."""
     context = snapshot.context_of(DecisionSubject(run.profile_id, run.sale_id, definition), now)
     segments = {} if context is None else describe_segments(context, references_of(definition).segments)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.journeys.model import NewRun, RunRow
+from regulars.journeys.model import NewJourneyRun, RunRow
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
@@ -69,7 +69,9 @@ _INSERT_RUNS: Final = _NEW_RUNS.write(
 )
 
 
-async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRun], *, is_paused: bool) -> set[UUID]:
+async def insert_runs_if_new(
+    tx: Tx, organization_id: UUID, runs: Sequence[NewJourneyRun], *, is_paused: bool
+) -> set[UUID]:
     """The runs of a journey that was paused meanwhile are due when it is resumed."""
     values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}

@@ -22,7 +22,7 @@ from regulars.journeys.runs.decide import (
     sales_needed_since,
 )
 from regulars.journeys.runs.definition_cache import load_definitions
-from regulars.journeys.snapshot import DecisionSubject, Snapshot, find_sales_since, load_snapshot
+from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales_since, load_snapshot
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
 from regulars.messaging.holds import cancel_texts
@@ -98,7 +98,7 @@ class _Batch:
     organization_id: UUID
     texting: Texting
     definitions: dict[tuple[UUID, int], Definition]
-    snapshot: Snapshot
+    snapshot: JourneySnapshot
     numbers: dict[UUID, TextNumber]
     # By run: the customer's other sales that the run needs.
     recorded: dict[UUID, list[RecordedRow]]

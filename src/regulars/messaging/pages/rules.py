@@ -35,10 +35,10 @@ from regulars.messaging.settings.model import (
     DEFAULT_RULES,
     SIMULATED_NOTICE,
     Cap,
+    OpenHours,
     Price,
     Rule,
     SmsSettings,
-    Window,
     default_rule,
     format_minute,
 )
@@ -83,7 +83,7 @@ def country_name(code: str) -> str:
     return str(Locale("en").territories.get(code, code))
 
 
-def format_window(window: Window | None) -> str:
+def format_window(window: OpenHours | None) -> str:
     return "closed" if window is None else f"{format_minute(window.opens_minute)}-{format_minute(window.closes_minute)}"
 
 

@@ -15,7 +15,7 @@ import msgspec
 from regulars.consent.stop_words import Meaning
 from regulars.kit.http_client import describe_network_error, read_http_date, read_retry_after
 from regulars.kit.vault import VaultError
-from regulars.messaging.model import State
+from regulars.messaging.model import TextState
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.providers.base import (
     RESPONSE_WITHIN_S,
@@ -46,11 +46,11 @@ _OK: Final = 300
 _REFUSED: Final = 500
 _OPT_OUT_TYPES: Final = {"STOP": Meaning.STOP, "START": Meaning.START, "HELP": Meaning.HELP}
 _STATES: Final = {
-    "sent": State.SENT,
-    "delivered": State.DELIVERED,
-    "read": State.DELIVERED,
-    "undelivered": State.FAILED,
-    "failed": State.FAILED,
+    "sent": TextState.SENT,
+    "delivered": TextState.DELIVERED,
+    "read": TextState.DELIVERED,
+    "undelivered": TextState.FAILED,
+    "failed": TextState.FAILED,
 }
 
 
@@ -234,7 +234,7 @@ def is_signed(token: str, url: str, form: Mapping[str, str], signature: str) -> 
     return hmac.compare_digest(sign(token, url, form).encode(), signature.encode())
 
 
-def read_receipt(form: Mapping[str, str]) -> tuple[State, str | None] | None:
+def read_receipt(form: Mapping[str, str]) -> tuple[TextState, str | None] | None:
     """The state that a receipt reports, with the provider's error; None for intermediate states."""
     state = _STATES.get(form.get("MessageStatus", ""))
     return None if state is None else (state, form.get("ErrorCode") or None)

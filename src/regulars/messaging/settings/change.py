@@ -16,10 +16,10 @@ from regulars.messaging.settings.model import (
     DEFAULT_CAPS,
     Cap,
     Notice,
+    OpenHours,
     Price,
     Rule,
     SmsSettings,
-    Window,
     default_rule,
     format_minute,
 )
@@ -183,7 +183,7 @@ def _day(name: str) -> int:
     return found[0]
 
 
-def _window(text: str) -> Window | None:
+def _window(text: str) -> OpenHours | None:
     if text.strip().casefold() == "closed":
         return None
     match = _HOURS.fullmatch(text.replace(" ", ""))
@@ -193,7 +193,7 @@ def _window(text: str) -> Window | None:
     closes = int(match[3]) * 60 + int(match[4] or 0)
     if not 0 <= opens < closes <= _DAY_MINUTES:
         raise SettingRefused(f"'{text}' must begin before it ends, within one day.")
-    return Window(opens, closes)
+    return OpenHours(opens, closes)
 
 
 def looser_than_default(country: str, rule: Rule) -> list[str]:

@@ -20,7 +20,7 @@ WAIT_MAX: Final = timedelta(hours=96)
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-class Window(msgspec.Struct, frozen=True):
+class OpenHours(msgspec.Struct, frozen=True):
     """Local hours of one day, the end not included; it may close at 24:00."""
 
     opens_minute: int
@@ -30,12 +30,12 @@ class Window(msgspec.Struct, frozen=True):
 class Rule(msgspec.Struct, frozen=True):
     """Seven days from Monday on; None is a closed day."""
 
-    days: tuple[Window | None, ...]
+    days: tuple[OpenHours | None, ...]
     on_holidays: bool = False
 
 
-def _hours(opens: int, closes: int) -> Window:
-    return Window(opens * 60, closes * 60)
+def _hours(opens: int, closes: int) -> OpenHours:
+    return OpenHours(opens * 60, closes * 60)
 
 
 _MONDAY_TO_SATURDAY: Final = Rule(days=(*[_hours(8, 20)] * 6, None))

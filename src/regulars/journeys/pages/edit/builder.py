@@ -25,7 +25,7 @@ from regulars.journeys.labels import (
 )
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
-from regulars.journeys.pages.edit.message_editor import Measure, field_labels, measure_text
+from regulars.journeys.pages.edit.message_editor import TextMeasure, field_labels, measure_text
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
 from regulars.journeys.pages.flow import build_cards, faults_at, step_labels
 from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, split_place, step_at, steps_in
@@ -182,7 +182,7 @@ def entry_of(definition: Definition) -> object:
 
 async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, search: str = "") -> dict[str, Any]:
     content = read_text_form(form.values, lambda _name, _sentence: None)
-    measure: Measure = await measure_text(tx, visit, draft.definition, content, search=search)
+    measure: TextMeasure = await measure_text(tx, visit, draft.definition, content, search=search)
     texting = await load_texting(tx, visit.organization_id)
     number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)
     fields, keys = await list_variables(tx, visit.organization_id, field_labels(draft.definition))

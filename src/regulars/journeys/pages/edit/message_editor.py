@@ -8,7 +8,7 @@ from regulars.consent.numbers import find_text_numbers
 from regulars.journeys.check import SALE_FIELDS
 from regulars.journeys.context import template_variables
 from regulars.journeys.definition import Definition
-from regulars.journeys.sample_customers import Sample, find_samples
+from regulars.journeys.sample_customers import SampleCustomer, find_samples
 from regulars.journeys.snapshot import find_people, find_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
@@ -46,7 +46,7 @@ class TextPreview(NamedTuple):
     why_not: str
 
 
-class VariantSize(NamedTuple):
+class FallbackSize(NamedTuple):
     """The size and cost of a text with its fallbacks; `value` chooses it, and is empty for the default."""
 
     value: str
@@ -55,17 +55,17 @@ class VariantSize(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class TextMeasure:
     """`measured` is of the default text as it is sent, with the brand and the opt-out notice."""
 
     measured: TextSize
     forcing: Sequence[UnicodeCharacter] = ()
     faults: Sequence[str] = ()
-    sizes: Sequence[VariantSize] = ()
+    sizes: Sequence[FallbackSize] = ()
     previews: Sequence[TextPreview] = ()
     is_unknown: bool = False
     # The customers found where the search found several; the user chooses one.
-    people: Sequence[mask.Candidate] = ()
+    people: Sequence[mask.CustomerMatch] = ()
 
     @property
     def longest(self) -> TextSize:
@@ -76,16 +76,16 @@ class Measure:
 
 async def measure_text(
     tx: Tx, visit: Visit, definition: Definition, content: str | TextVariants, *, search: str = ""
-) -> Measure:
+) -> TextMeasure:
     texting = await load_texting(tx, visit.organization_id)
     texts = list_texts(content)
     if texting is None or not texts[""].strip():
-        return Measure(measured=measure(texts[""]))
+        return TextMeasure(measured=measure(texts[""]))
     forcing = {one.character: one for text in texts.values() for one in measure(text).forcing}
     faults, sizes = _measure_variants(texts, texting)
     if faults:
         measured = measure(texts[""][:TEMPLATE_CHARACTERS_MAX])
-        return Measure(measured=measured, forcing=list(forcing.values()), faults=faults, sizes=sizes)
+        return TextMeasure(measured=measured, forcing=list(forcing.values()), faults=faults, sizes=sizes)
     people = await find_candidates(
         tx,
         visit.organization_id,
@@ -94,7 +94,7 @@ async def measure_text(
         sees_personal=visit.sees_personal,
     )
     samples = await _samples(tx, visit, definition, people) if people or not search else []
-    return Measure(
+    return TextMeasure(
         measured=compose_for(texts[""], None, texting).measured,
         forcing=list(forcing.values()),
         sizes=sizes,
@@ -104,10 +104,10 @@ async def measure_text(
     )
 
 
-def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[str], list[VariantSize]]:
+def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[str], list[FallbackSize]]:
     """What is wrong with the texts, and the size and cost of those that can be read."""
     faults: list[str] = []
-    sizes: list[VariantSize] = []
+    sizes: list[FallbackSize] = []
     for value, text in texts.items():
         try:
             words = fill_defaults(parse_template(text))
@@ -115,7 +115,7 @@ def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[
             faults.append(f"{f'Text for {value}: ' if value else ''}{error} (character {error.position + 1})")
             continue
         measured = compose_for(words, None, texting).measured
-        sizes.append(VariantSize(value, measured, cost_by_country(words, texting)))
+        sizes.append(FallbackSize(value, measured, cost_by_country(words, texting)))
     return faults, sizes
 
 
@@ -126,18 +126,18 @@ def field_labels(definition: Definition) -> dict[str, str]:
     }
 
 
-async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[Sample]:
+async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[SampleCustomer]:
     """The customer searched for, else some whom the trigger of the journey concerned recently."""
     if not people:
         return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
     if len(people) > 1:
         return []
     found = await find_samples(tx, visit.organization_id, definition.trigger, limit=1, profile_id=people[0].id)
-    return found or [Sample(people[0].id, None)]
+    return found or [SampleCustomer(people[0].id, None)]
 
 
 async def _preview(
-    tx: Tx, visit: Visit, content: str | TextVariants, samples: Sequence[Sample], texting: Texting
+    tx: Tx, visit: Visit, content: str | TextVariants, samples: Sequence[SampleCustomer], texting: Texting
 ) -> list[TextPreview]:
     ids = {sample.profile_id for sample in samples}
     people = {one.id: one for one in await find_people(tx, visit.organization_id, ids)}

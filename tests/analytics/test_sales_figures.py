@@ -1,5 +1,6 @@
 """Sales figures equal plain SQL over the rows, whatever was sold, returned, sent late or erased, in any time zone."""
 
+import asyncio
 import random
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -9,6 +10,7 @@ from tests.sales.desk import Desk, ticket
 from tests.support.room import anyio_backend, database
 
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
+from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.facts import SalesRecorded
@@ -16,6 +18,9 @@ from regulars.sales.jobs import count_new_sales, recount_in_time_zone
 from regulars.sales.personal import anonymise_sales
 from regulars.sales.totals import fill as filling
 from regulars.sales.totals.model import PerCurrency, Sums, add_totals
+from regulars.work.loop import run_worker
+from regulars.work.outbox import OutboxQueue
+from regulars.worker import LISTENERS
 
 __all__ = ["anyio_backend", "database"]
 pytestmark = pytest.mark.anyio
@@ -172,6 +177,31 @@ async def compare(desk: Desk, first: date, last: date, stores: list[UUID] | None
             wholes.append(figures.whole)
     # Days, weeks, months, stores and currencies add up to the same period.
     assert all(whole == wholes[0] for whole in wholes)
+
+
+async def test_a_sale_is_in_the_figures_within_five_seconds_of_its_commit(database):
+    desk = Desk(database, new_uuid())
+    await move_to(desk, "Europe/Paris")
+    await desk.open_store("A")
+    # A worker of another process, which learns of the sale as it would in production.
+    elsewhere = Database(database.url)
+    stop = asyncio.Event()
+    working = asyncio.create_task(run_worker(elsewhere, [OutboxQueue(LISTENERS)], stop=stop, grace_s=5))
+    try:
+        await desk.record(ticket("1", store_id="A", occurred_at="2026-03-01T12:00:00Z"))
+        tickets = 0
+        async with asyncio.timeout(5):
+            while not tickets:
+                async with database.reading() as tx:
+                    day = date(2026, 3, 1)
+                    figures = await read_sales(tx, desk.organization_id, first=day, last=day, by=By.DAY)
+                tickets = figures.whole.tickets
+                await asyncio.sleep(0.05)
+    finally:
+        stop.set()
+        await working
+        await elsewhere.close()
+    assert tickets == 1
 
 
 async def test_comparable_stores_have_tickets_in_both_periods(database):

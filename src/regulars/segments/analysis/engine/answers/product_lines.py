@@ -1,7 +1,6 @@
 """Lines of sales by what a question groups them by: the product, a property of it, or the store."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -164,30 +163,23 @@ def _places(selection: SalesSelection, sale_of_line: Array) -> Array | None:
     return np.flatnonzero((sale_of_line >= selection.first) & (sale_of_line < selection.last))
 
 
-class SortedPairs(NamedTuple):
-    """Pairs of a group and a value as sorted numbers: the group times the size, plus the value."""
+class DistinctPairs(NamedTuple):
+    """Distinct pairs of a group and a value as sorted numbers: the group times the size, plus the value."""
 
     keys: Array
     size: int
-    # Where each group begins and the last one ends.
-    edges: Array
-    # Which pairs differ from the one before.
-    is_first: Array
+    # How many values each group has.
+    counts: Array
 
-    def count_distinct(self) -> list[int]:
-        """How many distinct values each group has."""
-        ranges = pairwise(self.edges.tolist())
-        return [int(np.count_nonzero(self.is_first[first:last])) for first, last in ranges]
-
-    def distinct(self, counts: Sequence[int]) -> tuple[Array, Array]:
-        """The groups and the values of the distinct pairs of the first groups, which have so many."""
-        last = int(self.edges[len(counts)])
-        keys = self.keys[:last][self.is_first[:last]]
-        group: Array = np.repeat(np.arange(len(counts)).astype(keys.dtype), counts)
+    def of_groups(self, groups: int) -> tuple[Array, Array]:
+        """The groups and the values of the pairs of the first groups."""
+        counts = self.counts[:groups]
+        keys = self.keys[: int(counts.sum())]
+        group: Array = np.repeat(np.arange(groups).astype(keys.dtype), counts)
         return group, keys - group * np.array(self.size, keys.dtype)
 
 
-def sort_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> SortedPairs:
+def distinct_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> DistinctPairs:
     """Of pairs of arrays (groups, values below a size). Small numbers are sorted in half of the time."""
     kind = np.dtype(np.uint32 if groups * size < 1 << 32 else np.int64)
     factor: Array = np.array(size, kind)
@@ -195,5 +187,6 @@ def sort_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> 
         [np.zeros(0, kind), *(group.astype(kind) * factor + value.astype(kind) for group, value in pairs)]
     )
     keys.sort()
-    inner = np.searchsorted(keys, (np.arange(1, groups, dtype=np.int64) * size).astype(kind))
-    return SortedPairs(keys, size, np.concatenate(([0], inner, [keys.size])), begins_of(keys))
+    keys = keys[np.flatnonzero(begins_of(keys))]
+    ends = np.searchsorted(keys, (np.arange(1, groups, dtype=np.int64) * size).astype(kind))
+    return DistinctPairs(keys, size, np.diff(np.concatenate(([0], ends, [keys.size]))))

@@ -14,7 +14,7 @@ from regulars.segments.analysis.engine.answers.product_lines import (
     UNSET,
     LineReader,
     Lines,
-    sort_pairs,
+    distinct_pairs,
     values_of,
 )
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
@@ -150,10 +150,9 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
     customers = []
     for run_id, pairs in of_runs.items():
         run = tickets.cached.sales[run_id]
-        in_order = sort_pairs(pairs, ranks.rows + 1, run.size)
-        of_run = in_order.count_distinct()[: ranks.rows]
-        row, sale = in_order.distinct(of_run)
-        counts += np.array(of_run)
+        distinct = distinct_pairs(pairs, ranks.rows + 1, run.size)
+        row, sale = distinct.of_groups(ranks.rows)
+        counts += distinct.counts[: ranks.rows]
         is_sold = np.zeros(run.size, bool)
         is_sold[sale] = True
         all_tickets += int(np.count_nonzero(is_sold))
@@ -162,8 +161,11 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
             members = tickets.members_of(customer)
             customers.append((row, customer) if members is None else (row[members], customer[members]))
             has_bought[run.parts["customer"][is_sold]] = True
-    of_customers = sort_pairs(customers, ranks.rows, max(1, tickets.size)).count_distinct()
-    return [*counts.tolist(), all_tickets], [*of_customers, int(np.count_nonzero(has_bought & tickets.members))]
+    of_customers = distinct_pairs(customers, ranks.rows, max(1, tickets.size)).counts
+    return [*counts.tolist(), all_tickets], [
+        *of_customers.tolist(),
+        int(np.count_nonzero(has_bought & tickets.members)),
+    ]
 
 
 def _sparks(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:

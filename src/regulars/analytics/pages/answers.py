@@ -1,6 +1,6 @@
 """Questions to the analysis process, whose figures may follow later: it counts, or the columns are being built."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -8,18 +8,12 @@ from regulars.analytics.period import Period
 from regulars.segments.analysis import questions
 from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady
 from regulars.segments.columns.model import Progress
-from regulars.web.errors import PageRefusal
 
 # A page is rendered after this time, without the missing figures; it requests them again.
 AT_ONCE_S: Final = 0.5
 
 T = TypeVar("T")
-
-
-class NotCounted(PageRefusal):
-    """A file has no figures that follow later."""
-
-    status, title = 503, "The figures are not counted yet"
+Used = TypeVar("Used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +28,14 @@ class Answered(Generic[T]):
     def is_waiting(self) -> bool:
         return self.figures is None
 
+    def map(self, use: Callable[[T], Used]) -> Used | None:
+        """What is made of the figures, if there are any."""
+        return None if self.figures is None else use(self.figures)
+
     @property
     def is_soon(self) -> bool:
         """Whether it is being counted right now, so that it is worth asking again soon."""
         return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
-
-    def require(self) -> T:
-        if self.figures is None:
-            raise NotCounted(self.away or "Open the page to see how far it is, and download the file again then.")
-        return self.figures
 
 
 def as_asked(period: Period) -> questions.Period:

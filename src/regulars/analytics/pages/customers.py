@@ -40,6 +40,7 @@ from regulars.segments.analysis.questions import (
 from regulars.segments.columns.lifecycle import need_columns
 from regulars.web.charts import Chart, stacked_chart
 from regulars.web.format import NOTHING, Format
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/customers"
@@ -133,20 +134,20 @@ class CustomerPages:
         )
 
     async def export(self, visit: Visit) -> Response:
-        """One of the three tables, as it is shown: `table` is empty, `groups` or `cohorts`."""
+        """One of the three tables: `table` is empty, `groups` or `cohorts`. The page, until it is counted."""
         async with visit.database.transaction() as tx:
             view = (await _read_view(tx, visit)).require_readable()
             query, currency = await _prepare(tx, visit, view)
         answers = await self._ask(visit, view, query, currency, deadline_s=DEADLINE_S)
         header: Sequence[str]
-        wanted = visit.query.get("table", "")
-        if wanted == "groups":
-            header, rows = rfm.CSV_HEADER, rfm.csv_rows(answers.rfm.require())
-        elif wanted == "cohorts":
-            header, rows = cohorts.CSV_HEADER, cohorts.csv_rows(answers.cohorts.require())
-        else:
-            header, rows = CSV_HEADER, _csv_rows(answers.customers.require())
-        return export_table(visit, f"{wanted if wanted in {'groups', 'cohorts'} else 'customers'}.csv", header, rows)
+        match visit.query.get("table", ""):
+            case "groups":
+                header, rows = rfm.CSV_HEADER, answers.rfm.map(rfm.csv_rows)
+            case "cohorts":
+                header, rows = cohorts.CSV_HEADER, answers.cohorts.map(cohorts.csv_rows)
+            case _:
+                header, rows = CSV_HEADER, answers.customers.map(_csv_rows)
+        return redirect(visit, view.url()) if rows is None else export_table(visit, "customers.csv", header, rows)
 
     async def _ask(
         self,

@@ -187,7 +187,9 @@ def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, 
         sparkline(figures.spark_cents) if any(figures.spark_cents) else "",
         "" if compared is None else formats.delta(figures.net_cents, compared),
         formats.money_rounded(figures.net_cents, scale.currency),
-        max(0, round(100 * figures.net_cents / scale.net_cents)) if scale.net_cents > 0 else 0,
+        max(0, round(100 * figures.net_cents / scale.net_cents))
+        if scale.net_cents > 0 and group.kind != "others"
+        else 0,
     )
 
 
@@ -199,7 +201,11 @@ def product_table(
     formats: Format, view: AnalysisView, choice: Choice, currency: Currency, answer: ProductsAnswer
 ) -> ProductTable:
     rows = sort_rows(view, answer.rows)
-    scale = _Scale(max([row.figures.net_cents for row in rows], default=0), answer.whole.return_rate, currency)
+    scale = _Scale(
+        max([row.figures.net_cents for row in rows if row.group.kind != "others"], default=0),
+        answer.whole.return_rate,
+        currency,
+    )
     whole = ProductRow(ProductGroup(choice.by, "others"), answer.whole)
     return ProductTable(
         key_name=_key_name(choice.by),

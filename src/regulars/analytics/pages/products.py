@@ -47,6 +47,7 @@ from regulars.segments.analysis.questions import (
     ProductsQuestion,
 )
 from regulars.segments.columns.lifecycle import need_columns
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/products"
@@ -115,7 +116,9 @@ class ProductPages:
             loaded = await _load(tx, visit, view)
         wanted = choice or Choice(ProductKey(), ())
         answer, _ = await self._ask(visit, view, wanted, loaded, rows_max=rows_max_of(view), deadline_s=DEADLINE_S)
-        found = answer.require()
+        found = answer.figures
+        if found is None:
+            return redirect(visit, view.url())
         rows = sort_rows(view, found.rows)
         return export_table(visit, "products.csv", CSV_HEADER, csv_rows(view, loaded.currency, rows, found.whole))
 

@@ -29,7 +29,7 @@ from regulars.analytics.pages.measures import (
     sums_in,
 )
 from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
-from regulars.analytics.period import Period, Unit, parts_of
+from regulars.analytics.period import FIRST_DAY, Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
 from regulars.consent.figures import WEEKS, read_figures
 from regulars.kit.ids import STORE
@@ -37,6 +37,7 @@ from regulars.sales.totals.model import PerCurrency, Sums, add_totals, add_up
 from regulars.sales.totals.reports import find_first_day
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.format import Format
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/sales"
@@ -77,7 +78,7 @@ class SalesPages:
             if view.form.is_refused:
                 return await render_refused(tx, visit, view, "Sales")
             views = await list_own_views(tx, visit, view)
-            first_day = await find_first_day(tx, visit.organization_id)
+            first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
         answer = await self._source.load(visit, view, By.DAY)
         figures = answer.figures
         return render_analysis(
@@ -113,10 +114,12 @@ class SalesPages:
         ]
 
     async def export(self, visit: Visit) -> Response:
-        """The table as it is shown, with its total."""
+        """The table as it is shown, with its total; the page, which says how far it is, until it is counted."""
         async with visit.database.reading() as tx:
             view = (await read_view(tx, visit, PATH)).require_readable()
-        figures = (await self._source.load(visit, view, By.DAY, is_patient=True)).require()
+        figures = (await self._source.load(visit, view, By.DAY, is_patient=True)).figures
+        if figures is None:
+            return redirect(visit, view.url())
         table = await self._table(visit, view, figures)
         rows = [csv_row(row, table.currency) for row in (*table.rows, table.whole)]
         return export_table(visit, "sales.csv", CSV_HEADER, rows)

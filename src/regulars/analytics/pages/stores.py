@@ -21,12 +21,14 @@ from regulars.analytics.pages.measures import (
 from regulars.analytics.pages.sales import PATH as SALES_PATH
 from regulars.analytics.pages.sales import is_counting, money_stats, sort_rows, tickets_url, whole_row
 from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
+from regulars.analytics.period import FIRST_DAY
 from regulars.analytics.sales_figures import By
 from regulars.consent.figures import ConsentFigures, read_figures
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import PerCurrency
 from regulars.sales.totals.reports import find_first_day
 from regulars.stores.find import name_stores
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/stores"
@@ -52,7 +54,7 @@ class StorePages:
             if view.form.is_refused:
                 return await render_refused(tx, visit, view, "Stores")
             views = await list_own_views(tx, visit, view)
-            first_day = await find_first_day(tx, visit.organization_id)
+            first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
         answer = await self._source.load(visit, view, By.STORE)
         figures = answer.figures
         return render_analysis(
@@ -73,7 +75,9 @@ class StorePages:
     async def export(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             view = (await read_view(tx, visit, PATH)).require_readable()
-        figures = (await self._source.load(visit, view, By.STORE, is_patient=True)).require()
+        figures = (await self._source.load(visit, view, By.STORE, is_patient=True)).figures
+        if figures is None:
+            return redirect(visit, view.url())
         table = await _table(visit, view, figures)
         rows = [csv_row(row, table.currency) for row in (*table.rows, table.whole)]
         return export_table(visit, "stores.csv", CSV_HEADER, rows)

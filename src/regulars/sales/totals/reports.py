@@ -55,11 +55,16 @@ async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
     return rows[0][0] if rows else None
 
 
-async def find_first_day(tx: Tx, organization_id: UUID) -> date | None:
-    """The day of the oldest ticket; None if there are none."""
+async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date | None:
+    """The day of the oldest ticket since a day; None if there is none."""
     rows = await tx.fetch(
-        "SELECT day FROM sales_totals WHERE organization_id = %s AND NOT is_hour ORDER BY is_hour, day LIMIT 1",
-        (organization_id,),
+        """
+        SELECT day FROM sales_totals
+        WHERE organization_id = %s AND NOT is_hour AND day >= %s
+        ORDER BY is_hour, day
+        LIMIT 1
+        """,
+        (organization_id, since),
     )
     return rows[0][0] if rows else None
 

@@ -214,13 +214,16 @@ def test_a_customer_who_must_not_be_texted_is_not_called_subscribed(marketer, cr
 
 
 def test_a_segment_that_a_file_says_in_other_words_opens_unchanged(marketer, crowd):
-    match = {"type": "any", "of": [{"type": "bought"}, {"type": "articles", "at_least": 1234.567}]}
+    days = {"type": "bought", "count": "days", "at_least": 7, "window": {"last_days": 730}}
+    match = {"type": "any", "of": [{"type": "bought"}, {"type": "articles", "at_least": 1234.567}, days]}
     definition = read_definition(json.dumps({"name": "Buyers", "match": match}).encode())
     created = crowd.shop.act(lambda tx: create_segment(tx, crowd.shop.organization_id, definition))
     url = f"/segments/{created.id}"
     page = ask_until("All 3</a>", lambda: marketer.get(url))
     assert "Draft differs from saved" not in page
     assert 'value="1234.567"' in page
+    assert "Purchase days" in page
+    assert re.search(r'name="r.2~low"[^>]* value="7"', page)
     # What was counted is its size.
     assert "3 customers when first counted" in marketer.get(url).text
     assert ">3</a>" in marketer.get("/segments").text

@@ -102,7 +102,7 @@ def tickets(chance: random.Random, start: int, many: int):
 
 async def count(desk: Desk) -> None:
     async with desk.database.transaction() as tx:
-        facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.told()]
+        facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.published_sales()]
         await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
         await count_new_sales(tx, desk.organization_id, facts)
 

@@ -126,7 +126,7 @@ def test_the_29th_of_february_is_the_28th_in_other_years():
 
 
 @pytest.mark.parametrize(("declared", "comparison"), [(kind, it) for kind in OFFERED for it in sorted(OFFERED[kind])])
-def test_whoever_has_no_value_counts_where_it_is_said(declared, comparison):
+def test_a_customer_without_a_value_matches_only_where_the_condition_says_so(declared, comparison):
     wanted = {
         NUMBER: ("1", "2"),
         CURRENCY: ("1", "2"),

@@ -146,7 +146,7 @@ def test_the_ticket_answers_for_itself_and_is_no_earlier_purchase():
     assert holds(OfProduct(any_of=("A", "B"), property=size), given) is None
 
 
-def test_a_tree_is_told_in_one_line():
+def test_a_tree_is_described_in_one_line():
     tree = All(
         of=(AnyOf(of=(YES, UNREADABLE)), Nothing(of=(OfAmount(at_least_cents=1990),)), InSegment(id="seg_x", is_=False))
     )

@@ -72,7 +72,7 @@ def open_shop(api: Api, *, text: str = "Odile", code: str = "") -> Shop:
 
 
 def page_paths(shop: Shop) -> list[str]:
-    """Every page of the explorers, as somebody would open it."""
+    """Every page of the explorers, as a user would open it."""
     return [
         "/",
         "/?period=today",
@@ -96,7 +96,7 @@ def page_paths(shop: Shop) -> list[str]:
 
 
 def personal_paths(shop: Shop) -> list[str]:
-    """Those that only somebody who sees personal data may open."""
+    """Those that only a user who sees personal data may open."""
     return [
         f"/consent/numbers/{shop.number['id']}/certificate",
         f"/consent/numbers/{shop.number['id']}/certificate?at=2030-01-01T10:00",

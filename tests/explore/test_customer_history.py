@@ -74,7 +74,7 @@ def test_the_timeline_shows_one_kind(kind, count):
 
 
 @pytest.mark.parametrize("before", ["", "x", "~", "2026-01-01~", "nonsense~5", "2026-13-01T00:00:00Z~5"])
-def test_a_position_of_nobody_s_shows_the_first_page(before):
+def test_an_unknown_position_shows_the_first_page(before):
     assert len(merge([ticket(1, 1)], [], before=before).facts) == 1
 
 

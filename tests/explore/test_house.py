@@ -87,7 +87,7 @@ def test_a_role_without_personal_data_sees_none_on_any_page_or_file(visitor_as, 
     customer = visitor.get(f"/customers/{shop.customer['id']}").text
     assert "Geheimnis" not in customer.replace("Lyon Geheimnis", "")
     assert HIDDEN in customer
-    # A readable boolean tells nobody who it is.
+    # A readable boolean identifies no customer.
     assert ">true" in customer
     ticket = visitor.get(f"/tickets/{shop.ticket['id']}").text
     assert "&#34;card&#34;" not in ticket
@@ -130,10 +130,10 @@ def test_the_question_about_a_date_is_answered_with_the_entry_that_decides(visit
         assert owner.get(page, at=nonsense).status_code == 200
 
 
-def test_whoever_may_not_see_a_value_is_told_why(visitor_as, shop):
+def test_a_user_who_may_not_see_a_value_reads_why(visitor_as, shop):
     page = f"/customers/{shop.customer['id']}"
-    told = "is hidden for your role (analyst). Roles that see it: owner, admin, marketer."
-    assert told in " ".join(visitor_as(Role.ANALYST).get(page).text.split())
+    explanation = "is hidden for your role (analyst). Roles that see it: owner, admin, marketer."
+    assert explanation in " ".join(visitor_as(Role.ANALYST).get(page).text.split())
     assert "hidden for your role" not in visitor_as(Role.OWNER).get(page).text
 
 
@@ -249,7 +249,7 @@ def test_a_marketer_may_not_erase(visitor_as, shop):
     assert "Erase this person" not in marketer.get(page).text
 
 
-def test_a_collision_is_compared_kept_and_dismissed(visitor_as, shop):
+def test_a_collision_is_compared_resolved_and_dismissed(visitor_as, shop):
     marketer = visitor_as(Role.MARKETER)
     page = f"/collisions/{shop.ticket['id']}"
     assert "total_amount_cents" in marketer.get(page).text

@@ -32,7 +32,7 @@ def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing(server: Server, pa
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/nowhere"])
-def test_a_page_tells_the_browser_to_keep_to_this_server(server: Server, path: str):
+def test_the_headers_of_a_page_restrict_the_browser_to_this_server(server: Server, path: str):
     headers = get(server, path).headers
     assert headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none';" in headers["content-security-policy"]
@@ -161,7 +161,7 @@ def test_the_commands_name_the_public_address_when_one_is_set(start_server):
         assert any("https://regulars.example.com/a'b&c/v1/stores" in block for block in page.blocks)
 
 
-def test_a_style_may_be_kept_for_ever_under_its_version_only(server: Server):
+def test_a_style_may_be_cached_for_ever_under_its_version_only(server: Server):
     [address] = [link for link in read(server, "/").links if link.endswith(".css")]
     style = get(server, address)
     assert style.headers["content-type"] == "text/css; charset=utf-8"

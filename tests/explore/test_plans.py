@@ -146,7 +146,7 @@ async def test_no_statement_of_a_page_reads_a_large_table_whole(database, monkey
             answer = await http.get(f"/o/{who.slug}{path}")
             assert answer.status_code == 200, (path, answer.text[:200])
     assert len(found) > 30
-    assert {text: told for text, told in found.items() if told} == {}
+    assert {text: problems for text, problems in found.items() if problems} == {}
 
 
 def test_a_scan_of_a_large_table_would_be_seen():

@@ -26,7 +26,7 @@ TARGET = b"/v1/sales-events"
 
 
 @dataclass(frozen=True)
-class Told:
+class SaleRequest:
     """A request: a ticket, whose references may say `@name` for the canonical id of that name."""
 
     body: dict[str, Any]
@@ -41,22 +41,22 @@ class Counter:
     routes: dict[str, WriteRoute]
     sent_quickly: list[int] = field(default_factory=list)
 
-    async def send(self, told: Sequence[Told]) -> list[dict[str, Any]]:
+    async def send(self, requests: Sequence[SaleRequest]) -> list[dict[str, Any]]:
         """Send all at once, so that they meet in one batch; give the answers without what differs by nature."""
         names = await self.canonical_ids()
-        answers = await asyncio.gather(*(self._submit(one, names) for one in told))
+        answers = await asyncio.gather(*(self._submit(one, names) for one in requests))
         back = {identifier: f"@{name}" for name, identifier in (await self.canonical_ids()).items()}
         return [_comparable(answer, back) for answer in answers]
 
-    async def _submit(self, told: Told, names: dict[str, str]) -> ApiResponse | ApiError:
+    async def _submit(self, sale: SaleRequest, names: dict[str, str]) -> ApiResponse | ApiError:
         body = {
             name: names[value[1:]] if isinstance(value, str) and value.startswith("@") else value
-            for name, value in told.body.items()
+            for name, value in sale.body.items()
         }
         asked = request(self.desk.organization_id, body=samples.json_bytes(body))
         try:
             return await self.writes.submit(
-                self.routes[api.RECORD_SALE], asked, target=TARGET, key=told.key, charge=lambda _: None
+                self.routes[api.RECORD_SALE], asked, target=TARGET, key=sale.key, charge=lambda _: None
             )
         except ApiError as error:
             return error
@@ -73,7 +73,7 @@ class Counter:
         """Every table the room writes, without ids and times of its own."""
         back = {identifier: f"@{name}" for name, identifier in (await self.canonical_ids()).items()}
         rows = self.desk.rows
-        told = [sale for fact in await self.desk.told() for sale in fact]
+        published = [sale for fact in await self.desk.published_sales() for sale in fact]
         known = dict(await rows("SELECT id::text, external_id FROM sales_events WHERE organization_id = %s"))
         profile_ids = {str(row[0]) for row in await rows("SELECT id FROM profiles WHERE organization_id = %s")}
         keys = await rows(
@@ -98,10 +98,10 @@ class Counter:
                 " created_at = updated_at FROM profiles WHERE organization_id = %s ORDER BY 1"
             ),
             "keys": [(key, status, comparable_body(msgspec.json.decode(body), back)) for key, status, body in keys],
-            "told": sorted(known[sale] for sale in told),
-            "profiles told": sorted(
+            "published": sorted(known[sale] for sale in published),
+            "profiles published": sorted(
                 (one["change"], one["id"] in profile_ids, _without_times(one["shown"], back))
-                for one in await self.desk.profiles_told()
+                for one in await self.desk.published_profiles()
             ),
             "collisions": sorted((name, _spell(attempt, back), times) for name, attempt, times in collisions),
             "totals": await rows(

@@ -56,14 +56,14 @@ class Desk:
         rows = await self.rows("SELECT external_id FROM profiles WHERE organization_id = %s ORDER BY 1")
         return [row[0] for row in rows]
 
-    async def told(self) -> list[list[UUID]]:
+    async def published_sales(self) -> list[list[UUID]]:
         """The sales of each fact in the outbox."""
         rows = await self.rows(
             "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = 'sales.recorded' ORDER BY id"
         )
         return [fact["sales"] for row in rows for fact in msgspec.json.decode(row[0])]
 
-    async def profiles_told(self) -> list[Any]:
+    async def published_profiles(self) -> list[Any]:
         """The changes of profiles in the outbox, in their order."""
         rows = await self.rows(
             "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = 'profiles.changed' ORDER BY id"
@@ -75,7 +75,7 @@ class Desk:
         return await psycopg.AsyncConnection.connect(self.database.url)
 
 
-def told(outcome: SaleOutcome | ApiError) -> tuple[Any, ...]:
+def summarize(outcome: SaleOutcome | ApiError) -> tuple[Any, ...]:
     """An outcome in short: its code, or whether it is new and whether it differs from what is stored."""
     if isinstance(outcome, ApiError):
         return (outcome.code,)

@@ -74,7 +74,7 @@ async def test_random_batches_have_the_same_answers_and_leave_the_same_rows(quic
     traffic = Traffic(seed)
     quickly = 0
     for _ in range(12):
-        bodies = [told.body for told in traffic.batch()]
+        bodies = [sale.body for sale in traffic.batch()]
         answers = [await send_batch(counter, bodies) for counter in (quick, plain)]
         assert answers[0] == answers[1], f"seed {seed}"
         quickly += sum(result["status"] == 201 for result in answers[0]["results"])
@@ -86,7 +86,7 @@ async def test_random_batches_have_the_same_answers_and_leave_the_same_rows(quic
 async def test_requests_that_meet_are_decided_as_if_each_had_come_alone(quick, plain, seed):
     traffic = Traffic(seed)
     for number in range(6):
-        batches = [[told.body for told in traffic.batch()] for _ in range(4)]
+        batches = [[sale.body for sale in traffic.batch()] for _ in range(4)]
         batches.append([ticket(f"new {number}-{place}", profile_id=f"new {place}") for place in range(3)])
         together = await send_batches(quick, batches)
         alone = await send_batches(plain, batches, at_once=False)
@@ -101,9 +101,9 @@ async def test_four_requests_are_one_statement_each_with_its_answer_and_its_key(
     assert quick.sent_quickly == [4, 1]
     for answer, bodies in zip(answers, batches, strict=True):
         assert statuses(answer) == [201] * 3
-        told = [result["body"]["sales_event"]["external_id"] for result in answer["results"]]
-        assert told == [body["external_id"] for body in bodies]
-    assert [len(fact) for fact in await quick.desk.told()] == [12, 3]
+        answered = [result["body"]["sales_event"]["external_id"] for result in answer["results"]]
+        assert answered == [body["external_id"] for body in bodies]
+    assert [len(fact) for fact in await quick.desk.published_sales()] == [12, 3]
     assert await quick.desk.customers() == ["customer 0", "customer 1", "customer 2"]
     assert await send_batches(quick, batches, keys=keys) == [
         answer if key is not None else {"results": [{**result, "status": 200, "body": {
@@ -155,7 +155,7 @@ async def test_requests_in_flight_together_that_share_new_customers_are_all_reco
     assert [statuses(answer) for answer in answers] == [[201] * 3] * len(batches)
     assert await quick.desk.tickets() == sorted(body["external_id"] for bodies in batches for body in bodies)
     assert await quick.desk.customers() == ["customer 0", "customer 1", "customer 2"]
-    assert sum(len(fact) for fact in await quick.desk.told()) == 36
+    assert sum(len(fact) for fact in await quick.desk.published_sales()) == 36
     again = await send_batches(quick, batches, keys=keys, in_order=False)
     assert [statuses(answer) for answer in again] == [[201] * 3 if key else [200] * 3 for key in keys]
 

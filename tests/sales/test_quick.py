@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import psycopg
 import pytest
-from tests.sales.counter import TARGET, Counter, Told
+from tests.sales.counter import TARGET, Counter, SaleRequest
 from tests.sales.desk import AN_HOUR_AGO, STORE, database_time
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
@@ -50,17 +50,17 @@ async def test_random_traffic_has_the_same_answers_and_leaves_the_same_rows_on_b
     for counter in (quick, plain):
         await counter.send([FIRST])
     for number in range(20):
-        told = traffic.batch()
+        batch = traffic.batch()
         # A lone sale has a form of the statement to itself.
-        for some in [[one] for one in told] if number % 4 == 0 else [told]:
+        for some in [[one] for one in batch] if number % 4 == 0 else [batch]:
             assert await quick.send(some) == await plain.send(some), f"seed {seed}, batch {some}"
     assert await quick.left() == await plain.left(), f"seed {seed}"
     assert sum(quick.sent_quickly) > 20
     assert sum(quick.sent_quickly) < len(traffic.sent)
 
 
-def told(external_id: str, *, key: str | None = None, **changes: Any) -> Told:
-    return Told({**samples.sale(STORE), "external_id": external_id, **changes}, key)
+def sale_request(external_id: str, *, key: str | None = None, **changes: Any) -> SaleRequest:
+    return SaleRequest({**samples.sale(STORE), "external_id": external_id, **changes}, key)
 
 
 async def elsewhere(quick: Counter, statement: str, *parameters: Any) -> None:
@@ -72,10 +72,12 @@ async def test_only_a_sale_that_was_recorded_wakes_the_worker(quick, plain):
     for counter in (quick, plain):
         woken: list[Any] = []
         counter.desk.database.after_commit = lambda *touched, woken=woken: woken.append(touched)
-        await counter.send([told("A"), told("B", occurred_at="2999-01-01T00:00:00Z")])
+        await counter.send([sale_request("A"), sale_request("B", occurred_at="2999-01-01T00:00:00Z")])
         assert woken == [("outbox", counter.desk.organization_id)]
         woken.clear()
-        answers = await counter.send([told("A"), told("A", key="k"), told("B", occurred_at="2999-01-01T00:00:00Z")])
+        answers = await counter.send(
+            [sale_request("A"), sale_request("A", key="k"), sale_request("B", occurred_at="2999-01-01T00:00:00Z")]
+        )
         assert [answer["status"] for answer in answers] == [200, 200, 400]
         assert woken == []
 
@@ -88,12 +90,14 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
 
     The sale without a new customer was committed by a statement before that, and its response is the quick path's.
     """
-    await quick.send([told("warm-up")])
+    await quick.send([sale_request("warm-up")])
     identifier = new_uuid()
     async with await quick.desk.elsewhere() as other:
         await other.execute(PROFILE, (quick.desk.organization_id, identifier))
         sending = asyncio.create_task(
-            quick.send([told("A", profile_id="ada", key="k"), told("B"), told("C", profile_id="eve")])
+            quick.send(
+                [sale_request("A", profile_id="ada", key="k"), sale_request("B"), sale_request("C", profile_id="eve")]
+            )
         )
         await asyncio.sleep(0.2)
         assert not sending.done()
@@ -105,7 +109,7 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
         (identifier,)
     ]
     left = await quick.left()
-    assert left["told"] == ["A", "B", "C", "warm-up"]
+    assert left["published"] == ["A", "B", "C", "warm-up"]
     assert [key for key, _, _ in left["keys"]] == ["k"]
     assert quick.sent_quickly == [1, 1]
 
@@ -113,11 +117,11 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
 async def test_where_everything_comes_again_the_quick_way_is_not_tried_for_a_while(quick, monkeypatch):
     monkeypatch.setattr(fast_path, "REPEATS_MIN", 5)
     monkeypatch.setattr(fast_path, "REPEATING_S", 3600.0)
-    tickets = [told(f"T{number}", occurred_at=AN_HOUR_AGO) for number in range(5)]
+    tickets = [sale_request(f"T{number}", occurred_at=AN_HOUR_AGO) for number in range(5)]
     assert {answer["status"] for answer in await quick.send(tickets)} == {201}
     assert {answer["status"] for answer in await quick.send(tickets)} == {200}
     assert quick.sent_quickly == [5, 0]
-    answers = await quick.send([*tickets, told("new")])
+    answers = await quick.send([*tickets, sale_request("new")])
     assert [answer["status"] for answer in answers] == [200] * 5 + [201]
     assert quick.sent_quickly == [5, 0]
 
@@ -137,8 +141,8 @@ async def test_a_customer_committed_just_before_the_statement_is_found_by_it(qui
         return await insert(*arguments, **options)
 
     monkeypatch.setattr(statements, "insert", be_overtaken)
-    first = told("A", profile_id="ada", key="k")
-    [answer, *_] = await quick.send([first, told("B"), told("C", profile_id="eve")])
+    first = sale_request("A", profile_id="ada", key="k")
+    [answer, *_] = await quick.send([first, sale_request("B"), sale_request("C", profile_id="eve")])
     assert quick.sent_quickly == [3]
     assert await profile_of(quick, "A") == identifier
     [(body,)] = await quick.desk.rows("SELECT body FROM idempotency_keys WHERE organization_id = %s AND key = 'k'")
@@ -165,7 +169,7 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
         return await insert(*arguments, **options)
 
     monkeypatch.setattr(statements, "insert", be_overtaken)
-    answers = await quick.send([Told(body, "k"), told("B", key="k2", profile_id="ada")])
+    answers = await quick.send([SaleRequest(body, "k"), sale_request("B", key="k2", profile_id="ada")])
     assert answers[0] == {"status": 201, "headers": [(b"idempotent-replayed", b"true")], "body": {"stored": 1}}
     assert answers[1]["status"] == 201
     if is_shared:
@@ -192,13 +196,13 @@ async def test_each_batch_takes_the_smallest_form_that_can_decide_it(quick, monk
     single = form._replace(is_single=True)
     whole = single._replace(creates_profiles=True)
     for sales, expected in (
-        ([told("A", profile_id="ada")], [single, whole]),
-        ([told("B", profile_id="ada")], [whole]),
-        ([told("C", profile_id="ada")], [single]),
-        ([told("D")], [single]),
-        ([told("E", key="k", profile_id="ada")], [single._replace(has_keys=True)]),
-        ([told("F", profile_id="ada"), told("G")], [form]),
-        ([told("H", profile_id="ada"), told("I", profile_id="eve")], [form, whole]),
+        ([sale_request("A", profile_id="ada")], [single, whole]),
+        ([sale_request("B", profile_id="ada")], [whole]),
+        ([sale_request("C", profile_id="ada")], [single]),
+        ([sale_request("D")], [single]),
+        ([sale_request("E", key="k", profile_id="ada")], [single._replace(has_keys=True)]),
+        ([sale_request("F", profile_id="ada"), sale_request("G")], [form]),
+        ([sale_request("H", profile_id="ada"), sale_request("I", profile_id="eve")], [form, whole]),
     ):
         assert await forms_of(monkeypatch, quick.send(sales)) == expected, sales
     assert await quick.desk.tickets() == list("ABCDEFGHI")
@@ -207,7 +211,7 @@ async def test_each_batch_takes_the_smallest_form_that_can_decide_it(quick, monk
 
 async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_key_and_its_fact(quick):
     """Ours waits for the other's uncommitted sale; the other commits, and only the rest of ours goes in."""
-    await quick.send([told("warm-up")])
+    await quick.send([sale_request("warm-up")])
     other = await quick.desk.elsewhere()
     async with other:
         await other.execute(
@@ -216,7 +220,7 @@ async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_ke
             " FROM sales_events"
         )
         sending = asyncio.create_task(
-            quick.send([told("A", profile_id="ghost", key="ka"), told("B", profile_id="ada", key="kb")])
+            quick.send([sale_request("A", profile_id="ghost", key="ka"), sale_request("B", profile_id="ada", key="kb")])
         )
         await asyncio.sleep(0.2)
         assert not sending.done()
@@ -227,18 +231,20 @@ async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_ke
         (201, []),
     ]
     left = await quick.left()
-    assert left["told"] == ["B", "warm-up"]
+    assert left["published"] == ["B", "warm-up"]
     assert [(key, status) for key, status, _ in left["keys"]] == [("ka", 200), ("kb", 201)]
     assert await quick.desk.customers() == ["ada"]
 
 
 async def test_two_processes_that_wait_for_each_other_both_get_on(quick):
-    """The careful path writes customers before tickets, this one tickets before customers: whoever gives way retries."""
-    await quick.send([told("warm-up")])
+    """The careful path writes customers before tickets, this one tickets before customers: the one that is rolled back retries."""
+    await quick.send([sale_request("warm-up")])
     other = await quick.desk.elsewhere()
     async with other:
         await other.execute(PROFILE, (quick.desk.organization_id, new_uuid()))
-        sending = asyncio.create_task(quick.send([told("A", profile_id="ada", key="ka"), told("B", key="kb")]))
+        sending = asyncio.create_task(
+            quick.send([sale_request("A", profile_id="ada", key="ka"), sale_request("B", key="kb")])
+        )
         await asyncio.sleep(0.2)
         await other.execute("SET LOCAL deadlock_timeout = '60s'")
         await other.execute(
@@ -250,65 +256,67 @@ async def test_two_processes_that_wait_for_each_other_both_get_on(quick):
     answers = await sending
     assert [answer["status"] for answer in answers] == [200, 201]
     left = await quick.left()
-    assert left["told"] == ["B", "warm-up"]
+    assert left["published"] == ["B", "warm-up"]
     assert [(key, status) for key, status, _ in left["keys"]] == [("ka", 200), ("kb", 201)]
     assert await quick.desk.customers() == ["ada"]
 
 
 async def test_an_early_refusal_is_not_overtaken_by_a_later_ticket_with_its_id(quick):
-    answers = await quick.send([told("A", store_id="nowhere"), told("B"), told("A"), told("A")])
+    answers = await quick.send(
+        [sale_request("A", store_id="nowhere"), sale_request("B"), sale_request("A"), sale_request("A")]
+    )
     assert [answer["status"] for answer in answers] == [404, 201, 201, 200]
 
 
 async def test_a_store_that_opens_later_is_found_then(quick):
-    [before] = await quick.send([told("A", store_id="NEW")])
+    [before] = await quick.send([sale_request("A", store_id="NEW")])
     await quick.desk.open_store("NEW")
-    [after] = await quick.send([told("A", store_id="NEW")])
+    [after] = await quick.send([sale_request("A", store_id="NEW")])
     assert (before["status"], after["status"]) == (404, 201)
 
 
 async def test_a_sale_with_a_property_that_is_not_in_the_catalog_takes_the_careful_path_until_it_is(quick):
     lines = [samples.line(product={"properties": {"fabric": "linen"}})]
     for external_id in ("A", "B"):
-        [answer] = await quick.send([told(external_id, line_items=lines)])
+        [answer] = await quick.send([sale_request(external_id, line_items=lines)])
         assert answer["status"] == 201
     await drain(quick.desk.database, quick.desk.organization_id, LISTENERS)
-    await quick.send([told("C", line_items=lines)])
+    await quick.send([sale_request("C", line_items=lines)])
     assert quick.sent_quickly == [0, 0, 1]
 
 
 async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_answers(quick):
-    await quick.send([told("A")])
+    await quick.send([sale_request("A")])
     quick.sent_quickly.clear()
     before = await database_time(quick.desk.database)
     quick.desk.database.clock.set(before + timedelta(hours=5), asked_at=monotonic())
-    [answer] = await quick.send([told("B", profile_id="ada", key="k")])
+    [answer] = await quick.send([sale_request("B", profile_id="ada", key="k")])
     assert answer["status"] == 201
     assert quick.sent_quickly == [0]
     [(created_at,)] = await quick.desk.rows(
         "SELECT created_at FROM sales_events WHERE organization_id = %s AND external_id = 'B'"
     )
     assert timedelta() <= created_at - before < timedelta(seconds=5)
-    # Its statement told it the time again.
-    await quick.send([told("C")])
+    # Its statement read the time again.
+    await quick.send([sale_request("C")])
     assert quick.sent_quickly == [0, 1]
 
 
 async def test_after_a_statement_that_waited_long_the_next_one_goes_in(quick):
-    await quick.send([told("A")])
+    await quick.send([sale_request("A")])
     async with await quick.desk.elsewhere() as other:
         await other.execute(PROFILE, (quick.desk.organization_id, new_uuid()))
-        sending = asyncio.create_task(quick.send([told("B", profile_id="ada")]))
+        sending = asyncio.create_task(quick.send([sale_request("B", profile_id="ada")]))
         # Longer than a prepared time may be off.
         await asyncio.sleep(1.2)
         await other.rollback()
     await sending
-    await quick.send([told("C")])
+    await quick.send([sale_request("C")])
     assert quick.sent_quickly == [1, 1, 1]
 
 
 async def test_it_dials_again_after_its_connections_were_ended(quick):
-    await quick.send([told("A")])
+    await quick.send([sale_request("A")])
     await elsewhere(
         quick,
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
@@ -316,18 +324,18 @@ async def test_it_dials_again_after_its_connections_were_ended(quick):
     )
     statuses = []
     for number in range(4):
-        [answer] = await quick.send([told(f"B{number}", key=f"k{number}")])
+        [answer] = await quick.send([sale_request(f"B{number}", key=f"k{number}")])
         statuses.append(answer["status"])
     assert set(statuses[:2]) <= {201, 503}
     assert statuses[2:] == [201, 201]
     assert len(await quick.desk.tickets()) == 1 + statuses.count(201)
 
 
-async def test_a_kept_answer_is_whole_whatever_stands_in_its_free_objects(quick):
+async def test_a_stored_answer_is_whole_whatever_stands_in_its_free_objects(quick):
     """What looks like the place of a customer's id inside metadata is left alone, with a customer and without."""
     decoy = {"profile": {"id": "prof_" + "0" * 26, "external_id": "x"}}
     for name, changes in (("A", {}), ("B", {"profile_id": "ada"})):
-        first = told(name, key=f"k{name}", metadata=decoy, payments=[decoy], loyalty=decoy, **changes)
+        first = sale_request(name, key=f"k{name}", metadata=decoy, payments=[decoy], loyalty=decoy, **changes)
         [answer] = await quick.send([first])
         [replay] = await quick.send([first])
         assert replay["body"] == answer["body"]

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.sales.desk import STORE, TOLERANCE, Desk, database_time, ticket, told
+from tests.sales.desk import STORE, TOLERANCE, Desk, database_time, summarize, ticket
 from tests.support import samples
 
 from regulars.kit.ids import PROFILE, new_uuid
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_duplicates_in_one_list_are_answered_in_order_of_arrival(desk):
     outcomes = await desk.record(ticket("A"), ticket("B"), ticket("A"), ticket("A", total_amount_cents=1), ticket("B"))
-    assert [told(outcome) for outcome in outcomes] == [
+    assert [summarize(outcome) for outcome in outcomes] == [
         ("new", False),
         ("new", False),
         ("known", False),
@@ -27,7 +27,7 @@ async def test_duplicates_in_one_list_are_answered_in_order_of_arrival(desk):
     ]
     assert outcomes[0].sale == outcomes[2].sale == outcomes[3].sale
     assert await desk.tickets() == ["A", "B"]
-    assert await desk.told() == [sorted(str(outcome.sale.id) for outcome in outcomes[:2])]
+    assert await desk.published_sales() == [sorted(str(outcome.sale.id) for outcome in outcomes[:2])]
 
 
 async def test_a_repeated_ticket_is_known_and_leaves_nothing(desk):
@@ -35,10 +35,10 @@ async def test_a_repeated_ticket_is_known_and_leaves_nothing(desk):
     [first] = await desk.record(sale)
     before = await desk.rows("SELECT e::text FROM sales_events e WHERE organization_id = %s")
     [second, third] = await desk.record(sale, sale)
-    assert told(second) == told(third) == ("known", False)
+    assert summarize(second) == summarize(third) == ("known", False)
     assert encode_sale(second.sale) == encode_sale(first.sale)
     assert await desk.rows("SELECT e::text FROM sales_events e WHERE organization_id = %s") == before
-    assert len(await desk.told()) == 1
+    assert len(await desk.published_sales()) == 1
     assert await desk.rows("SELECT 1 FROM ticket_collision_totals WHERE organization_id = %s") == []
 
 
@@ -49,7 +49,7 @@ async def test_the_first_that_can_go_in_is_the_first_even_after_one_that_cannot(
         ticket("A", profile_id="ada"),
         ticket("A", store_id="nowhere", profile_id="ghost"),
     )
-    assert [told(outcome) for outcome in outcomes] == [
+    assert [summarize(outcome) for outcome in outcomes] == [
         ("STORE_NOT_FOUND",),
         ("PROFILE_NOT_FOUND",),
         ("new", False),
@@ -67,14 +67,14 @@ async def test_a_refused_sale_leaves_nothing(desk):
         ticket("D", profile_id=PROFILE.encode(new_uuid())),
         ticket("E", occurred_at=future, profile_id="ghost"),
     )
-    assert [told(outcome)[0] for outcome in outcomes] == [
+    assert [summarize(outcome)[0] for outcome in outcomes] == [
         "STORE_NOT_FOUND",
         "STORE_NOT_FOUND",
         "PROFILE_NOT_FOUND",
         "PROFILE_NOT_FOUND",
         "OCCURRED_AT_IN_FUTURE",
     ]
-    assert (await desk.tickets(), await desk.customers(), await desk.told()) == ([], [], [])
+    assert (await desk.tickets(), await desk.customers(), await desk.published_sales()) == ([], [], [])
 
 
 async def test_a_little_of_the_future_counts_as_now(desk):
@@ -83,7 +83,7 @@ async def test_a_little_of_the_future_counts_as_now(desk):
         ticket("A", occurred_at=samples.at(now + TOLERANCE - timedelta(seconds=5))),
         ticket("B", occurred_at=samples.at(now + TOLERANCE + timedelta(seconds=20))),
     )
-    assert (told(near), told(far)) == (("new", False), ("OCCURRED_AT_IN_FUTURE",))
+    assert (summarize(near), summarize(far)) == (("new", False), ("OCCURRED_AT_IN_FUTURE",))
 
 
 async def test_a_known_ticket_is_known_although_its_store_is_not_and_in_the_future_it_is_refused(desk):
@@ -91,7 +91,7 @@ async def test_a_known_ticket_is_known_although_its_store_is_not_and_in_the_futu
     [known, refused] = await desk.record(
         ticket("A", store_id="nowhere", profile_id="ghost"), ticket("A", occurred_at=samples.ahead(hours=1))
     )
-    assert (told(known), told(refused)) == (("known", True), ("OCCURRED_AT_IN_FUTURE",))
+    assert (summarize(known), summarize(refused)) == (("known", True), ("OCCURRED_AT_IN_FUTURE",))
     assert await desk.customers() == ["ada"]
 
 
@@ -120,9 +120,13 @@ async def test_references_may_be_canonical_ids_of_this_organization_only(desk, d
     outcomes = await other.record(
         ticket("C", store_id=store), ticket("D", store_id="ELSEWHERE", profile_id=ada), ticket("E", store_id=STORE)
     )
-    assert [told(outcome)[0] for outcome in outcomes] == ["STORE_NOT_FOUND", "PROFILE_NOT_FOUND", "STORE_NOT_FOUND"]
+    assert [summarize(outcome)[0] for outcome in outcomes] == [
+        "STORE_NOT_FOUND",
+        "PROFILE_NOT_FOUND",
+        "STORE_NOT_FOUND",
+    ]
     [same_id] = await other.record(ticket("A", store_id="ELSEWHERE"))
-    assert told(same_id) == ("new", False)
+    assert summarize(same_id) == ("new", False)
 
 
 async def test_everything_reads_back_as_it_was_sent(desk):
@@ -143,18 +147,18 @@ async def test_everything_reads_back_as_it_was_sent(desk):
         assert getattr(known.sale.ticket, name) == getattr(sale, name)
 
 
-async def test_at_most_ten_distinct_collisions_are_kept_and_all_are_counted(desk):
+async def test_at_most_ten_distinct_collisions_are_stored_and_all_are_counted(desk):
     sale = ticket("A")
     await desk.record(sale, ticket("B"))
     attempts = [msgspec.structs.replace(sale, total_amount_cents=amount) for amount in range(15)]
     await desk.record(*attempts[:4], attempts[0], attempts[0])
     await desk.record(*attempts)
     await desk.record(attempts[0], attempts[14])
-    kept = await desk.rows(
+    stored = await desk.rows(
         "SELECT (attempt->>'total_amount_cents')::int, times_seen FROM ticket_collisions"
         " WHERE organization_id = %s ORDER BY 1"
     )
-    assert kept == [(0, 5), (1, 2), (2, 2), (3, 2), *[(amount, 1) for amount in range(4, 10)]]
+    assert stored == [(0, 5), (1, 2), (2, 2), (3, 2), *[(amount, 1) for amount in range(4, 10)]]
     assert await desk.rows("SELECT times_seen FROM ticket_collision_totals WHERE organization_id = %s") == [(23,)]
 
 
@@ -174,13 +178,13 @@ async def test_a_sale_that_loses_a_race_is_the_winners_and_takes_its_light_profi
         assert not ours.done()
         await other.commit()
     lost, own = await ours
-    assert (told(lost), told(own)) == (("known", True), ("new", False))
+    assert (summarize(lost), summarize(own)) == (("known", True), ("new", False))
     assert lost.sale.id == identifier
     assert await desk.customers() == ["ada"]
-    assert await desk.told() == [[str(own.sale.id)]]
+    assert await desk.published_sales() == [[str(own.sale.id)]]
 
 
-async def test_an_empty_list_and_a_list_of_refusals_tell_nothing(desk):
+async def test_an_empty_list_and_a_list_of_refusals_publish_nothing(desk):
     assert await desk.record() == []
     assert [type(outcome) for outcome in await desk.record(ticket("A", store_id="x"))] == [StoreNotFound]
-    assert await desk.told() == []
+    assert await desk.published_sales() == []

@@ -106,9 +106,9 @@ async def test_random_traffic_of_several_leaves_and_answers_what_each_would_alon
         await counter.send([FIRST])
     traffic = [Traffic(10 * seed + number) for number in range(SHOPS)]
     for _ in range(12):
-        told = [one.batch() for one in traffic]
-        answers = await asyncio.gather(*(counter.send(some) for counter, some in zip(together, told, strict=True)))
-        for counter, some, answered in zip(apart, told, answers, strict=True):
+        batches = [one.batch() for one in traffic]
+        answers = await asyncio.gather(*(counter.send(some) for counter, some in zip(together, batches, strict=True)))
+        for counter, some, answered in zip(apart, batches, answers, strict=True):
             assert await counter.send(some) == answered, f"seed {seed}"
     for one, other in zip(together, apart, strict=True):
         assert await one.left() == await other.left(), f"seed {seed}"
@@ -123,12 +123,12 @@ async def test_what_is_known_already_is_answered_beside_what_is_new(mall):
     assert statuses(answers) == [201, 409, 201, 201]
     assert isinstance(first, ApiResponse)
     assert answers[0].body == first.body
-    # Nobody failed the others' transaction.
+    # No ticket failed the transaction of the others.
     assert mall.counter.sent_quickly == [1, 2]
     assert await mall.tickets() == [(0, "A"), (1, "A"), (2, "C")]
 
 
-async def test_a_key_that_comes_with_another_ticket_fails_nobody_else(mall):
+async def test_a_key_that_comes_with_another_ticket_fails_no_other_organization(mall):
     await mall.sell(0, "A", key="k")
     answers = await asyncio.gather(mall.sell(0, "B", key="k"), mall.sell(1, "A", key="k"), mall.sell(2, "C"))
     assert statuses(answers) == [409, 201, 201]
@@ -142,14 +142,14 @@ async def test_one_organization_s_fault_is_not_its_neighbours(mall):
     answers = await asyncio.gather(*(mall.sell(shop, "cursed" if shop == 2 else "A") for shop in range(SHOPS)))
     assert statuses(answers) == [201, 201, 500, 201]
     assert await mall.tickets() == [(0, "A"), (1, "A"), (3, "A")]
-    # From then on it stays apart, and nobody is run twice because of it.
+    # From then on it stays apart, and no other organization is run twice because of it.
     mall.counter.sent_quickly.clear()
     answers = await asyncio.gather(*(mall.sell(shop, "cursed" if shop == 2 else "B") for shop in range(SHOPS)))
     assert statuses(answers) == [201, 201, 500, 201]
     assert mall.counter.sent_quickly == [3]
 
 
-async def test_nobody_waits_for_a_row_that_another_organization_needs(mall):
+async def test_no_organization_waits_for_a_row_that_another_needs(mall):
     """The other process holds the first one's ticket; those who come after it are answered meanwhile."""
     await mall.sell(0, "warm-up")
     async with await mall.counter.desk.elsewhere() as other:
@@ -168,7 +168,7 @@ async def test_nobody_waits_for_a_row_that_another_organization_needs(mall):
     assert (await held).status == 200
 
 
-async def test_when_the_connection_is_lost_all_are_told_to_ask_again_and_nothing_is_half_written(mall):
+async def test_when_the_connection_is_lost_all_get_503_and_nothing_is_half_written(mall):
     await mall.sell(0, "warm-up")
     async with await mall.counter.desk.elsewhere() as other:
         await other.execute(
@@ -188,7 +188,7 @@ async def test_when_the_connection_is_lost_all_are_told_to_ask_again_and_nothing
     assert statuses(answers) == [201] * SHOPS
 
 
-async def test_one_that_takes_too_long_is_told_so_alone_and_stays_apart(mall):
+async def test_only_the_one_that_takes_too_long_gets_503_and_it_stays_apart(mall):
     await mall.sell(0, "warm-up")
     slow = mall.shops.index(max(mall.shops))
     async with await mall.counter.desk.elsewhere() as other:
@@ -243,7 +243,7 @@ async def test_all_have_an_answer_when_their_time_is_over(mall, monkeypatch):
 
 async def test_on_a_cluster_each_organization_has_a_transaction_of_its_own(mall, monkeypatch):
     monkeypatch.setattr(db_session, "PLANNED_ON_A_CLUSTER", "force_generic_plan")
-    # Also of the first, before which nobody knows.
+    # Also for the first batch, before the database is known to be a cluster.
     answers = await asyncio.gather(*(mall.sell(shop, "A") for shop in range(SHOPS)))
     assert statuses(answers) == [201] * SHOPS
     assert mall.counter.desk.database.is_cluster

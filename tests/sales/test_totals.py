@@ -51,10 +51,10 @@ GROUP BY GROUPING SETS ((day, currency), (day, currency, hour)) ORDER BY 1, 2, 3
 """
 
 
-async def hear(desk):
-    """The worker hears what waits, as it would."""
+async def count_published(desk):
+    """Count the sales of the facts that wait, as the worker does."""
     async with desk.database.transaction() as tx:
-        facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.told()]
+        facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.published_sales()]
         await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
         await count_new_sales(tx, desk.organization_id, facts)
 
@@ -76,7 +76,7 @@ async def test_sales_are_counted_in_their_hour_and_their_day_per_store_and_curre
         ticket("C", occurred_at="2026-03-01T10:00:00Z", type="RETURN", total_amount_cents=30),
         ticket("D", occurred_at="2026-03-01T11:00:00Z", currency="CHF", total_amount_cents=7),
     )
-    await hear(desk)
+    await count_published(desk)
     day = date(2026, 3, 1)
     assert [row[:9] for row in await desk.rows(EVERY_ROW)] == [
         (False, day, 0, "CHF", 1, 0, 0, 7, 0),
@@ -91,7 +91,7 @@ async def test_amounts_that_no_bigint_holds_are_added_up(desk):
     sales = [ticket(f"T-{n}", total_amount_cents=largest) for n in range(1100)]
     for start in range(0, 1100, 100):
         await desk.record(*sales[start : start + 100])
-    await hear(desk)
+    await count_published(desk)
     [(total,)] = await desk.rows("SELECT gross_cents FROM sales_totals WHERE organization_id = %s AND NOT is_hour")
     assert total == largest * 1100
 
@@ -102,7 +102,7 @@ async def test_a_bulk_load_is_counted_like_every_sale(desk):
         ids = {reference: store.id for reference, store in stores.items()}
         loaded = [ticket("A"), ticket("B", total_amount_cents=5)]
         assert await load_sales(tx, desk.organization_id, loaded, stores=ids, profiles={}) == 2
-    await hear(desk)
+    await count_published(desk)
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
 
@@ -115,7 +115,7 @@ async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch
     await asyncio.sleep(0.005)
     await desk.record(*(ticket(f"NEW-{n}", type="RETURN") for n in range(5)))
     # The facts of the old sales still wait in the outbox: the listener leaves those sales to the fill.
-    await hear(desk)
+    await count_published(desk)
     assert await fill_batch(desk.database, desk.organization_id)
     async with desk.database.reading() as tx:
         assert await filled_until(tx, desk.organization_id) is not None
@@ -169,7 +169,7 @@ async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_cus
     async with desk.database.transaction() as tx:
         await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
     await desk.record(ticket("HEARD", profile_id="eve"))
-    await hear(desk)
+    await count_published(desk)
     assert await desk.rows(EVERY_ROW) != await desk.rows(COUNTED_BY_HAND)
     by_hand = await desk.rows(COUNTED_BY_HAND)
     async with desk.database.transaction() as tx:
@@ -184,7 +184,7 @@ async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_cus
 async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(ticket("BEFORE"))
-    facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.told()]
+    facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.published_sales()]
     async with desk.database.transaction() as counting:
         await count_new_sales(counting, desk.organization_id, facts)
         # The worker has counted and not committed: the recount waits for it, and would otherwise count the sale twice.
@@ -196,12 +196,12 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monke
     await desk.record(ticket("BETWEEN"))
     async with desk.database.transaction() as recounting_again:
         await filling.recount(recounting_again, desk.organization_id)
-        hearing = asyncio.create_task(hear(desk))
+        counting = asyncio.create_task(count_published(desk))
         await until_waiting(desk, "%INSERT INTO sales_totals%")
-    await hearing
+    await counting
     await asyncio.sleep(0.005)
     await desk.record(ticket("AFTER"))
-    await hear(desk)
+    await count_published(desk)
     while await fill_batch(desk.database, desk.organization_id):
         pass
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
@@ -247,7 +247,7 @@ async def test_days_are_those_of_the_organization_s_zone_and_are_counted_again_i
         ticket("B", occurred_at="2026-03-02T12:00:00Z", total_amount_cents=40, type="RETURN", profile_id="ada"),
         ticket("C", occurred_at="2026-03-02T19:00:00Z", total_amount_cents=9),
     )
-    await hear(desk)
+    await count_published(desk)
     second = Sums(1, 1, 1, 100, 40, units=Decimal(1), returned_units=Decimal(1), lines=1)
     days, stores = await read_days(desk, first=date(2026, 3, 1), last=date(2026, 3, 2))
     assert {day: total.sums for day, total in days.items()} == {date(2026, 3, 2): {"EUR": second}}
@@ -259,7 +259,7 @@ async def test_days_are_those_of_the_organization_s_zone_and_are_counted_again_i
     while await fill_batch(desk.database, desk.organization_id):
         pass
     await desk.record(ticket("D", occurred_at="2026-03-02T23:30:00Z", total_amount_cents=1))
-    await hear(desk)
+    await count_published(desk)
     days, _ = await read_days(desk, first=date(2026, 3, 1), last=date(2026, 3, 3))
     assert [total.sums["EUR"].net_cents for total in days.values()] == [100, 9 - 40, 1]
 
@@ -267,7 +267,7 @@ async def test_days_are_those_of_the_organization_s_zone_and_are_counted_again_i
 async def test_days_of_a_zone_that_the_database_does_not_know_are_those_of_utc(desk):
     await move_to(desk, "Moon/Tranquillity")
     await desk.record(ticket("A", occurred_at="2026-03-01T23:30:00Z", total_amount_cents=100))
-    await hear(desk)
+    await count_published(desk)
     days, _ = await read_days(desk, first=date(2026, 3, 1), last=date(2026, 3, 1))
     assert days[date(2026, 3, 1)].sums["EUR"].net_cents == 100
 
@@ -281,7 +281,7 @@ async def test_units_count_a_measured_line_once_and_returns_with_either_sign(des
         ticket("B", total_tax_cents=5, type="RETURN", line_items=lines((3, None))),
         ticket("C", type="RETURN", line_items=lines((-2, None))),
     )
-    await hear(desk)
+    await count_published(desk)
     _, stores = await read_days(desk, first=date(2020, 1, 1), last=date(2030, 1, 1))
     [sums] = [total.sums["EUR"] for total in stores.values()]
     assert (sums.units, sums.returned_units, sums.lines, sums.tax_cents) == (2, 5, 3, 15)
@@ -320,7 +320,7 @@ async def test_a_store_that_stops_sending_in_its_usual_hours_is_silent(desk):
         for n in range(20)
     ]
     await desk.record(*sales)
-    await hear(desk)
+    await count_published(desk)
     [(store_id,)] = await desk.rows("SELECT id FROM stores WHERE organization_id = %s")
     async with desk.database.reading() as tx:
         quiet = await read_rhythms(tx, desk.organization_id, [store_id], now=now, zone=ZoneInfo("UTC"))

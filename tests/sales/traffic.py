@@ -4,12 +4,12 @@ import random
 from datetime import timedelta
 from typing import Any
 
-from tests.sales.counter import Told
+from tests.sales.counter import SaleRequest
 from tests.sales.desk import STORE
 from tests.support import samples
 
 # To be sent before the rest, which refers to its customer.
-FIRST = Told(
+FIRST = SaleRequest(
     {
         **samples.sale(STORE),
         "external_id": "T-known",
@@ -22,15 +22,15 @@ FIRST = Told(
 class Traffic:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.sent: list[Told] = []
+        self.sent: list[SaleRequest] = []
         self.moment = samples.now()
 
-    def batch(self) -> list[Told]:
-        told = [self._one() for _ in range(self.chance.choice([1, 2, 5, 20, 40]))]
-        self.sent += told
-        return told
+    def batch(self) -> list[SaleRequest]:
+        sales = [self._one() for _ in range(self.chance.choice([1, 2, 5, 20, 40]))]
+        self.sent += sales
+        return sales
 
-    def _one(self) -> Told:
+    def _one(self) -> SaleRequest:
         chance = self.chance
         if self.sent and chance.random() < 0.15:
             return chance.choice(self.sent)
@@ -52,4 +52,4 @@ class Traffic:
             body["profile_id"] = "prof_01h455vb4pex5vsknk084sn02q" if profile == "@x" else profile
         if chance.random() < 0.05:
             del body["currency"]
-        return Told(body, key)
+        return SaleRequest(body, key)

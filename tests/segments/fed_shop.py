@@ -128,7 +128,7 @@ class FedShop:
         items = [{"quantity": 1, "total_price_cents": amount, **line} for line in lines]
 
         async with self.database.transaction() as tx:
-            told = Sale(
+            sale = Sale(
                 external_id=str(uuid4()),
                 type=kind,
                 occurred_at=at or tx.now - ago,
@@ -147,7 +147,7 @@ class FedShop:
                     key for item in items for key in ((item.get("product") or {}).get("properties") or {})
                 ),
             )
-            [outcome] = await record_sales(tx, self.organization_id, [told], tolerance=timedelta(seconds=30))
+            [outcome] = await record_sales(tx, self.organization_id, [sale], tolerance=timedelta(seconds=30))
         assert outcome.is_new
 
     def move_to(self, zone: str) -> None:

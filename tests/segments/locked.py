@@ -1,4 +1,4 @@
-"""Wait until somebody waits."""
+"""Wait until a statement waits for a lock."""
 
 import asyncio
 from time import monotonic
@@ -19,5 +19,5 @@ async def until_locked(database: Database, statement: str) -> None:
                 (statement,),
             ):
                 return
-        assert monotonic() < until, f"Nobody waits at {statement}."
+        assert monotonic() < until, f"No statement waits for a lock: {statement}."
         await asyncio.sleep(0.02)

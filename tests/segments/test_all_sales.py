@@ -1,4 +1,4 @@
-"""The columns have every sale once, whoever bought, and segments read only those of customers."""
+"""The columns have every sale once, of customers and of others, and segments read only those of customers."""
 
 import contextlib
 from datetime import timedelta

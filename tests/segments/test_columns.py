@@ -80,7 +80,7 @@ def test_only_a_text_that_was_sent_or_may_have_been_writes_a_run(fed):
     assert fed.members({"type": "texts", "days": 1}) == {"ann"}
 
 
-def test_a_sale_that_is_told_while_the_build_goes_on_counts_once(shop):
+def test_a_sale_that_is_published_during_the_build_counts_once(shop):
     for number in range(6):
         shop.sale(f"c{number}", amount=1000)
     shop.drain()
@@ -115,14 +115,14 @@ def test_the_split_by_consent_is_of_the_same_moment(fed):
     fed.drain()
     split = fed.figures({"type": "all", "of": []}).split
     assert (split.may_be_texted, split.withdrawn, split.never_asked, split.do_not_contact) == (1, 1, 1, 0)
-    # The number moves to somebody else, and both stand otherwise from then on.
+    # The number moves to another customer, and the consent of both changes.
     fed.opt_in("cat", "+33612345601")
     fed.drain()
     assert fed.members({"type": "consent", "state": "may_be_texted"}) == {"cat"}
     assert fed.members({"type": "consent", "state": "never_asked"}) == {"ann"}
 
 
-def test_whoever_has_the_number_of_somebody_erased_is_not_to_be_contacted(fed):
+def test_a_customer_with_the_number_of_an_erased_customer_is_not_to_be_contacted(fed):
     fed.customer("eve", phone="+33612345609")
     fed.opt_in("bob", "+33612345609")
     fed.erase("bob")
@@ -206,7 +206,7 @@ def vacuumed_bytes(shop) -> bytes:
     async def read() -> bytes:
         async with await shop.database.dial() as connection:
             await connection.set_autocommit(True)
-            await until_nobody_sees_what_was(connection)
+            await until_no_snapshot_is_older(connection)
             await connection.execute("VACUUM FULL segment_blobs")
             await connection.execute("CHECKPOINT")
             rows = await connection.execute(
@@ -218,7 +218,7 @@ def vacuumed_bytes(shop) -> bytes:
     return shop.runner.run(read())
 
 
-async def until_nobody_sees_what_was(connection) -> None:
+async def until_no_snapshot_is_older(connection) -> None:
     """A vacuum keeps rows that a snapshot of the same database still sees; servers of other tests look at it too."""
     until = monotonic() + 120
     [fence] = await (await connection.execute("SELECT pg_current_xact_id()::xid::text")).fetchone()
@@ -227,7 +227,7 @@ async def until_nobody_sees_what_was(connection) -> None:
         " AND greatest(age(backend_xmin), age(backend_xid)) > age(%s::text::xid)"
     )
     while await (await connection.execute(older, (fence,))).fetchone() is not None:
-        assert monotonic() < until, "Somebody holds a snapshot."
+        assert monotonic() < until, "An older snapshot is still open."
         await asyncio.sleep(0.05)
 
 
@@ -296,7 +296,7 @@ def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(f
 
 
 def test_columns_that_are_wanted_again_while_their_last_trace_goes_begin_anew(fed):
-    """Whoever begins meets the old row, and waits for the bite that deletes it."""
+    """The transaction that begins finds the old row, and waits for the batch that deletes it."""
     fed.do(lambda tx: lifecycle.end(tx, fed.organization_id))
 
     async def begin() -> None:
@@ -332,7 +332,7 @@ def test_a_rebuild_starts_from_the_rows(fed):
 
 
 def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_numbers(fed):
-    """A restored fence may be a number that this cluster gives to nobody for years."""
+    """A restored fence may be a number that this cluster reaches only after years."""
     assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
     fed.sql(
         "UPDATE segment_columns SET fence = 1::bigint << 60, fenced_at = now(), is_littered = false"
@@ -346,7 +346,7 @@ def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_n
 
 
 def test_columns_of_an_older_format_are_built_again(fed):
-    """By whoever comes first: a question, the build that a migration made due, or a fact."""
+    """By what comes first: a question, the build that a migration made due, or a fact."""
     fed.sql("UPDATE segment_columns SET format = 2, build_at = now() WHERE organization_id = %s")
     assert fed.runner.run(run_batch(fed.database, fed.organization_id))
     assert fed.sql("SELECT format, state FROM segment_columns WHERE organization_id = %s") == [(FORMAT, "building")]
@@ -364,7 +364,7 @@ def test_columns_of_an_older_format_are_built_again(fed):
     assert fed.members(BOUGHT) == {"ann", "bob", "cat"}
 
 
-def test_a_run_that_is_gone_is_told_and_no_wrong_count(fed):
+def test_a_missing_run_is_reported_and_gives_no_wrong_count(fed):
     for _ in range(16):
         fed.sale("cat", amount=1)
         fed.drain()

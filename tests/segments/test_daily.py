@@ -139,7 +139,7 @@ def test_a_segment_that_is_deleted_during_a_count_leaves_no_size(desk):
     assert desk.sql("SELECT 1 FROM segment_sizes WHERE organization_id = %s") == []
 
 
-def test_a_deletion_waits_for_a_size_that_is_being_kept(desk):
+def test_a_deletion_waits_for_a_size_that_is_being_stored(desk):
     segment = desk.segment({"type": "named"})
 
     async def delete() -> None:

@@ -208,7 +208,7 @@ def test_a_fault_names_its_place(condition, place, words):
     assert words in message
 
 
-def test_texts_are_asked_for_as_long_as_they_are_kept():
+def test_a_condition_about_texts_reaches_back_as_far_as_they_are_retained():
     assert faults({"type": "texts", "days": 730}, {"type": "texts", "days": 365, "journey": JOURNEY_ID}) == []
     # A text leaves some days after it was written, and a day is a calendar day.
     assert timedelta(days=TEXTS_DAYS_MAX + 14) < TEXT_RETENTION

@@ -1,4 +1,4 @@
-"""The request handler of the analysis process: whoever did not wait long enough finds the answer when they ask again."""
+"""The request handler of the analysis process: a caller that did not wait long enough gets it on retry."""
 
 import asyncio
 import datetime as dt
@@ -10,13 +10,13 @@ from regulars.segments.analysis.engine.cache import ColumnCache
 from regulars.segments.analysis.engine.server import RequestHandler
 from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, Members, SegmentQuery
 
-NOBODY = AnalysisResponse(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
+NO_MEMBERS = AnalysisResponse(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
 # More than enough turns of the loop for whatever is due at once.
 TURNS_MAX = 1_000
 
 
 class Slow:
-    """Answers when it is told to."""
+    """Answers once `may_answer` is set."""
 
     def __init__(self) -> None:
         self.cache = ColumnCache(0)
@@ -26,7 +26,7 @@ class Slow:
     async def respond(self, request: AnalysisRequest) -> AnalysisResponse:
         self.times += 1
         await self.may_answer.wait()
-        return NOBODY
+        return NO_MEMBERS
 
 
 def request(deadline_s: float) -> AnalysisRequest:
@@ -48,16 +48,16 @@ def test_what_came_too_late_is_there_when_it_is_asked_for_again():
         engine.may_answer.set()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert await handler._respond(request(0.0)) == NOBODY
+        assert await handler._respond(request(0.0)) == NO_MEMBERS
         assert engine.times == 1
         # It was given out: the next question is a new one.
-        assert await handler._respond(request(60)) == NOBODY
+        assert await handler._respond(request(60)) == NO_MEMBERS
         assert engine.times == 2
 
     asyncio.run(ask())
 
 
-def test_an_answer_that_nobody_asks_for_again_is_let_go(monkeypatch):
+def test_an_answer_that_is_not_requested_again_is_released(monkeypatch):
     monkeypatch.setattr(server, "RESPONSE_RETAINED_S", 0.0)
 
     async def ask() -> None:

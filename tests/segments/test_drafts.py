@@ -96,7 +96,7 @@ def test_what_a_form_says_in_other_words_it_says_in_the_same_ones_again(given, s
 
 
 @pytest.mark.parametrize("given", CONDITIONS)
-def test_every_condition_has_words_and_they_can_leave_out_what_somebody_typed(given):
+def test_every_condition_has_words_and_they_can_leave_out_what_a_user_typed(given):
     [condition] = match_of(given).of
     names = Names(stores={"LYO": "Lyon"}, segments={"seg_x": "Gold"}, journeys={"jrn_x": "Welcome"})
     assert Labels(Format("en-GB", "UTC"), names).sentence(condition)
@@ -139,7 +139,7 @@ def test_a_condition_keeps_its_number_when_its_place_changes():
 
 
 @pytest.mark.parametrize("act", ["", "add", "add x", "add r.7", "fly r", "remove r", "drop r.1", "add r.x", "add r.-1"])
-def test_a_button_that_nobody_drew_changes_nothing(act):
+def test_an_unknown_button_changes_nothing(act):
     root = Node("all", inner=[Node("named")])
     apply(root, act)
     assert [node.kind for _, node in walk(root)] == ["all", "named"]
@@ -191,9 +191,9 @@ def test_another_key_begins_with_its_own_comparison():
     types = {"city": next((kind, ()) for kind in OFFERED if kind.value == "text")}
     fit_fields(from_text, types, {})
     assert from_text.one("cmp") == "is"
-    kept = Node("attribute", {"key": ["city"], "was": ["city"], "cmp": ["between"]})
-    fit_fields(kept, types, {})
-    assert kept.one("cmp") == "between"
+    unchanged = Node("attribute", {"key": ["city"], "was": ["city"], "cmp": ["between"]})
+    fit_fields(unchanged, types, {})
+    assert unchanged.one("cmp") == "between"
 
 
 def test_a_difference_names_what_came_and_what_went():

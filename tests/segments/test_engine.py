@@ -27,7 +27,7 @@ def fed(shop):
 
 
 def test_an_opt_in_that_is_older_than_the_opt_out_leaves_the_number_alone(fed):
-    """It arrives last and never took effect: nobody has asked since, and the number still said stop."""
+    """It arrives last and never took effect: no new consent came since, and the number still said stop."""
     fed.customer("eve", phone="+33612345608")
     fed.opt_out("+33612345608")
     fed.customer("eva", phone="+33612345608")
@@ -65,7 +65,7 @@ def by_rows(shop, *conditions) -> set[str]:
 
 
 def test_an_organization_that_takes_long_delays_no_other(fed):
-    """Its columns are of another release, and somebody holds what they would be begun anew with."""
+    """Its columns are of another release, and another transaction locks the row that a rebuild needs."""
     other = FedShop(fed.runner, fed.database)
     other.sale("zoe", amount=1)
     other.drain()

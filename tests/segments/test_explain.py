@@ -18,10 +18,10 @@ def attribute(key, comparison, **more):
 def test_what_cannot_be_read_is_not_known_and_makes_no_group_hold(desk):
     customer = desk.customer("C1", points="12")
     other = desk.customer("C2", points="n/a")
-    nobody = desk.customer("C3")
+    valueless = desk.customer("C3")
     more_than_ten = attribute("points", "more", value="10")
-    assert [desk.holds(it, more_than_ten) for it in (customer, other, nobody)] == [True, False, False]
-    assert [desk.holds(it, more_than_ten, kind="none") for it in (customer, other, nobody)] == [False, False, True]
+    assert [desk.holds(it, more_than_ten) for it in (customer, other, valueless)] == [True, False, False]
+    assert [desk.holds(it, more_than_ten, kind="none") for it in (customer, other, valueless)] == [False, False, True]
     assert desk.why(other, more_than_ten, kind="none").tree.holds is None
     assert desk.holds(other, more_than_ten, {"type": "named"}, kind="any")
     assert desk.holds(customer, {"type": "named"}, more_than_ten, kind="any")

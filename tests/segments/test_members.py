@@ -32,12 +32,12 @@ async def answering(shop, path: Path) -> AsyncIterator[Analysis]:
         yield Analysis(Settings(), path=path)
 
 
-def everybody(shop):
+def all_customers(shop):
     return shop.query({"type": "all", "of": []})
 
 
 def test_every_member_comes_once(crowd, tmp_path):
-    query = everybody(crowd)
+    query = all_customers(crowd)
 
     async def read() -> list[int]:
         async with answering(crowd, tmp_path / "s") as analysis:
@@ -50,7 +50,7 @@ def test_every_member_comes_once(crowd, tmp_path):
 
 
 def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
-    query = everybody(crowd)
+    query = all_customers(crowd)
 
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
@@ -68,8 +68,8 @@ def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
     crowd.runner.run(read())
 
 
-def test_whoever_is_away_for_long_breaks_it_off(crowd, tmp_path):
-    query = everybody(crowd)
+def test_a_process_that_is_away_for_long_breaks_it_off(crowd, tmp_path):
+    query = all_customers(crowd)
 
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
@@ -84,7 +84,7 @@ def test_whoever_is_away_for_long_breaks_it_off(crowd, tmp_path):
 
 def test_the_next_page_of_columns_that_were_built_anew_is_refused(crowd, tmp_path):
     """Their numbers are others: the page would repeat some people and leave out others."""
-    query = everybody(crowd)
+    query = all_customers(crowd)
     before = crowd.ask(query, want="members", limit=2).members
     crowd.do(lambda tx: lifecycle.rebuild(tx, crowd.organization_id))
 

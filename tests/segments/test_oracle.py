@@ -339,11 +339,11 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
         assert one.count == counts[one.path], f"{one.path} of {where}"
         if isinstance(conditions[one.path], OfAttribute):
             assert one.unreadable == unreadable[one.path], f"unreadable at {one.path} of {where}"
-    told = {
+    counted = {
         state: getattr(figures.split, state)
         for state in ("may_be_texted", "withdrawn", "never_asked", "do_not_contact")
     }
-    assert told == {state: split[state] for state in told}, where
+    assert counted == {state: split[state] for state in counted}, where
 
 
 def note(explained: Explained, counts: Counter[Path], unreadable: Counter[Path]) -> None:
@@ -385,7 +385,7 @@ def test_they_agree_about_texts_and_other_segments(shop):
     inside = {"type": "segment", "id": SEGMENT.encode(saved.row.id)}
     for kind in ("all", "any", "none"):
         compare(shop, {"type": kind, "of": [inside, {"type": "bought"}]}, 0)
-    # The other one now compares as its type no longer does: nobody is in it, nor in whoever asks for it.
+    # The other one now compares as its type no longer does: it matches no customer, nor do those that use it.
     shop.do(lambda tx: retype(tx, shop.organization_id, Catalog.ATTRIBUTES, "tier", declared=AttributeType.NUMBER))
     compare(shop, {"type": "none", "of": [inside]}, 0)
     assert shop.figures(shop.resolved({"type": "none", "of": [inside]})).total == 0

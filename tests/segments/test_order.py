@@ -41,7 +41,7 @@ def test_each_comes_once_after_those_it_asks_for():
     assert innermost_first(NAMED, segments) == []
 
 
-def test_a_circle_which_nobody_can_save_ends():
+def test_a_cycle_which_cannot_be_saved_ends():
     assert sorted(innermost_first(asks("a"), {"a": asks("b"), "b": asks("a", "a")})) == ["a", "b"]
 
 

@@ -1,4 +1,4 @@
-"""The analysis process: away from the process that takes tickets, asked by a socket, and its death harms nobody."""
+"""The analysis process: away from the process that takes tickets, reached by a socket, and its death harms no other process."""
 
 import asyncio
 import os

@@ -74,7 +74,7 @@ def test_a_merge_and_the_way_to_the_disk_and_back_change_no_line():
     together = merge([arranged(first), arranged(second)])
     assert (np.diff(together["at_s"]) >= 0).all()
     assert sales_of(together) == sorted(sales_of(first) + sales_of(second))
-    # Whoever reads it knows its words in another order.
+    # The reader's dictionaries have the words in another order.
     others = Dictionaries()
     others.map("store", [b"\x02", b"x", b"\x00"])
     others.map("kind", ["CHF"])

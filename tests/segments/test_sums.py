@@ -29,7 +29,7 @@ def test_sums_are_those_of_whole_numbers(values):
 
 
 @pytest.mark.parametrize(("most", "is_wide"), [(2**63 - 1, False), (2**63, True)])
-def test_only_what_may_pass_64_bits_is_summed_in_halves(most, is_wide):
+def test_only_what_may_pass_64_bits_is_summed_in_two_parts(most, is_wide):
     half = most // 2
     pairs = [(np.zeros(1, np.int32), np.array([it], np.int64)) for it in (half, most - half)]
     assert (sum_by_index(pairs, 1)[1] is not None) is is_wide

@@ -53,19 +53,19 @@ def hurry(monkeypatch):
 def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:
     """With all constants that there are."""
     constants = CONSTANTS[declared]
-    told: dict[str, object] = {"key": "k", "comparison": comparison}
+    common: dict[str, object] = {"key": "k", "comparison": comparison}
     if comparison in NEGATIVE:
-        told["without_value"] = True
+        common["without_value"] = True
     if comparison == "between":
         ends = sorted(constants, key=str if declared is AttributeType.DATE else Decimal)
-        return [OfAttribute(**told, values=pair) for pair in combinations_with_replacement(ends, 2)]
+        return [OfAttribute(**common, values=pair) for pair in combinations_with_replacement(ends, 2)]
     if comparison in SEVERAL_VALUES:
-        return [OfAttribute(**told, values=tuple(constants[:count])) for count in (1, 2)]
+        return [OfAttribute(**common, values=tuple(constants[:count])) for count in (1, 2)]
     if comparison in ONE_VALUE:
-        return [OfAttribute(**told, value=constant) for constant in constants]
+        return [OfAttribute(**common, value=constant) for constant in constants]
     if comparison in OF_DAYS:
-        return [OfAttribute(**told, days=days) for days in (1, 2, 7, 8, 365, 366, 3_650)]
-    return [OfAttribute(**told)]
+        return [OfAttribute(**common, days=days) for days in (1, 2, 7, 8, 365, 366, 3_650)]
+    return [OfAttribute(**common)]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_many_values_are_judged_as_each_of_them_is(declared, comparison):
     read = ParsedValues(declared, ALLOWED, ZONE)
     for today in (OTHER_YEAR, LEAP):
         for query in comparisons(declared, comparison):
-            assert told(read, query, VALUES, today) == one_by_one(declared, query, VALUES, today), query
+            assert evaluate(read, query, VALUES, today) == one_by_one(declared, query, VALUES, today), query
 
 
 @pytest.mark.parametrize("declared", AttributeType)
@@ -84,7 +84,7 @@ def test_values_that_come_later_are_judged_with_the_others(declared):
         read, query = ParsedValues(declared, ALLOWED, ZONE), comparisons(declared, comparison)[0]
         for count in (1, 40, 40, len(VALUES)):
             some = VALUES[:count]
-            assert told(read, query, some, LEAP) == one_by_one(declared, query, some, LEAP), query
+            assert evaluate(read, query, some, LEAP) == one_by_one(declared, query, some, LEAP), query
 
 
 number = st.one_of(
@@ -100,7 +100,7 @@ def test_any_numbers_are_compared_exactly(values, data):
     comparison = data.draw(st.sampled_from(sorted(ONE_VALUE.intersection(OFFERED[AttributeType.NUMBER]))))
     query = OfAttribute(key="k", comparison=comparison, value=constant, without_value=False)
     read = ParsedValues(AttributeType.NUMBER, (), ZONE)
-    assert told(read, query, values, LEAP) == one_by_one(AttributeType.NUMBER, query, values, LEAP)
+    assert evaluate(read, query, values, LEAP) == one_by_one(AttributeType.NUMBER, query, values, LEAP)
 
 
 @pytest.mark.parametrize("declared", [AttributeType.DATE, AttributeType.NUMBER, AttributeType.CURRENCY])
@@ -129,7 +129,7 @@ def test_numbers_of_usual_length_never_ask_the_catalog():
 IS_SET = OfAttribute(key="k", comparison="is_set")
 
 
-def told(read: ParsedValues, query: OfAttribute, values: list[str], today: date) -> list[bool | None]:
+def evaluate(read: ParsedValues, query: OfAttribute, values: list[str], today: date) -> list[bool | None]:
     marks = {1: True, 0: False, -1: None}
     return [marks[mark] for mark in read.truth(query, values, today).tolist()]
 

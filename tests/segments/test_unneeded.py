@@ -13,7 +13,7 @@ NAMED = {"type": "named"}
 
 @pytest.fixture
 def prepared(desk):
-    """Somebody began to count before they saved anything."""
+    """A user began to count before they saved anything."""
     desk.do(lambda tx: lifecycle.begin(tx, desk.organization_id))
     desk.build_columns()
     return desk
@@ -30,7 +30,7 @@ def has_columns(desk) -> bool:
     return desk.do(lambda tx: lifecycle.find_progress(tx, desk.organization_id)) is not None
 
 
-def test_whoever_writes_the_first_segment_has_a_day_for_it(prepared):
+def test_a_user_who_writes_the_first_segment_has_a_day_for_it(prepared):
     assert has_columns(prepared)
     prepared.runner.run(end_unneeded(prepared.database, prepared.organization_id))
     assert has_columns(prepared)

@@ -46,7 +46,7 @@ class Trees:
         self.chance = random.Random(seed)
         self.journeys = journeys
         self.segments = segments
-        # As the keys are declared; whoever gives them another type says so here.
+        # As the keys are declared; a test that gives them another type sets it here.
         self.types: dict[str, AttributeType] = {}
 
     def group(self, depth: int = 3) -> dict[str, Any]:

@@ -84,12 +84,12 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
 
 async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int | None = None) -> Segment:
     row = await _find(tx, organization_id, segment_id)
-    kept = await queries.find_version(tx, organization_id, segment_id, version or row.version)
-    if kept is None:
+    saved = await queries.find_version(tx, organization_id, segment_id, version or row.version)
+    if saved is None:
         raise SegmentNotFound("The segment has no such version.")
-    definition = read_definition(kept.definition.encode())
+    definition = read_definition(saved.definition.encode())
     resolved = await resolve(tx, organization_id, definition.match)
-    return Segment(row, kept, definition, list(resolved.faults))
+    return Segment(row, saved, definition, list(resolved.faults))
 
 
 async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
@@ -137,8 +137,8 @@ async def _store_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definitio
     keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties_of(definition.match))]
     await queries.delete_keys(tx, organization_id, segment_id)
     # The table cannot store longer keys or U+0000; no catalog has such a key.
-    if kept := [it for it in keys if "\0" not in it[1] and len(it[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
-        await queries.insert_keys(tx, organization_id, segment_id, kept)
+    if storable := [it for it in keys if "\0" not in it[1] and len(it[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
+        await queries.insert_keys(tx, organization_id, segment_id, storable)
 
 
 async def _find_faults_of_chain(

@@ -1,4 +1,4 @@
-"""Segments as they are kept: versions, circles, uses, and what a change of type does to them."""
+"""Saved segments: versions, cycles, uses, and what a change of type does to them."""
 
 from uuid import UUID
 
@@ -103,7 +103,7 @@ def test_a_used_segment_is_not_deleted(desk):
     assert desk.sql("SELECT 1 FROM segment_uses WHERE organization_id = %s") == []
 
 
-def test_a_retyped_key_makes_the_segment_and_whoever_uses_it_match_nobody_and_says_so(desk):
+def test_a_retyped_key_makes_the_segment_and_those_that_use_it_match_no_customer_with_a_fault(desk):
     customer = desk.customer("C1", points="12")
     under_none = {"type": "none", "of": [{"type": "attribute", "key": "points", "comparison": "more", "value": "50"}]}
     segment = desk.segment(under_none)
@@ -119,7 +119,7 @@ def test_a_retyped_key_makes_the_segment_and_whoever_uses_it_match_nobody_and_sa
     assert desk.is_in(customer, segment)
 
 
-def test_an_unknown_key_is_a_warning_and_nobody(desk):
+def test_an_unknown_key_is_a_warning_and_matches_no_customer(desk):
     customer = desk.customer("C1")
     segment = desk.segment({"type": "none", "of": [{"type": "attribute", "key": "shoe", "comparison": "is_set"}]})
     assert not desk.is_in(customer, segment)

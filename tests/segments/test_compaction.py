@@ -1,4 +1,4 @@
-"""Runs stay few, whatever their sizes, and whoever else waits to be written anew."""
+"""Runs stay few, whatever their sizes, and whatever else waits to be written anew."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ def runs(*rows: int, kind: str = "sales", level: int = 0) -> list[Run]:
     return [Run(place, kind, level, place, count, 0) for place, count in enumerate(rows, 1)]
 
 
-def tidied(given: list[Run]) -> list[Run]:
+def compacted(given: list[Run]) -> list[Run]:
     """What merging leaves, by sizes alone."""
     while chosen := choose_runs(given):
         rows, level = sum(run.rows for run in chosen), chosen[0].level + 1
@@ -72,12 +72,12 @@ def test_runs_that_are_big_already_do_not_keep_the_others_from_being_merged():
 def test_a_build_leaves_few_runs():
     """Each has about as many sales as a run may have."""
     fitting = MERGED_ROWS_MAX // BATCH_SALES
-    left = tidied(runs(*[BATCH_SALES] * fitting * 5))
+    left = compacted(runs(*[BATCH_SALES] * fitting * 5))
     assert [(run.level, run.rows) for run in left] == [(1, fitting * BATCH_SALES)] * 5
 
 
 def test_no_run_grows_beyond_all_bounds():
-    left = tidied(runs(*[MERGED_ROWS_MAX // MERGE_RUNS] * 64))
+    left = compacted(runs(*[MERGED_ROWS_MAX // MERGE_RUNS] * 64))
     assert [run.rows for run in left] == [MERGED_ROWS_MAX] * 4
 
 
@@ -86,7 +86,7 @@ def test_patches_become_one_and_none_is_left_out():
     assert choose_runs(runs(*[10] * (MERGE_RUNS - 1), kind="patch")) == []
     given = runs(*[10] * (MERGE_RUNS + 3), kind="patch")
     assert choose_runs(given) == given
-    [left] = tidied(given)
+    [left] = compacted(given)
     assert (left.level, left.rows) == (1, 10 * (MERGE_RUNS + 3))
 
 
@@ -106,7 +106,7 @@ def live(shop) -> int:
 
 @pytest.fixture
 def erased(shop):
-    """A shop where somebody's bytes wait for tonight."""
+    """A shop where the bytes of an erased customer wait for tonight."""
     for name in ("ann", "bob"):
         shop.sale(name, amount=1000)
     shop.drain()
@@ -132,7 +132,7 @@ def test_runs_are_merged_while_an_erased_customer_s_bytes_wait(erased):
     assert wait > 2 * COMPACTION_CLAIM
 
 
-def test_whoever_tidies_up_is_left_alone_while_runs_come(erased):
+def test_a_claimed_compaction_is_not_disturbed_while_runs_come(erased):
     erased.sql("UPDATE segment_columns SET tidy_at = now() + interval '4 minutes' WHERE organization_id = %s")
     for number in range(MERGE_RUNS):
         erased.sale("ann", amount=number)
@@ -143,7 +143,7 @@ def test_whoever_tidies_up_is_left_alone_while_runs_come(erased):
 def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased, monkeypatch):
     find_dead = compaction._find_dead
 
-    async def find_dead_as_somebody_is_erased(tx, organization_id, epoch, blocks):
+    async def find_dead_during_an_erasure(tx, organization_id, epoch, blocks):
         async with erased.database.transaction() as other:
             await erase_profiles(other, organization_id, [ByExternalId("ann")], secret=erased.secret)
         await OutboxQueue(OUR_LISTENERS).run_pass(erased.database, organization_id)
@@ -151,7 +151,7 @@ def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased
 
     erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
     with monkeypatch.context() as patched:
-        patched.setattr(compaction, "_find_dead", find_dead_as_somebody_is_erased)
+        patched.setattr(compaction, "_find_dead", find_dead_during_an_erasure)
         assert erased.compact(purge_after=timedelta(0))
     [(since,)] = erased.sql("SELECT erased_since FROM segment_columns WHERE organization_id = %s")
     assert since is not None

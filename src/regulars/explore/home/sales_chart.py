@@ -13,6 +13,8 @@ from regulars.web.format import Format
 BY_LABELS: Final = {"day": "Day", "week": "Week", "store": "Store"}
 # More bars than these are too thin to point at; the table has all stores.
 STORES_DRAWN_MAX: Final = 40
+# Of a store on the axis: more would run into the next one on a phone.
+LABEL_CHARACTERS_MAX: Final = 9
 
 
 class SalesChart(NamedTuple):
@@ -77,4 +79,4 @@ def _stores(by_store: Mapping[str, PerCurrency], currency: str) -> list[tuple[st
     """Those that sold in the currency, the largest first."""
     sold = [(name, total) for name, total in by_store.items() if currency in total.sums]
     ranked = sorted(sold, key=lambda one: (-one[1].sums[currency].net_cents, one[0].casefold()))
-    return [(name, name, total) for name, total in ranked]
+    return [(name, name.partition(" ")[0][:LABEL_CHARACTERS_MAX], total) for name, total in ranked]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress
+from operator import attrgetter
 from struct import iter_unpack, unpack
 from typing import Final
 
@@ -92,14 +93,12 @@ def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], so
 def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
     flat = list(chain.from_iterable(lines))
     products = _Codes({_NO_PRODUCT: 0})
-    codes = [products[bytes(line.product)] for line in flat]
-    quantities = [
-        quantity * MILLION if isinstance(quantity, int) else millionths(quantity)
-        for quantity in [line.quantity for line in flat]
-    ]
+    codes = list(map(products.__getitem__, map(bytes, map(attrgetter("product"), flat))))
+    given = [line.quantity for line in flat]
+    quantities = [quantity * MILLION if type(quantity) is int else millionths(quantity) for quantity in given]
     units = [
-        quantity if line.unit is None else MILLION if quantity > 0 else -MILLION
-        for line, quantity in zip(flat, quantities, strict=True)
+        quantity if unit is None else MILLION if quantity > 0 else -MILLION
+        for unit, quantity in zip([line.unit for line in flat], quantities, strict=True)
     ]
     totals = [line.total_price_cents for line in flat]
     ends = list(accumulate(map(len, lines)))

@@ -20,11 +20,11 @@ _CODED: Final = ("store", "kind", "product", *SCALED)
 
 
 def unpack(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
-    """All arrays of a run that was packed row by row, flat: each line with its sale and its product."""
+    """All arrays of a run that was packed batch by batch, flat and unsorted: each line with its sale and product."""
     # Product 0 means no product.
     products = np.concatenate((np.zeros(1, np.int64), dictionaries.map("product", pack.of_lines.products)))
     flat = _unpacked(pack, dictionaries)
-    return arranged(flat | {"product": products[flat["product"]]})
+    return flat | {"product": products[flat["product"]]}
 
 
 def unpack_grouped(pack: SalesPack, dictionaries: Dictionaries, product_parts: Iterable[str]) -> dict[str, Array]:
@@ -172,7 +172,8 @@ def merge(runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 def split_erased(flat: Mapping[str, Array], dead: Array) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The sales of customers who exist, and those of erased customers, without the customer."""
+    """The sales of customers who exist, and those of erased customers, without the customer; both arranged."""
+    flat = arranged(flat)
     is_dead = np.isin(flat["customer"], dead)
     erased = _take(flat, is_dead)
     return _take(flat, ~is_dead), {**erased, "customer": np.full_like(erased["customer"], ERASED)}

@@ -347,7 +347,8 @@ def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_n
 
 def test_columns_of_an_older_format_are_built_again(fed):
     """By what comes first: a question, the build that a migration made due, or a fact."""
-    fed.sql("UPDATE segment_columns SET format = 2, build_at = now() WHERE organization_id = %s")
+    # The time of a transaction is cut to the millisecond.
+    fed.sql("UPDATE segment_columns SET format = 3, build_at = now() - interval '1 second' WHERE organization_id = %s")
     assert fed.runner.run(run_batch(fed.database, fed.organization_id))
     assert fed.sql("SELECT format, state FROM segment_columns WHERE organization_id = %s") == [(FORMAT, "building")]
     fed.build()

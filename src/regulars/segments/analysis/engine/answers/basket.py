@@ -7,6 +7,7 @@ import numpy as np
 from regulars.segments.analysis.engine.answers.product_lines import LineReader
 from regulars.segments.analysis.engine.answers.products import names_of
 from regulars.segments.analysis.engine.answers.tickets import Tickets, window_of
+from regulars.segments.analysis.engine.purchase_days import begins_of
 from regulars.segments.analysis.engine.sales_runs import IDS
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
@@ -33,8 +34,8 @@ def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -
         code = np.repeat(np.where(other, run.parts[IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
         sale = run.parts["sale"]
         among = has_line[sale] & (code >= 0)
-        pairs = np.unique(code[among] * run.size + sale[among])
-        counts += np.bincount(pairs // max(1, run.size), minlength=counts.size)
+        pairs = np.sort(code[among] * run.size + sale[among])
+        counts += np.bincount(pairs[begins_of(pairs)] // max(1, run.size), minlength=counts.size)
     order = np.argsort(-counts, kind="stable")[: min(question.rows_max, PRODUCT_ROWS_MAX)]
     largest = order[counts[order] > 0].tolist()
     names = names_of(tickets, largest, [tickets.cached.sales[run_id] for run_id in of_runs])

@@ -3,54 +3,32 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, NamedTuple
-
-from starlette.responses import Response
+from typing import Final
 
 from regulars.analytics.holidays import find_holidays
-from regulars.analytics.pages.answers import Answered
-from regulars.analytics.pages.filters import AnalysisView, read_view
+from regulars.analytics.pages.figure_pages import CurrencyStat, FigurePages, sort_rows, tickets_url, whole_row
+from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import (
-    export_table,
-    list_own_views,
     name_part,
-    render_analysis,
-    render_refused,
     short_name_part,
 )
 from regulars.analytics.pages.measures import (
-    BY_NAME,
-    CSV_HEADER,
-    MEASURES,
-    SALES_DEFINITIONS,
     FigureRow,
     choose_currency,
-    csv_row,
     sums_in,
 )
-from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
-from regulars.analytics.period import FIRST_DAY, Period, Unit, parts_of
+from regulars.analytics.pages.sales_source import ComparedSales
+from regulars.analytics.period import Period, Unit, parts_of
 from regulars.analytics.sales_figures import By
 from regulars.consent.figures import WEEKS, read_figures
-from regulars.kit.ids import STORE
-from regulars.sales.totals.model import PerCurrency, Sums, add_totals, add_up
-from regulars.sales.totals.reports import find_first_day
+from regulars.sales.totals.model import PerCurrency, Sums, add_up
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.format import Format
-from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 PATH: Final = "/analyse/sales"
 HOLIDAYS_DAYS_MAX: Final = 62
 OPT_IN_DAYS_MAX: Final = 7 * WEEKS
-
-
-class CurrencyStat(NamedTuple):
-    name: str
-    currency: str
-    figure: str
-    more: str
-    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,37 +46,12 @@ class SalesTable:
     moved_holidays: Sequence[str] = ()
 
 
-class SalesPages:
-    def __init__(self, source: SalesSource) -> None:
-        self._source = source
+class SalesPages(FigurePages[SalesTable]):
+    path, title, template, by = PATH, "Sales", "analytics/sales.html", By.DAY
 
-    async def show(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
-            view = await read_view(tx, visit, PATH)
-            if view.form.is_refused:
-                return await render_refused(tx, visit, view, "Sales")
-            views = await list_own_views(tx, visit, view)
-            first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
-        answer = await self._source.load(visit, view, By.DAY)
-        figures = answer.figures
-        return render_analysis(
-            visit,
-            "analytics/sales.html",
-            view,
-            views=views,
-            defined=SALES_DEFINITIONS,
-            is_live=is_counting(answer),
-            is_soon=answer.is_soon,
-            answer=answer,
-            first_day=first_day,
-            table=None if figures is None else await self._table(visit, view, figures),
-            stats=[] if figures is None else await self._stats(visit, view, figures),
-            measures=MEASURES,
-        )
-
-    async def _stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
         """Opt-ins are counted for 26 weeks up to today, and neither by store nor by segment."""
-        stats = money_stats(visit.format, view, figures)
+        stats = await super().stats(visit, view, figures)
         is_counted = view.period.last == view.today and view.period.days <= OPT_IN_DAYS_MAX
         if not is_counted or view.stores or view.segment is not None or view.is_like_for_like:
             return stats
@@ -113,22 +66,11 @@ class SalesPages:
             CurrencyStat("Opt-ins per 100 tickets", "", per_100, f"{visit.format.number(opt_ins)} opt-ins", url),
         ]
 
-    async def export(self, visit: Visit) -> Response:
-        """The table as it is shown, with its total; the page, which says how far it is, until it is counted."""
-        async with visit.database.reading() as tx:
-            view = (await read_view(tx, visit, PATH)).require_readable()
-        figures = (await self._source.load(visit, view, By.DAY, is_patient=True)).figures
-        if figures is None:
-            return redirect(visit, view.url())
-        table = await self._table(visit, view, figures)
-        rows = [csv_row(row, table.currency) for row in (*table.rows, table.whole)]
-        return export_table(visit, "sales.csv", CSV_HEADER, rows)
-
-    async def _table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> SalesTable:
+    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> SalesTable:
         currency, currencies = choose_currency(view.value("currency"), figures.whole, figures.compared_whole)
         wanted = view.value("by")
         if wanted in {"", "hour"} and view.period.days == 1 and view.segment is None:
-            hours = await self._source.load_hours(visit, view, figures.store_ids)
+            hours = await self.source.load_hours(visit, view, figures.store_ids)
             return _hours_table(visit, view, figures, hours, currency=currency, currencies=currencies)
         unit = wanted if wanted in view.period.units else view.period.usual_unit
         holidays: dict[date, str] = {}
@@ -160,37 +102,6 @@ class SalesPages:
             until=f"{visit.format.clock(visit.now)[:2]}:00" if figures.is_until_hour else "",
             moved_holidays=_moved_holidays(visit.format, view, holidays),
         )
-
-
-def is_counting(answer: Answered[ComparedSales]) -> bool:
-    """Whether the page has to be asked again."""
-    figures = answer.figures
-    return figures is None or figures.filled_until is not None or figures.counted_until is not None
-
-
-def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
-    """By a measure, the largest first; rows without a value last. Otherwise as they are."""
-    if sort not in BY_NAME:
-        return rows
-    values = [(row, BY_NAME[sort].raw(row.sums)) for row in rows]
-    return [row for row, value in sorted(values, key=lambda it: (it[1] is None, -(it[1] or 0)))]
-
-
-def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str, store: str = "") -> str:
-    """The list of the tickets behind a figure, where it has filters for them."""
-    if view.segment is not None or (len(view.stores) > 1 and not store):
-        return ""
-    chosen = store or next((STORE.encode(it) for it in view.stores), "")
-    at_store = f"&store={chosen}" if chosen else ""
-    days = f"?from={period.first.isoformat()}&to={period.last.isoformat()}"
-    return visit.url("/tickets") + f"{days}&currency={currency}{at_store}"
-
-
-def whole_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> FigureRow:
-    compared = None if view.comparison is None else sums_in(figures.compared_whole, currency)
-    url = tickets_url(visit, view, view.period, currency)
-    late = sums_in(add_totals(figures.late.values()), currency).net_cents
-    return FigureRow("total", name, "", "", url, sums_in(figures.whole, currency), compared, late_net_cents=late)
 
 
 def _part_row(
@@ -269,30 +180,6 @@ def _title(formats: Format, row: FigureRow, currency: str) -> str:
     if row.compared is None:
         return f"{row.name}: {net}"
     return f"{row.name}: {net}, {formats.money_rounded(row.compared.net_cents, currency)} in the compared period"
-
-
-def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
-    """One for each currency, and the tickets of all."""
-    stats, late = [], add_totals(figures.late.values())
-    for currency, sums in figures.whole.by_size():
-        net, past = sums.net_cents, sums_in(figures.compared_whole, currency).net_cents
-        more = (
-            f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"
-            if past > 0
-            else ""
-        )
-        stats.append(
-            CurrencyStat(
-                f"Net sales, {currency}",
-                currency,
-                formats.money_rounded(net, currency),
-                more or ("no comparison" if view.comparison is not None else ""),
-                view.url(currency=currency),
-            )
-        )
-    tickets, past = figures.whole.tickets, figures.compared_whole.tickets
-    more = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
-    return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), more, "")]
 
 
 def _moved_holidays(formats: Format, view: AnalysisView, holidays: Mapping[date, str]) -> list[str]:

@@ -1,0 +1,159 @@
+"""What the pages of sales and of stores share: a table of the measures of sales, as a page and as a file."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+from starlette.responses import Response
+
+from regulars.analytics.pages.answers import Answered
+from regulars.analytics.pages.filters import AnalysisView, read_view
+from regulars.analytics.pages.frame import export_table, list_own_views, render_analysis, render_refused
+from regulars.analytics.pages.measures import (
+    BY_NAME,
+    CSV_HEADER,
+    MEASURES,
+    SALES_DEFINITIONS,
+    FigureRow,
+    csv_row,
+    sums_in,
+)
+from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
+from regulars.analytics.period import FIRST_DAY, Period
+from regulars.analytics.sales_figures import By
+from regulars.kit.ids import STORE
+from regulars.sales.totals.model import add_totals
+from regulars.sales.totals.reports import find_first_day
+from regulars.web.format import Format
+from regulars.web.render import redirect
+from regulars.web.visit import Visit
+
+
+class FigureTable(Protocol):
+    @property
+    def currency(self) -> str: ...
+
+    @property
+    def rows(self) -> Sequence[FigureRow]: ...
+
+    @property
+    def whole(self) -> FigureRow: ...
+
+
+Table = TypeVar("Table", bound=FigureTable)
+
+
+class CurrencyStat(NamedTuple):
+    name: str
+    currency: str
+    figure: str
+    more: str
+    url: str
+
+
+class FigurePages(ABC, Generic[Table]):
+    """The page and the file of one table."""
+
+    path: ClassVar[str]
+    title: ClassVar[str]
+    template: ClassVar[str]
+    by: ClassVar[By]
+
+    def __init__(self, source: SalesSource) -> None:
+        self.source = source
+
+    @abstractmethod
+    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> Table: ...
+
+    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+        return money_stats(visit.format, view, figures)
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            view = await read_view(tx, visit, self.path)
+            if view.form.is_refused:
+                return await render_refused(tx, visit, view, self.title)
+            views = await list_own_views(tx, visit, view)
+            first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
+        answer = await self.source.load(visit, view, self.by)
+        figures = answer.figures
+        return render_analysis(
+            visit,
+            self.template,
+            view,
+            views=views,
+            defined=SALES_DEFINITIONS,
+            is_live=is_counting(answer),
+            is_soon=answer.is_soon,
+            answer=answer,
+            first_day=first_day,
+            table=None if figures is None else await self.table(visit, view, figures),
+            stats=[] if figures is None else await self.stats(visit, view, figures),
+            measures=MEASURES,
+        )
+
+    async def export(self, visit: Visit) -> Response:
+        """The table as it is shown, with its total; the page, which says how far it is, until it is counted."""
+        async with visit.database.reading() as tx:
+            view = (await read_view(tx, visit, self.path)).require_readable()
+        figures = (await self.source.load(visit, view, self.by, is_patient=True)).figures
+        if figures is None:
+            return redirect(visit, view.url())
+        table = await self.table(visit, view, figures)
+        rows = [csv_row(row, table.currency) for row in (*table.rows, table.whole)]
+        return export_table(visit, f"{view.page}.csv", CSV_HEADER, rows)
+
+
+def is_counting(answer: Answered[ComparedSales]) -> bool:
+    """Whether the page has to be asked again."""
+    figures = answer.figures
+    return figures is None or figures.filled_until is not None or figures.counted_until is not None
+
+
+def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
+    """By a measure, the largest first; rows without a value last. Otherwise as they are."""
+    if sort not in BY_NAME:
+        return rows
+    values = [(row, BY_NAME[sort].raw(row.sums)) for row in rows]
+    return [row for row, value in sorted(values, key=lambda it: (it[1] is None, -(it[1] or 0)))]
+
+
+def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str, store: str = "") -> str:
+    """The list of the tickets behind a figure, where it has filters for them."""
+    if view.segment is not None or (len(view.stores) > 1 and not store):
+        return ""
+    chosen = store or next((STORE.encode(it) for it in view.stores), "")
+    at_store = f"&store={chosen}" if chosen else ""
+    days = f"?from={period.first.isoformat()}&to={period.last.isoformat()}"
+    return visit.url("/tickets") + f"{days}&currency={currency}{at_store}"
+
+
+def whole_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> FigureRow:
+    compared = None if view.comparison is None else sums_in(figures.compared_whole, currency)
+    url = tickets_url(visit, view, view.period, currency)
+    late = sums_in(add_totals(figures.late.values()), currency).net_cents
+    return FigureRow("total", name, "", "", url, sums_in(figures.whole, currency), compared, late_net_cents=late)
+
+
+def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
+    """One for each currency, and the tickets of all."""
+    stats, late = [], add_totals(figures.late.values())
+    for currency, sums in figures.whole.by_size():
+        net, past = sums.net_cents, sums_in(figures.compared_whole, currency).net_cents
+        more = (
+            f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"
+            if past > 0
+            else ""
+        )
+        stats.append(
+            CurrencyStat(
+                f"Net sales, {currency}",
+                currency,
+                formats.money_rounded(net, currency),
+                more or ("no comparison" if view.comparison is not None else ""),
+                view.url(currency=currency),
+            )
+        )
+    tickets, past = figures.whole.tickets, figures.compared_whole.tickets
+    more = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
+    return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), more, "")]

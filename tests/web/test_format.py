@@ -2,7 +2,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from regulars.web.format import LOCALES, Format, short_external_id, short_id
+from regulars.web.format import LOCALES, NOTHING, Format, short_external_id, short_id
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 MOMENT = datetime(2026, 11, 14, 15, 42, 7, tzinfo=UTC)
@@ -133,3 +133,12 @@ def test_an_id_is_shortened_in_the_middle():
     assert short_id("C-100482") == "C-100482"
     assert short_external_id("LYON-01/2026-11-14/000431") == "LYON-01/2026-11-14/000431"
     assert short_external_id("https://shop.example/customers/4711-0815") == "https://shop.example…711-0815"
+
+
+def test_figures_of_a_column_have_the_same_number_of_decimals():
+    english, french = reader("en-GB"), reader("fr-FR")
+    shares = [english.aligned_share(part, 1000) for part in (0, 30, 25, 1000)]
+    assert shares == ["0.0%", "3.0%", "2.5%", "100.0%"]
+    assert french.aligned_share(3, 100) == f"3,0{NBSP}%"
+    assert english.aligned_share(1, 0) == NOTHING
+    assert [english.aligned_number(number) for number in (2, 1234.567)] == ["2.00", "1,234.57"]

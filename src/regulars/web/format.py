@@ -1,5 +1,6 @@
 """Format numbers, money and times by the user's locale and the organization's time zone."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -118,6 +119,16 @@ class Format:
         if rounded == 1 and exact != 1:
             rounded = exact.quantize(_PERCENT_STEP, ROUND_DOWN)
         return _signed(rounded < 0, self._percent(abs(rounded)))
+
+    def aligned_share(self, part: float, whole: float) -> str:
+        """The same with one decimal always, for a column."""
+        shown = self.share(part, whole)
+        decimal: str = self.locale.number_symbols["latn"]["decimal"]
+        return shown if decimal in shown else re.sub(r"(\d)(?!.*\d)", rf"\1{decimal}0", shown)
+
+    def aligned_number(self, value: float) -> str:
+        """A number with two decimals always, for a column."""
+        return _signed(value < 0, str(format_decimal(abs(value), format="#,##0.00", locale=self.locale)))
 
     def delta(self, now: float, before: float) -> str:
         """How much more or less than before, in per cent; nothing where before there was nothing to compare with."""

@@ -102,7 +102,7 @@ def _value(cohort: Cohort, month: CohortMonth, reading: str, currency: Currency)
 
 
 def _show(formats: Format, value: float, reading: str, currency: Currency) -> str:
-    return formats.money(round(value), currency) if reading == "net" else formats.share(value, 1)
+    return formats.money(round(value), currency) if reading == "net" else formats.aligned_share(value, 1)
 
 
 def _shade(value: float, top: float) -> int:

@@ -216,7 +216,7 @@ def _table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currenc
                 "until today" if part.last == view.today or is_open else "",
                 texts[0],
                 texts[1],
-                formats.share(values[1], sum(values)) if sum(values) > 0 else NOTHING,
+                formats.aligned_share(values[1], sum(values)) if sum(values) > 0 else NOTHING,
             )
         )
     kinds = ("returning", "new")
@@ -259,7 +259,7 @@ def _interval_rows(formats: Format, answer: CustomersAnswer) -> list[IntervalRow
         IntervalRow(
             _interval_name(one),
             formats.number(one.count),
-            formats.share(one.count, whole),
+            formats.aligned_share(one.count, whole),
             round(100 * one.count / most) if most else 0,
         )
         for one in counts

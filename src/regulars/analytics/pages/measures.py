@@ -23,13 +23,13 @@ class Measure:
 
 
 def _money(cents: Callable[[Sums], int]) -> Callable[[Format, Sums, str], str]:
-    return lambda formats, sums, currency: formats.money_rounded(cents(sums), currency)
+    return lambda formats, sums, currency: formats.money(cents(sums), currency)
 
 
 def _rate(rate: Callable[[Sums], float | None]) -> Callable[[Format, Sums, str], str]:
     def show(formats: Format, sums: Sums, _: str) -> str:
         value = rate(sums)
-        return NOTHING if value is None else formats.share(value, 1)
+        return NOTHING if value is None else formats.aligned_share(value, 1)
 
     return show
 
@@ -39,7 +39,7 @@ def _ticket_value(formats: Format, sums: Sums, currency: str) -> str:
 
 
 def _units_per_ticket(formats: Format, sums: Sums, _: str) -> str:
-    return NOTHING if sums.units_per_ticket is None else formats.number(round(sums.units_per_ticket, 2))
+    return NOTHING if sums.units_per_ticket is None else formats.aligned_number(sums.units_per_ticket)
 
 
 def _rate_measure(name: str, label: str, definition: str, drop: str) -> Measure:

@@ -181,7 +181,7 @@ def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, 
         _inside_url(view, choice, group),
         formats.number(_units(figures)),
         formats.number(figures.tickets),
-        NOTHING if rate is None else formats.share(rate, 1),
+        NOTHING if rate is None else formats.aligned_share(rate, 1),
         rate is not None and scale.return_rate is not None and rate > HIGH_RETURNS * scale.return_rate,
         formats.number(figures.customers),
         sparkline(figures.spark_cents) if any(figures.spark_cents) else "",
@@ -238,7 +238,7 @@ def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> li
             row.name or row.product,
             _inside_url(view, Choice(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
             formats.number(row.tickets),
-            formats.share(row.tickets, basket.tickets),
+            formats.aligned_share(row.tickets, basket.tickets),
         )
         for row in basket.rows
     ]

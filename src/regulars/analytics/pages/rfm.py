@@ -55,10 +55,10 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
     currencies = sorted(answer.net_cents, key=lambda it: (-answer.net_cents[it], it))
     rows = [
         GroupRow(
-            NAMES[group.name],
+            _name(group, answer.currency),
             _rule(formats, group, answer.currency),
             formats.number(group.customers),
-            formats.share(group.customers, answer.customers),
+            formats.aligned_share(group.customers, answer.customers),
             [formats.money_rounded(group.net_cents.get(it, 0), it) for it in currencies],
             _customers_url(visit, view, answer, group) if group.customers else "",
         )
@@ -78,6 +78,11 @@ def group_table(visit: Visit, view: AnalysisView, answer: RfmAnswer) -> GroupTab
 def _customers_url(visit: Visit, view: AnalysisView, answer: RfmAnswer, group: RfmGroup) -> str:
     match = rfm_conditions(group, answer.currency, segment_id=view.segment_id, store_ids=view.store_ids)
     return segment_url(visit, match)
+
+
+def _name(group: RfmGroup, currency: Currency) -> str:
+    """A customer who buys in another currency has no net sales in this one."""
+    return f"{NAMES[group.name]} in {currency}" if group.name == "no_net" else NAMES[group.name]
 
 
 def _rule(formats: Format, group: RfmGroup, currency: Currency) -> str:

@@ -300,6 +300,8 @@ def _observe(
     spent = [after - start for after, start in zip(_cpu(cluster, server), before, strict=True)]
     app_s, jobs_s, database_s, machine_s = spent
     rows = load.requests * scenario.rows_per_request
+    if not rows:
+        raise RuntimeError(f"{scenario.name} answered nothing in {seconds} s (turn {name}, {load.errors} errors)")
     measured = Measured(
         rate=load.rate * scenario.rows_per_request,
         p50_ms=load.p50_ms,

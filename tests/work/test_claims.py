@@ -124,6 +124,31 @@ def test_organizations_that_wait_for_slots_get_equal_shares_in_turn(url):
     assert max(shares.values()) <= 1.6 * min(shares.values()), sorted(shares.values())
 
 
+def test_a_slow_call_of_one_organization_leaves_the_other_slot_to_the_next(url):
+    slow, quick = new_uuid(), new_uuid()
+    post(url, slow, "slow")
+
+    class SlowFirst(Calls):
+        async def act(self, organization_id, claim):
+            if organization_id == quick:
+                self.made.append(claim.word)
+                return True
+            return await super().act(organization_id, claim)
+
+    async def scenario():
+        calls = SlowFirst()
+        calls.at_once_max = calls.batch_rows = 2
+        calls.gate.clear()
+        async with served(url, calls) as loop:
+            await until(lambda: calls.at_once == 1)
+            post(url, quick, "quick")
+            loop.wake("calls", quick)
+            await until(lambda: calls.made == ["quick"])
+            calls.gate.set()
+
+    asyncio.run(scenario())
+
+
 def test_a_claim_whose_owner_died_returns_at_its_deadline_and_says_so(url):
     organization_id = new_uuid()
     post(url, organization_id, "lost")

@@ -44,7 +44,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     at_once_max: int = 512
     # Of these, how many are reserved for calls of priority 0, how many more for priority 1, and so on.
     reserved_slots: tuple[int, ...] = ()
-    # How many slots an organization gets in its turn while others wait for slots too: each gets the same share.
+    # How many slots an organization gets at most in its turn while others use slots too: each gets the same share.
     turn_slots: int = 16
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         return any(priority <= lowest for priority in self._waiting_for_slots.values())
 
     def _reserve(self, organization_id: UUID, lowest: int) -> Turn:
-        slots_max = self.batch_rows if self._is_alone(organization_id) else min(self.turn_slots, self.batch_rows)
+        slots_max = self.batch_rows if self._is_alone(organization_id) else self._slots_of_turn
         turn = Turn(lowest, min(slots_max, self._free_slots(lowest)))
         self._used_slots[lowest] += turn.slots
         return turn
@@ -137,7 +137,13 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         that all get equal shares; urgent rows wait for one slot only."""
         if lowest < len(self.reserved_slots) or self._is_alone(organization_id):
             return 1
-        return min(self.turn_slots, self.at_once_max - sum(self.reserved_slots))
+        return self._slots_of_turn
+
+    @property
+    def _slots_of_turn(self) -> int:
+        """A quarter of the slots at most: a queue with few slots must serve several organizations at a time."""
+        slots = self.at_once_max - sum(self.reserved_slots)
+        return max(1, min(self.turn_slots, self.batch_rows, slots // 4))
 
     def _is_alone(self, organization_id: UUID) -> bool:
         """Whether no other organization has calls running or waits for slots."""

@@ -1,0 +1,125 @@
+"""Touches and windows, the credit of a purchase, and sums of credits. Money is in cents of one currency."""
+
+import enum
+from bisect import bisect_left
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.messaging.model import OriginKind, TextState
+
+# Texts that are touches: whose, and in which states.
+TOUCHING_ORIGINS: Final = (OriginKind.CAMPAIGN, OriginKind.JOURNEY, OriginKind.PERSON)
+TOUCHING_STATES: Final = (TextState.SENT, TextState.DELIVERED, TextState.UNKNOWN)
+# A credit no longer changes so long after its text: a purchase may follow by 30 days, and a return by 30 more.
+FROZEN_AFTER: Final = timedelta(days=60)
+CLICK_DAYS_MAX: Final = 30
+DELIVERY_HOURS_MAX: Final = 168
+LIFT_DAYS_MAX: Final = 30
+
+
+class TouchKind(enum.StrEnum):
+    CLICK = "click"
+    DELIVERY = "delivery"
+
+
+class Windows(NamedTuple):
+    """How long after a touch a purchase is credited to it, and how long lift is measured."""
+
+    click_days: int = 5
+    delivery_hours: int = 24
+    lift_days: int = 7
+
+    def of(self, kind: TouchKind) -> timedelta:
+        return timedelta(days=self.click_days) if kind is TouchKind.CLICK else timedelta(hours=self.delivery_hours)
+
+
+class Origin(NamedTuple):
+    """What a text was sent by: a campaign, a journey with its step, or a person (`id` is None, and so is `step`)."""
+
+    kind: OriginKind
+    id: UUID | None = None
+    step: str = ""
+
+
+class Touch(NamedTuple):
+    """A personal click, or a text that left: then `at` is when the gate let it pass."""
+
+    at: datetime
+    kind: TouchKind
+    text_id: UUID
+    sent_at: datetime
+    origin: Origin
+
+
+class Touches:
+    """The touches of one customer."""
+
+    def __init__(self, touches: Iterable[Touch]) -> None:
+        by_kind: dict[TouchKind, list[Touch]] = {kind: [] for kind in TouchKind}
+        for touch in touches:
+            by_kind[touch.kind].append(touch)
+        self._in_order = {kind: sorted(some, key=_order) for kind, some in by_kind.items()}
+
+    def choose(self, at: datetime, windows: Windows) -> Touch | None:
+        """The touch that a purchase at this moment is credited to: the latest click before it within its window, else
+        the latest delivery."""
+        for kind in (TouchKind.CLICK, TouchKind.DELIVERY):
+            some = self._in_order[kind]
+            before = bisect_left(some, at, key=_moment)
+            if before and at - some[before - 1].at <= windows.of(kind):
+                return some[before - 1]
+        return None
+
+
+def _moment(touch: Touch) -> datetime:
+    return touch.at
+
+
+def _order(touch: Touch) -> tuple[datetime, UUID]:
+    return touch.at, touch.text_id
+
+
+class Credit(NamedTuple):
+    """A purchase that is credited to a text."""
+
+    sale_id: UUID
+    # None after an erasure.
+    profile_id: UUID | None
+    text_id: UUID | None
+    touch: TouchKind
+    touched_at: datetime
+    # When the text left, and the day of that in the organization's time zone.
+    sent_at: datetime
+    day: date
+    origin: Origin
+    occurred_at: datetime
+    currency: str
+    gross_cents: int
+    net_cents: int
+    # Returns in the 30 days after the purchase that match no purchase; shown apart, and never subtracted.
+    unmatched_cents: int
+    windows: Windows
+
+    def is_frozen(self, now: datetime) -> bool:
+        """Whether it can no longer change."""
+        return self.profile_id is None or is_frozen(self.sent_at, now)
+
+
+def is_frozen(sent_at: datetime, now: datetime) -> bool:
+    return now - sent_at >= FROZEN_AFTER
+
+
+class Attributed(NamedTuple):
+    """Sums of credits in one currency."""
+
+    tickets: int = 0
+    gross_cents: int = 0
+    net_cents: int = 0
+    unmatched_cents: int = 0
+
+    def __add__(self, other: object) -> "Attributed":
+        if not isinstance(other, Attributed):
+            return NotImplemented
+        return Attributed(*(one + more for one, more in zip(self, other, strict=True)))

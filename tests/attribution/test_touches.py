@@ -1,0 +1,60 @@
+"""Which touch a purchase is credited to."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from regulars.attribution.model import Origin, Touch, Touches, TouchKind, Windows
+from regulars.messaging.model import OriginKind
+
+NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+PERSON = Origin(OriginKind.PERSON)
+CLICK, DELIVERY = TouchKind
+DEFAULT = Windows()
+
+
+def touch(kind, hours_before, text=1):
+    return Touch(NOON - hours_before * HOUR, kind, UUID(int=text), NOON - hours_before * HOUR, PERSON)
+
+
+def choose(*touches, windows=DEFAULT):
+    return Touches(touches).choose(NOON, windows)
+
+
+def test_the_latest_delivery_of_the_last_24_hours_is_credited():
+    assert choose(touch(DELIVERY, 20), touch(DELIVERY, 2, text=2), touch(DELIVERY, 30, text=3)) == touch(DELIVERY, 2, 2)
+
+
+def test_a_click_of_the_last_five_days_beats_a_later_delivery():
+    assert choose(touch(DELIVERY, 1), touch(CLICK, 119, text=2)) == touch(CLICK, 119, 2)
+
+
+def test_a_window_ends_to_the_moment():
+    assert choose(touch(DELIVERY, 24)) is not None
+    assert choose(touch(DELIVERY, 24.001)) is None
+    assert choose(touch(CLICK, 120)) is not None
+    assert choose(touch(CLICK, 120.001)) is None
+
+
+def test_a_touch_at_or_after_the_purchase_does_not_count():
+    assert choose(touch(DELIVERY, 0), touch(CLICK, -1)) is None
+
+
+def test_a_customer_without_touches_has_no_credit():
+    assert choose() is None
+
+
+def test_it_agrees_with_a_plain_search_over_all_touches():
+    for seed in range(2_000):
+        chance = random.Random(seed)
+        windows = Windows(chance.randrange(1, 31), chance.randrange(1, 169))
+        touches = [
+            touch(chance.choice((CLICK, DELIVERY)), chance.randrange(-50, 800), text=n)
+            for n in range(chance.randrange(8))
+        ]
+        hours = {CLICK: windows.click_days * 24, DELIVERY: windows.delivery_hours}
+        inside = [one for one in touches if timedelta(0) < NOON - one.at <= hours[one.kind] * HOUR]
+        expected = max(inside, key=lambda one: (one.kind is CLICK, one.at, one.text_id), default=None)
+        chance.shuffle(touches)
+        assert choose(*touches, windows=windows) == expected, seed

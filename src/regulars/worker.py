@@ -10,6 +10,9 @@ import psycopg
 import uvloop
 
 from regulars.accounts.audit.log import sweep_addresses
+from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
+from regulars.attribution.jobs import handle_messages as credit_texts
+from regulars.attribution.jobs import handle_sales as credit_sales
 from regulars.campaigns.exact_cost import CostQueue
 from regulars.campaigns.retention import sweep_recipients
 from regulars.campaigns.run.outcomes import handle_messages as count_campaign_texts
@@ -86,6 +89,8 @@ LISTENERS: Final[Listeners] = {
     SalesRecorded: {
         "catalog.product_keys": register_new_product_keys,
         "sales.hourly_totals": count_new_sales,
+        # Before runs are locked: an erasure locks in this order too.
+        "attribution.sales": credit_sales,
         # Open runs handle a sale before it starts new ones, so that it does not end the run that it starts.
         "journeys.hear_sales": handle_sales,
         "journeys.enter_by_sales": enter_by_sales,
@@ -103,6 +108,7 @@ LISTENERS: Final[Listeners] = {
         "segments.consents": feed.on_subscriptions_changed,
     },
     MessagesChanged: {
+        "attribution.texts": credit_texts,
         "journeys.hear_messages": handle_messages,
         "campaigns.texts": count_campaign_texts,
         "webhooks.messages": post_message_events,
@@ -141,6 +147,8 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         CampaignQueue(),
         CostQueue(Analysis(settings), gateways.database),
         Sweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, sweep_recipients, poll_every_s=3600),
+        CustomerQueue(),
+        RecomputeQueue(),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
         Sweep("texts.sweep", TEXTS, sweep_texts, poll_every_s=3600),

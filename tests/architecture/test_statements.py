@@ -55,6 +55,13 @@ OWNERS = {
         "campaign_costs",
     },
     "analytics": {"saved_views"},
+    "attribution": {
+        "attributed_sales",
+        "attribution_totals",
+        "attribution_customers",
+        "attribution_recomputes",
+        "attribution_settings",
+    },
     "segments": {
         "segments",
         "segment_versions",

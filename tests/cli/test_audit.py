@@ -16,7 +16,7 @@ READING = {
     "journey show", "journey runs", "journey trace", "journey backtest", "webhook list", "webhook show",
     "webhook deliveries", "sms provider show", "sms rules show", "sms rules holidays", "organization list", "user list",
     "config", "backup", "campaign schema", "campaign list", "campaign show", "campaign check", "campaign recipients",
-    "analyse sales", "analyse stores", "analyse customers", "analyse products",
+    "attribution show", "analyse sales", "analyse stores", "analyse customers", "analyse products",
 }  # fmt: skip
 # Commands about the installation and not about one organization; and a log is deleted with its organization.
 BEYOND_ORGANIZATIONS = {
@@ -60,6 +60,7 @@ RECORDED = {
     "campaign cancel": "campaign.cancel",
     "campaign archive": "campaign.archive",
     "campaign proof": "campaign.proof",
+    "attribution recompute": "attribution.recompute",
     "webhook create": "webhook.create",
     "webhook ping": "webhook.ping",
     "webhook replay": "webhook.replay",
@@ -136,6 +137,7 @@ def run_campaigns(shop, segment, file, change):
     shop("campaign", "cancel", copy)
     change("UPDATE campaigns SET frozen_at = now() WHERE state = 'cancelled'")
     shop("campaign", "follow-up", copy)
+    shop("attribution", "recompute")
 
 
 def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, regulars, database_url, tmp_path):

@@ -36,6 +36,8 @@ PLACES: Final = (
     Place("campaign.ended", (WORKER,), EVERY_ACT),
     # A pause or a cancellation, just before its commit.
     Place("campaign.stopped", (COMMAND,), EVERY_ACT),
+    # Between the credits of a customer and their totals.
+    Place("attribution.credited", (WORKER,), EVERY_ACT),
     Place("text.claimed", (WORKER,), ("kill", "sleep", "raise")),
     Place("text.sent", (WORKER,), ("kill", "sleep", "raise")),
     Place("delivery.claimed", (WORKER,), ("kill", "sleep", "raise")),

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import psycopg
 from tests.crash import checker, effects
+from tests.crash.attribution import check_credits
 from tests.crash.campaigns import check_audience, check_campaign
 from tests.crash.clients import SALES, STORE, Address, Caller, Till, at_work, settle
 from tests.crash.faults import Fault, Scene
@@ -43,6 +44,7 @@ SELECT (SELECT count(*) FROM outbox WHERE organization_id = ANY(%(all)s)),
     (SELECT count(*) FROM webhook_deliveries WHERE organization_id = ANY(%(all)s) AND state = 'pending'),
     (SELECT count(*) FROM campaigns WHERE organization_id = ANY(%(all)s)
         AND (state NOT IN ('ended', 'cancelled') OR due_at <= now())),
+    (SELECT count(*) FROM attribution_customers WHERE organization_id = ANY(%(all)s)),
     (SELECT count(*) FROM segment_columns WHERE organization_id = ANY(%(all)s) AND erased_since IS NOT NULL)
 """
 
@@ -282,6 +284,7 @@ def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], lea
             lambda s=shop, g=leaving.gone, a=all_arrivals: check_gone(world.url, s, g, a),  # type: ignore[misc]  # bound now
             lambda s=shop, c=campaign, a=all_arrivals: check_campaign(world.url, s, c, a),  # type: ignore[misc]  # bound now
             lambda s=shop, c=campaign, m=mine: check_audience(world.url, s, c, m),  # type: ignore[misc]  # bound now
+            lambda s=shop: check_credits(world.url, s),  # type: ignore[misc]  # bound now
             lambda s=shop: check_logged(world.url, s, world.folder),  # type: ignore[misc]  # bound now
             lambda s=shop, o=others, m=mine, r=received: effects.check_tenants(s, o, m, r),  # type: ignore[misc]  # bound now
         ]

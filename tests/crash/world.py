@@ -41,6 +41,7 @@ WAITS: Final = {
     "webhook_deliveries": "owner IS NULL",
     "outbox_retries": "true",
     "outbox": "true",
+    "attribution_customers": "true",
     "campaigns": "state IN ('preparing', 'sending')",
 }
 

@@ -59,6 +59,11 @@ ROWS = (
        VALUES (%(o)s, %(id)s, 1, uuid_send(%(profile)s))""",
     """INSERT INTO campaign_recipients (organization_id, campaign_id, profile_id, open_at, created_at, position, arm,
        outcome) VALUES (%(o)s, %(id)s, %(profile)s, now(), now(), 1, 1, 'waiting')""",
+    """INSERT INTO attributed_sales (organization_id, sale_id, profile_id, text_id, touch, touched_at, window_hours,
+       sent_at, day, origin_kind, origin_id, step, occurred_at, currency, gross_cents, net_cents, unmatched_cents)
+       VALUES (%(o)s, %(id)s, %(profile)s, %(text)s, 'click', now(), 24, now() - interval '70 days', now(), 'campaign',
+       %(id)s, '', now(), 'EUR', 1, 1, 0)""",
+    """INSERT INTO attribution_customers (organization_id, profile_id, since) VALUES (%(o)s, %(profile)s, now())""",
     """INSERT INTO webhook_endpoints (organization_id, id, url, description, event_types, secret, state, created_at,
        updated_at) VALUES (%(o)s, %(endpoint)s, 'https://a.example', '', '{}', 'x', 'enabled', now(), now())""",
     """INSERT INTO webhook_messages (organization_id, id, type, body, profile_id, created_at)

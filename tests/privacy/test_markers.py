@@ -39,6 +39,7 @@ async def test_an_export_holds_texts_replies_and_runs_with_their_traces(database
     assert exported["profile"]["external_id"] == PERSON["external_id"]
     assert {key: len(value) for key, value in exported.items() if isinstance(value, list)} == {
         "consents": 1,
+        "attribution": 1,
         "journey_runs": 1,
         "campaigns": 1,
         "texts": 2,

@@ -53,6 +53,8 @@ SEEDS: dict[str, dict[str, Any]] = {
     "campaigns": {"state": "ended", "definition": CAMPAIGN, "not_after": Raw("now()")},
     "campaigns.cost": {},
     "campaigns.sweep": {"outcome": "sent"},
+    "attribution": {},
+    "attribution.recompute": {"walked_to": str(UUID(int=0)), "until": str(UUID(int=1))},
     "inbound": {"provider": "simulator", "settings": "{}"},
     "replies": {"meaning": "perhaps_stop", "phone_number": NUMBER, "number_hash": HASH},
     "texts.sweep": {"state": "sent", "origin_kind": "person"},

@@ -35,11 +35,14 @@ class Windows(NamedTuple):
         return timedelta(days=self.click_days) if kind is TouchKind.CLICK else timedelta(hours=self.delivery_hours)
 
 
+NO_ID: Final = UUID(int=0)
+
+
 class Origin(NamedTuple):
-    """What a text was sent by: a campaign, a journey with its step, or a person (`id` is None, and so is `step`)."""
+    """What sent a text: a campaign, a journey with its step, or a person."""
 
     kind: OriginKind
-    id: UUID | None = None
+    id: UUID = NO_ID
     step: str = ""
 
 
@@ -82,25 +85,32 @@ def _order(touch: Touch) -> tuple[datetime, UUID]:
 
 
 class Credit(NamedTuple):
-    """A purchase that is credited to a text."""
+    """A purchase that is credited to a text: a row of `attributed_sales`."""
 
     sale_id: UUID
     # None after an erasure.
     profile_id: UUID | None
     text_id: UUID | None
-    touch: TouchKind
+    touch: str
     touched_at: datetime
+    # The window that applied when it was computed.
+    window_hours: int
     # When the text left, and the day of that in the organization's time zone.
     sent_at: datetime
     day: date
-    origin: Origin
+    origin_kind: str
+    origin_id: UUID
+    step: str
     occurred_at: datetime
     currency: str
     gross_cents: int
     net_cents: int
     # Returns in the 30 days after the purchase that match no purchase; shown apart, and never subtracted.
     unmatched_cents: int
-    windows: Windows
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(OriginKind(self.origin_kind), self.origin_id, self.step)
 
     def is_frozen(self, now: datetime) -> bool:
         """Whether it can no longer change."""

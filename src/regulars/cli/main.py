@@ -59,6 +59,7 @@ COMMANDS: Final = {
     "audit": LazyCommand("verify:audit_app", "Verify the audit log."),
     "message": LazyCommand("message:app", "List, send and receive texts."),
     "analyse": LazyCommand("analyse:app", "Show the figures of sales, customers, products and stores in a period."),
+    "attribution": LazyCommand("attribution:app", "Show what is credited to texts, and compute it anew."),
     "segment": LazyCommand("segment:app", "Define, count and export groups of customers."),
     "inbox": LazyCommand("inbox:app", "Read and answer replies that need a person."),
     "journey": LazyCommand("journey:app", "Define, run and inspect automations."),

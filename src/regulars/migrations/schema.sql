@@ -30,6 +30,73 @@ CREATE TABLE api_keys (
     CONSTRAINT api_keys_permission_check CHECK ((permission = ANY (ARRAY['full'::text, 'ingest'::text])))
 );
 
+CREATE TABLE attributed_sales (
+    organization_id uuid NOT NULL,
+    sale_id uuid NOT NULL,
+    profile_id uuid,
+    text_id uuid,
+    touch text NOT NULL,
+    touched_at timestamp with time zone NOT NULL,
+    window_hours integer NOT NULL,
+    sent_at timestamp with time zone NOT NULL,
+    day date NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    occurred_at timestamp with time zone NOT NULL,
+    currency text NOT NULL,
+    gross_cents bigint NOT NULL,
+    net_cents bigint NOT NULL,
+    unmatched_cents numeric NOT NULL,
+    CONSTRAINT attributed_sales_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['campaign'::text, 'journey'::text, 'person'::text]))),
+    CONSTRAINT attributed_sales_touch_check CHECK ((touch = ANY (ARRAY['click'::text, 'delivery'::text])))
+);
+
+CREATE TABLE attribution_customers (
+    organization_id uuid NOT NULL,
+    profile_id uuid NOT NULL,
+    since timestamp with time zone NOT NULL,
+    due_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='70');
+
+CREATE TABLE attribution_recomputes (
+    organization_id uuid NOT NULL,
+    since timestamp with time zone NOT NULL,
+    walked_to uuid NOT NULL,
+    until uuid NOT NULL,
+    texts bigint DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    requested_at timestamp with time zone NOT NULL,
+    requested_by text
+);
+
+CREATE TABLE attribution_settings (
+    organization_id uuid NOT NULL,
+    version integer NOT NULL,
+    click_days integer NOT NULL,
+    delivery_hours integer NOT NULL,
+    lift_days integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text
+);
+
+CREATE TABLE attribution_totals (
+    organization_id uuid NOT NULL,
+    day date NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    currency text NOT NULL,
+    tickets bigint NOT NULL,
+    gross_cents numeric NOT NULL,
+    net_cents numeric NOT NULL,
+    unmatched_cents numeric NOT NULL
+)
+WITH (fillfactor='70');
+
 CREATE TABLE audit_heads (
     organization_id uuid NOT NULL,
     sequence bigint NOT NULL,
@@ -987,6 +1054,21 @@ ALTER TABLE ONLY api_keys
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY attributed_sales
+    ADD CONSTRAINT attributed_sales_pkey PRIMARY KEY (organization_id, sale_id);
+
+ALTER TABLE ONLY attribution_customers
+    ADD CONSTRAINT attribution_customers_pkey PRIMARY KEY (organization_id, profile_id);
+
+ALTER TABLE ONLY attribution_recomputes
+    ADD CONSTRAINT attribution_recomputes_pkey PRIMARY KEY (organization_id);
+
+ALTER TABLE ONLY attribution_settings
+    ADD CONSTRAINT attribution_settings_pkey PRIMARY KEY (organization_id, version);
+
+ALTER TABLE ONLY attribution_totals
+    ADD CONSTRAINT attribution_totals_pkey PRIMARY KEY (organization_id, day, origin_kind, origin_id, step, currency);
+
 ALTER TABLE ONLY audit_heads
     ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id);
 
@@ -1268,6 +1350,22 @@ ALTER TABLE ONLY webhook_endpoints
 
 ALTER TABLE ONLY webhook_messages
     ADD CONSTRAINT webhook_messages_pkey PRIMARY KEY (organization_id, id);
+
+CREATE INDEX attributed_sales_by_day ON attributed_sales USING btree (organization_id, day, sale_id);
+
+CREATE INDEX attributed_sales_by_origin ON attributed_sales USING btree (organization_id, origin_id, day, sale_id);
+
+CREATE INDEX attributed_sales_by_profile ON attributed_sales USING btree (organization_id, profile_id, sale_id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX attributed_sales_by_text ON attributed_sales USING btree (organization_id, text_id, sale_id) WHERE (text_id IS NOT NULL);
+
+CREATE INDEX attribution_customers_due ON attribution_customers USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX attribution_customers_to_take ON attribution_customers USING btree (organization_id, due_at, profile_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX attribution_recomputes_due ON attribution_recomputes USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX attribution_totals_by_origin ON attribution_totals USING btree (organization_id, origin_id, day);
 
 CREATE INDEX audit_log_addresses ON audit_log USING btree (address_since, organization_id) WHERE (address_since IS NOT NULL);
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from regulars.attribution.personal import PERSONAL_DATA as ATTRIBUTION
 from regulars.campaigns.personal import PERSONAL_DATA as CAMPAIGNS
 from regulars.catalog.personal import PERSONAL_DATA as CATALOG
 from regulars.consent.personal import PERSONAL_DATA as CONSENT
@@ -18,11 +19,12 @@ from regulars.work.personal import PERSONAL_DATA as WORK
 from regulars.work.personal import PersonalData
 
 # Consent first: it finds the numbers. Then profiles, with the pending facts about them, before the rows that
-# listeners write. Journeys and campaigns come before texts, and webhooks after all facts, so that the rows of listeners
-# are found.
+# listeners write. Attribution reads runs, texts and sales for the last time. Journeys and campaigns come before texts,
+# and webhooks after all facts, so that the rows of listeners are found.
 ROOMS: Final[Mapping[str, PersonalData]] = {
     "consent": CONSENT,
     "profiles": PROFILES,
+    "attribution": ATTRIBUTION,
     "journeys": JOURNEYS,
     "campaigns": CAMPAIGNS,
     "messaging": MESSAGING,

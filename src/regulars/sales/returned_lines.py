@@ -2,8 +2,8 @@
 
 Returns are taken in the order of (`at`, `external_id`). Each line takes from the latest earlier purchase within 30
 days that has the product in the same currency and something left of it; what one purchase cannot cover is taken from
-the one before it. So the amount returned of a purchase depends on sales after it only: whoever reads all sales from a
-moment on gets the same result for its purchases as from all sales.
+the one before it. So the amount returned of a purchase depends on sales after it only: the sales from a moment on
+give the same result for their purchases as all sales do.
 """
 
 from collections import defaultdict

@@ -11,6 +11,8 @@ USER: Final = IdKind("user", "user_")
 # `{}` is the subject; a sentence without it does not name the subject.
 SENTENCES: Final = {
     "analyse.export": "exported figures as {}",
+    "attribution.recompute": "had the credits of texts computed anew",
+    "attribution.windows": "changed the windows of attribution",
     "audit.export": "exported the audit log",
     "campaign.approve": "approved the campaign {}",
     "campaign.approval": "changed above how many recipients a campaign needs an approval",

@@ -1,0 +1,181 @@
+"""Compute the credits of customers from all their sales and touches, and store the difference to what is stored.
+
+Credits are a function of the stored sales, texts and clicks alone, so the order in which they arrived does not matter.
+The caller has locked the customers' rows in `attribution_customers`, so that each is computed by one transaction at a
+time.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from regulars.attribution import queries
+from regulars.attribution.model import Attributed, Credit, Touch, Touches, Windows, is_frozen
+from regulars.attribution.queries import LoadedSale, TotalKey
+from regulars.kit import failpoint
+from regulars.kit.clock import in_zone
+from regulars.kit.db import Tx
+from regulars.sales.returned_lines import RETURN_WITHIN, CustomerSale, match_returns, net_cents, returned_totals
+from regulars.sales.totals.progress import find_time_zone
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class _Product(msgspec.Struct, gc=False):
+    external_id: str | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    total_price_cents: int
+    product: _Product | None = None
+
+
+_read_lines = msgspec.json.Decoder(list[_Line]).decode
+
+
+async def compute_customers(
+    tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
+) -> None:
+    """Bring the credits of customers up to date; the moment of each says which texts are frozen."""
+    computed = await load_credits(tx, organization_id, customers, windows=windows)
+    stored = await queries.find_credits_of_customers(tx, organization_id, customers.keys())
+    changeable = {it.sale_id: it for it in stored if it.profile_id and not it.is_frozen(customers[it.profile_id])}
+    frozen = {it.sale_id for it in stored} - changeable.keys()
+    wanted = {it.sale_id: it for it in computed if it.sale_id not in frozen}
+    await _save(tx, organization_id, before=changeable, after=wanted)
+
+
+async def load_credits(
+    tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
+) -> list[Credit]:
+    """The credits of customers as their sales, texts and clicks are now, without those of frozen texts."""
+    [found] = await load_credits_by(tx, organization_id, customers, [windows])
+    return found
+
+
+async def load_credits_by(
+    tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], versions: Sequence[Windows]
+) -> list[list[Credit]]:
+    """The same for several windows, all from one reading."""
+    touches = await queries.find_touches(tx, organization_id, customers)
+    since = {
+        profile_id: min(it.sent_at for it in some) - RETURN_WITHIN
+        for profile_id, some in touches.items()
+        if any(not is_frozen(it.sent_at, customers[profile_id]) for it in some)
+    }
+    if not since:
+        return [[] for _ in versions]
+    sales = await queries.find_sales(tx, organization_id, since)
+    zone = ZoneInfo(await find_time_zone(tx, organization_id))
+    return [
+        [
+            credit
+            for profile_id, some in sales.items()
+            for credit in credit_sales(some, touches[profile_id], windows=windows, zone=zone)
+            if not is_frozen(credit.sent_at, customers[profile_id])
+        ]
+        for windows in versions
+    ]
+
+
+def credit_sales(
+    sales: Sequence[LoadedSale], touches: Iterable[Touch], *, windows: Windows, zone: ZoneInfo
+) -> list[Credit]:
+    """The credits of one customer, in any order given."""
+    ordered = Touches(touches)
+    chosen = {
+        sale.id: (sale, touch)
+        for sale in sales
+        if not sale.is_return and (touch := ordered.choose(sale.occurred_at, windows)) is not None
+    }
+    if not chosen:
+        return []
+    has_returns = any(sale.is_return for sale in sales)
+    matched = match_returns(map(_with_lines, sales) if has_returns else ())
+    unmatched = _share_unmatched(sales, [sale for sale, _ in chosen.values()], matched.unmatched_cents)
+    return [
+        Credit(
+            sale_id=sale.id,
+            profile_id=sale.profile_id,
+            text_id=touch.text_id,
+            touch=touch.kind.value,
+            touched_at=touch.at,
+            window_hours=windows.of(touch.kind) // timedelta(hours=1),
+            sent_at=touch.sent_at,
+            day=in_zone(touch.sent_at, zone).date(),
+            origin_kind=touch.origin.kind.value,
+            origin_id=touch.origin.id,
+            step=touch.origin.step,
+            occurred_at=sale.occurred_at,
+            currency=sale.currency,
+            gross_cents=sale.total_cents,
+            net_cents=net_cents(sale.total_cents, matched.returned_cents.get(sale.id, 0)),
+            unmatched_cents=unmatched[sale.id],
+        )
+        for sale, touch in chosen.values()
+    ]
+
+
+def _with_lines(sale: LoadedSale) -> CustomerSale[UUID]:
+    lines = _read_lines(sale.line_items)
+    totals = [line.total_price_cents for line in lines]
+    return CustomerSale(
+        key=sale.id,
+        at=(sale.occurred_at - _EPOCH) // _MICROSECOND,
+        external_id=sale.external_id,
+        is_return=sale.is_return,
+        currency=sale.currency,
+        total_cents=sale.total_cents,
+        lines=list(
+            zip(
+                (None if line.product is None else line.product.external_id for line in lines),
+                returned_totals(totals) if sale.is_return else totals,
+                strict=True,
+            )
+        ),
+    )
+
+
+def _share_unmatched(
+    sales: Sequence[LoadedSale], credited: Sequence[LoadedSale], unmatched_cents: Mapping[UUID, int]
+) -> Counter[UUID]:
+    """What matches no purchase is shown with the latest credited purchase of the currency in the 30 days before it."""
+    by_currency: dict[str, list[LoadedSale]] = defaultdict(list)
+    for sale in sorted(credited, key=lambda sale: (sale.occurred_at, sale.external_id)):
+        by_currency[sale.currency].append(sale)
+    shared: Counter[UUID] = Counter()
+    for sale in sales:
+        candidates = by_currency[sale.currency] if sale.id in unmatched_cents else []
+        before = bisect_left(candidates, sale.occurred_at, key=attrgetter("occurred_at"))
+        if before and sale.occurred_at - candidates[before - 1].occurred_at <= RETURN_WITHIN:
+            shared[candidates[before - 1].id] += unmatched_cents[sale.id]
+    return shared
+
+
+async def _save(tx: Tx, organization_id: UUID, *, before: Mapping[UUID, Credit], after: Mapping[UUID, Credit]) -> None:
+    """Write the rows that differ, and move the totals by the difference."""
+    changed = [it for it in after.values() if before.get(it.sale_id) != it]
+    gone = [it for it in before.values() if it.sale_id not in after]
+    differences: defaultdict[TotalKey, Attributed] = defaultdict(Attributed)
+    for credit in (*gone, *(before[it.sale_id] for it in changed if it.sale_id in before)):
+        differences[queries.total_key(credit)] += _negative(queries.sums_of(credit))
+    for credit in changed:
+        differences[queries.total_key(credit)] += queries.sums_of(credit)
+    if gone:
+        await queries.delete_credits(tx, organization_id, [it.sale_id for it in gone])
+    if changed:
+        await queries.upsert_credits(tx, organization_id, changed)
+    failpoint.hit("attribution.credited", tx.connection.cut_off)
+    await queries.add_totals(tx, organization_id, differences)
+
+
+def _negative(sums: Attributed) -> Attributed:
+    return Attributed(*(-value for value in sums))

@@ -1,0 +1,194 @@
+"""Read credits for pages and commands: sums by origin, step and month, and the tickets behind them.
+
+A credit belongs to the day on which its text left, in the organization's time zone.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.attribution.model import Attributed, Credit, Origin
+from regulars.attribution.queries import read_credit
+from regulars.kit.columns import names_of
+from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
+from regulars.messaging.model import OriginKind
+
+# By currency.
+AttributedByCurrency = Mapping[str, Attributed]
+
+
+async def sum_by_origin(
+    tx: Tx, organization_id: UUID, *, first: date, last: date, kind: OriginKind | None = None
+) -> dict[Origin, AttributedByCurrency]:
+    """Campaigns, journeys (all their steps together) and persons, of texts that left on these days."""
+    rows = await tx.fetch(
+        """
+        SELECT origin_kind, origin_id, currency, sum(tickets)::bigint, sum(gross_cents), sum(net_cents),
+               sum(unmatched_cents)
+        FROM attribution_totals
+        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day <= %(last)s
+          AND (%(kind)s::text IS NULL OR origin_kind = %(kind)s)
+        GROUP BY origin_kind, origin_id, currency
+        HAVING sum(tickets) <> 0
+        """,
+        {"organization_id": organization_id, "first": first, "last": last, "kind": kind},
+    )
+    return _by_currency((Origin(OriginKind(row[0]), row[1]), *row[2:]) for row in rows)
+
+
+async def sum_by_month(
+    tx: Tx, organization_id: UUID, *, first: date, last: date, kind: OriginKind | None = None
+) -> dict[date, AttributedByCurrency]:
+    """By the first day of the month, in order."""
+    rows = await tx.fetch(
+        """
+        SELECT date_trunc('month', day)::date AS month, currency, sum(tickets)::bigint, sum(gross_cents),
+               sum(net_cents), sum(unmatched_cents)
+        FROM attribution_totals
+        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day <= %(last)s
+          AND (%(kind)s::text IS NULL OR origin_kind = %(kind)s)
+        GROUP BY month, currency
+        HAVING sum(tickets) <> 0
+        ORDER BY month, currency
+        """,
+        {"organization_id": organization_id, "first": first, "last": last, "kind": kind},
+    )
+    return _by_currency(rows)
+
+
+async def sum_by_step(
+    tx: Tx, organization_id: UUID, origin_id: UUID, *, first: date | None = None, last: date | None = None
+) -> dict[str, AttributedByCurrency]:
+    """Of one campaign (its step is "") or journey."""
+    rows = await tx.fetch(
+        """
+        SELECT step, currency, sum(tickets)::bigint, sum(gross_cents), sum(net_cents), sum(unmatched_cents)
+        FROM attribution_totals
+        WHERE organization_id = %(organization_id)s AND origin_id = %(origin_id)s
+          AND day >= coalesce(%(first)s, '-infinity'::date) AND day <= coalesce(%(last)s, 'infinity'::date)
+        GROUP BY step, currency
+        HAVING sum(tickets) <> 0
+        """,
+        {"organization_id": organization_id, "origin_id": origin_id, "first": first, "last": last},
+    )
+    return _by_currency(rows)
+
+
+def _by_currency(rows: Iterable[Sequence[Any]]) -> dict[Any, AttributedByCurrency]:
+    found: defaultdict[Any, dict[str, Attributed]] = defaultdict(dict)
+    for key, currency, *sums in rows:
+        found[key][currency] = Attributed(*map(int, sums))
+    return dict(found)
+
+
+class CreditFilter(NamedTuple):
+    """Which credits a list shows; days are those of the texts."""
+
+    origin_kind: str | None = None
+    origin_id: UUID | None = None
+    step: str | None = None
+    text_id: UUID | None = None
+    currency: str | None = None
+    first: date | None = None
+    last: date | None = None
+
+
+class CreditLine(NamedTuple):
+    """A credit in a list, with the number of its ticket and the name of its customer."""
+
+    credit: Credit
+    ticket_number: str
+    store_name: str | None
+    first_name: str | None
+    last_name: str | None
+    profile_external_id: str | None
+
+    @property
+    def position(self) -> Position:
+        return self.credit.day.isoformat(), str(self.credit.sale_id)
+
+
+_BY_DAY: Final = Keyset({"c.day": date.fromisoformat, "c.sale_id": UUID}, is_descending=True)
+_CONDITIONS: Final[dict[str, LiteralString]] = {
+    "origin_kind": "c.origin_kind = %(origin_kind)s",
+    "origin_id": "c.origin_id = %(origin_id)s",
+    "step": "c.step = %(step)s",
+    "text_id": "c.text_id = %(text_id)s",
+    "currency": "c.currency = %(currency)s",
+    "first": "c.day >= %(first)s",
+    "last": "c.day <= %(last)s",
+}
+ROWS_SCANNED_MAX: Final = 20_000
+
+
+async def list_credits(tx: Tx, organization_id: UUID, wanted: CreditFilter, page: PageRequest) -> PageRows[CreditLine]:
+    """The newest texts first. What no index knows is looked for among a bounded number of rows."""
+    indexed = ["first", "last"]
+    if wanted.text_id is not None:
+        indexed.append("text_id")
+    elif wanted.origin_id is not None:
+        indexed.append("origin_id")
+    return await _BY_DAY.scan(
+        tx,
+        SQL(_LIST_CREDITS),
+        page,
+        {"organization_id": organization_id, **wanted._asdict()},
+        make=_make_line,
+        table="attributed_sales AS c",
+        indexed={name: _CONDITIONS[name] for name in indexed},
+        filters={name: text for name, text in _CONDITIONS.items() if name not in indexed},
+        rows_max=ROWS_SCANNED_MAX,
+    )
+
+
+_COLUMNS: Final[LiteralString] = names_of(Credit, "c")
+_LIST_CREDITS: Final[LiteralString] = (
+    "SELECT " + _COLUMNS + ", s.external_id, s.store_name, p.first_name, p.last_name, p.external_id"  # noqa: S608  # columns of ours
+    """
+    FROM (
+        SELECT * FROM (
+            SELECT c.* FROM attributed_sales AS c
+            WHERE c.organization_id = %(organization_id)s {indexed} {beyond}
+            ORDER BY {ordered}
+            LIMIT %(looked_at)s
+        ) AS c
+        WHERE true {narrowed}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+    ) AS c
+    LEFT JOIN LATERAL (
+        SELECT e.external_id, t.name AS store_name
+        FROM sales_events AS e
+        JOIN stores AS t ON t.organization_id = %(organization_id)s AND t.id = e.store_id
+        WHERE e.organization_id = %(organization_id)s AND e.id = c.sale_id
+        LIMIT 1
+    ) AS s ON true
+    LEFT JOIN LATERAL (
+        SELECT external_id, first_name, last_name FROM profiles
+        WHERE organization_id = %(organization_id)s AND id = c.profile_id
+        LIMIT 1
+    ) AS p ON true
+    ORDER BY {ordered}
+    """
+)
+
+
+def _make_line(*row: object) -> CreditLine:
+    width = len(Credit._fields)
+    return CreditLine(read_credit(row[:width]), *row[width:])  # type: ignore[arg-type]  # the columns of the statement
+
+
+async def find_credits(tx: Tx, organization_id: UUID, sale_ids: Iterable[UUID]) -> dict[UUID, Credit]:
+    """The credits of sales; a sale without one is absent."""
+    rows = await tx.fetch(
+        SQL(
+            "SELECT {columns} FROM attributed_sales AS c WHERE c.organization_id = %s AND c.sale_id = ANY (%s::uuid[])"
+        ).format(columns=SQL(_COLUMNS)),
+        (organization_id, list(sale_ids)),
+    )
+    return {credit.sale_id: credit for credit in map(read_credit, rows)}

@@ -1,0 +1,137 @@
+"""Customers whose credits are to be computed, because a sale, a text or a click came or changed.
+
+A computation waits a moment, so that several changes of a customer are computed once.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.attribution.model import FROZEN_AFTER, TOUCHING_ORIGINS
+from regulars.attribution.queries import SALES_BACK, DueCustomer
+from regulars.kit.arrays import Ids
+from regulars.kit.db import Tx
+from regulars.kit.ids import first_id_at
+
+QUEUE: Final = "attribution"
+COMPUTED_AFTER: Final = timedelta(seconds=2)
+# Whether the organization ever sent a text: if not, its sales cost nothing here.
+HAS_TEXTS: Final = "EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s)"
+
+
+async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> int:
+    """Make the customers of new sales due, if they have texts that may get a credit; gives how many."""
+    return await tx.execute(
+        """
+        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
+        SELECT %(organization_id)s, s.profile_id, %(now)s, %(due_at)s
+        FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT profile_id FROM sales_events
+            WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
+              AND occurred_at > %(sales_since)s
+            LIMIT 1
+        ) AS s
+        CROSS JOIN LATERAL (
+            SELECT FROM texts
+            WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
+            LIMIT 1
+        ) AS t
+        GROUP BY s.profile_id
+        ORDER BY s.profile_id
+        ON CONFLICT (organization_id, profile_id) DO UPDATE
+        SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": Ids(sale_ids),
+            "now": tx.now,
+            "due_at": tx.now + COMPUTED_AFTER,
+            "sales_since": tx.now - SALES_BACK,
+            "texts_since": first_id_at(tx.now - SALES_BACK),
+        },
+    )
+
+
+async def make_due_by_texts(
+    tx: Tx, organization_id: UUID, text_ids: Collection[UUID], *, since: datetime | None = None
+) -> int:
+    """Make the customers of texts due, if they bought after the text left; gives how many."""
+    since = since or tx.now
+    return await tx.execute(
+        """
+        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
+        SELECT %(organization_id)s, t.profile_id, %(since)s, %(due_at)s
+        FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT profile_id, claimed_at FROM texts
+            WHERE organization_id = %(organization_id)s AND id = wanted.id AND profile_id IS NOT NULL
+              AND claimed_at IS NOT NULL AND origin_kind = ANY (%(kinds)s::text[])
+            LIMIT 1
+        ) AS t
+        CROSS JOIN LATERAL (
+            SELECT FROM sales_events
+            WHERE organization_id = %(organization_id)s AND profile_id = t.profile_id AND id > %(sales_since)s
+              AND occurred_at > t.claimed_at
+            LIMIT 1
+        ) AS s
+        GROUP BY t.profile_id
+        ORDER BY t.profile_id
+        ON CONFLICT (organization_id, profile_id) DO UPDATE
+        SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": Ids(text_ids),
+            "since": since,
+            "due_at": tx.now + COMPUTED_AFTER,
+            "sales_since": first_id_at(since - FROZEN_AFTER),
+            "kinds": list(TOUCHING_ORIGINS),
+        },
+    )
+
+
+async def lock_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    """Wait until no worker computes them; the rows are made, if there are none."""
+    await tx.execute(
+        """
+        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
+        SELECT %(organization_id)s, it.id, %(now)s, %(now)s
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        ON CONFLICT (organization_id, profile_id) DO UPDATE SET due_at = EXCLUDED.due_at
+        """,
+        {"organization_id": organization_id, "ids": Ids(sorted(profile_ids)), "now": tx.now},
+    )
+
+
+async def take_customers(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCustomer]:
+    rows = await tx.fetch(
+        """
+        SELECT profile_id, since, attempts FROM attribution_customers
+        WHERE organization_id = %s AND due_at <= %s
+        ORDER BY due_at, profile_id
+        LIMIT %s
+        FOR UPDATE SKIP LOCKED
+        """,
+        (organization_id, tx.now, limit),
+    )
+    return [DueCustomer(*row) for row in rows]
+
+
+async def delete_customers(tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM attribution_customers WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
+        (organization_id, list(profile_ids)),
+    )
+
+
+async def postpone_customer(
+    tx: Tx, organization_id: UUID, profile_id: UUID, *, attempts: int, due_at: datetime | None
+) -> None:
+    await tx.execute(
+        """
+        UPDATE attribution_customers SET attempts = %s, due_at = %s WHERE organization_id = %s AND profile_id = %s
+        """,
+        (attempts, due_at, organization_id, profile_id),
+    )

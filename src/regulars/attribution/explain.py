@@ -1,0 +1,73 @@
+"""Why a ticket is credited to a text, or to none."""
+
+import enum
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.attribution.credits import find_credits
+from regulars.attribution.model import Credit, Touch, TouchKind, Windows, is_frozen
+from regulars.attribution.queries import find_touches, is_waiting
+from regulars.attribution.windows import find_windows
+from regulars.kit.db import Tx
+
+
+class NoCredit(enum.StrEnum):
+    """Why a ticket has no credit."""
+
+    RETURN = "return"
+    NO_CUSTOMER = "no_customer"
+    # No text reached the customer in the 90 days before.
+    NO_TEXT = "no_text"
+    # The last touch was longer ago than its window.
+    OUTSIDE_WINDOW = "outside_window"
+    # The ticket arrived after its text was frozen.
+    TOO_LATE = "too_late"
+    # A computation is due.
+    WAITING = "waiting"
+
+
+class CreditExplanation(NamedTuple):
+    """The credit, or the reason why there is none with the last touch before the ticket and the window of today."""
+
+    credit: Credit | None = None
+    reason: NoCredit | None = None
+    touch: Touch | None = None
+    window: timedelta | None = None
+
+
+async def explain_sale(
+    tx: Tx,
+    organization_id: UUID,
+    sale_id: UUID,
+    *,
+    is_return: bool,
+    profile_id: UUID | None,
+    occurred_at: datetime,
+) -> CreditExplanation:
+    """Why a ticket is credited to a text, or to none."""
+    credit = (await find_credits(tx, organization_id, [sale_id])).get(sale_id)
+    if credit is not None:
+        return CreditExplanation(credit)
+    if is_return:
+        return CreditExplanation(reason=NoCredit.RETURN)
+    if profile_id is None:
+        return CreditExplanation(reason=NoCredit.NO_CUSTOMER)
+    touches = await find_touches(tx, organization_id, {profile_id: occurred_at})
+    before = [touch for touch in touches.get(profile_id, ()) if touch.at < occurred_at]
+    if not before:
+        return CreditExplanation(reason=NoCredit.NO_TEXT)
+    windows = (await find_windows(tx, organization_id)).windows
+    touch = min(before, key=lambda touch: _excess(touch, occurred_at, windows))
+    if _excess(touch, occurred_at, windows) > timedelta(0):
+        reason = NoCredit.OUTSIDE_WINDOW
+    elif not await is_waiting(tx, organization_id, profile_id) and is_frozen(touch.sent_at, tx.now):
+        reason = NoCredit.TOO_LATE
+    else:
+        reason = NoCredit.WAITING
+    return CreditExplanation(reason=reason, touch=touch, window=windows.of(touch.kind))
+
+
+def _excess(touch: Touch, at: datetime, windows: Windows) -> timedelta:
+    """By how much the touch lies outside its window."""
+    return at - touch.at - windows.of(TouchKind(touch.kind))

@@ -1,0 +1,91 @@
+"""The listeners of new sales and changed texts, and the queues of customers and of recomputations."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from regulars.attribution import due_customers, recompute
+from regulars.attribution.compute import compute_customers
+from regulars.attribution.model import TOUCHING_ORIGINS, TOUCHING_STATES
+from regulars.attribution.queries import DueCustomer
+from regulars.attribution.recompute import Recompute
+from regulars.attribution.windows import find_windows
+from regulars.kit.db import Tx
+from regulars.messaging.facts import MessagesChanged
+from regulars.sales.facts import SalesRecorded
+from regulars.work.facts import needed_if
+from regulars.work.outbox import register_interest
+from regulars.work.queue import Due, RowQueue, Schedule
+
+NEEDED_BY: Final = "attribution"
+
+
+@needed_if(due_customers.HAS_TEXTS)
+async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+    """Compute the customers of new sales who have texts. From the first one on, changes of texts are needed too."""
+    if await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales]):
+        await register_interest(tx, organization_id, MessagesChanged, needed_by=NEEDED_BY)
+
+
+async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    """Compute the customers of texts that became a touch, or are none any more."""
+    changed = {
+        fact.text_id
+        for fact in facts
+        if fact.text_id is not None
+        and fact.origin_kind in TOUCHING_ORIGINS
+        and (fact.previous_state is None or _is_touch(fact.previous_state) != _is_touch(fact.state))
+    }
+    if changed:
+        await due_customers.make_due_by_texts(tx, organization_id, changed)
+
+
+def _is_touch(state: str | None) -> bool:
+    return state in TOUCHING_STATES
+
+
+class CustomerQueue(RowQueue[DueCustomer]):
+    name = due_customers.QUEUE
+    due = Due(table="attribution_customers")
+    schedule = Schedule(waits_s=(5, 60, 600, 3600))
+    batch_rows = 50
+
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[DueCustomer]:
+        return await due_customers.take_customers(tx, organization_id, limit=limit)
+
+    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[DueCustomer]) -> None:
+        windows = (await find_windows(tx, organization_id)).windows
+        await compute_customers(tx, organization_id, {row.profile_id: row.since for row in rows}, windows=windows)
+        await due_customers.delete_customers(tx, organization_id, [row.profile_id for row in rows])
+
+    async def postpone(
+        self, tx: Tx, organization_id: UUID, row: DueCustomer, *, attempts: int, due_at: datetime | None
+    ) -> None:
+        await due_customers.postpone_customer(tx, organization_id, row.profile_id, attempts=attempts, due_at=due_at)
+
+
+class RecomputeQueue(RowQueue[Recompute]):
+    name = recompute.RECOMPUTE_QUEUE
+    due = Due(table="attribution_recomputes")
+    schedule = Schedule(waits_s=(5, 60, 600, 3600))
+    batch_rows = 1
+
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[Recompute]:
+        return (await recompute.take_recompute(tx, organization_id))[:limit]
+
+    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[Recompute]) -> None:
+        for row in rows:
+            await recompute.walk_texts(tx, organization_id, row)
+        tx.touched.add((CustomerQueue.name, organization_id))
+
+    async def postpone(
+        self,
+        tx: Tx,
+        organization_id: UUID,
+        row: Recompute,  # noqa: ARG002  # an organization has one row
+        *,
+        attempts: int,
+        due_at: datetime | None,
+    ) -> None:
+        await recompute.postpone_recompute(tx, organization_id, attempts=attempts, due_at=due_at)

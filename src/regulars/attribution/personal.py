@@ -1,0 +1,80 @@
+"""What attribution stores about people: which of their purchases is credited to which of their texts.
+
+An erasure computes the person's credits a last time and then removes the person and the text from them, so the figures
+stay as they were.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.attribution.compute import compute_customers
+from regulars.attribution.due_customers import delete_customers, lock_customers
+from regulars.attribution.model import Credit
+from regulars.attribution.queries import detach_credits, list_credits_of_person
+from regulars.attribution.windows import find_windows
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import SALES_EVENT, TEXT
+from regulars.messaging.retention import erase_from_facts
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
+
+PAGE_ROWS: Final = 200
+_START: Final = UUID(int=0)
+
+
+async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    # Pending facts first: listeners lock such facts while they make customers due.
+    await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
+    await lock_customers(tx, organization_id, people.profile_ids)
+    windows = (await find_windows(tx, organization_id)).windows
+    await compute_customers(tx, organization_id, dict.fromkeys(people.profile_ids, tx.now), windows=windows)
+    await detach_credits(tx, organization_id, people.profile_ids)
+    await delete_customers(tx, organization_id, people.profile_ids)
+
+
+def export_credits(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_credits(database, person))
+
+
+async def _credits(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
+    after = _START
+    while True:
+        async with database.reading() as tx:
+            page = await list_credits_of_person(
+                tx, person.organization_id, person.profile_id, after=after, limit=PAGE_ROWS
+            )
+        yield [msgspec.json.encode(_as_data(credit)) for credit in page]
+        if len(page) < PAGE_ROWS:
+            break
+        after = page[-1].sale_id
+
+
+def _as_data(credit: Credit) -> dict[str, Any]:
+    return {
+        "sales_event": SALES_EVENT.encode(credit.sale_id),
+        "text": None if credit.text_id is None else TEXT.encode(credit.text_id),
+        "touch": credit.touch,
+        "touched_at": format_timestamp(credit.touched_at),
+    }
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=(
+        "attributed_sales.profile_id",
+        "attribution_customers.profile_id",
+    ),
+    not_personal={
+        "attributed_sales.touch": "click or delivery",
+        "attributed_sales.origin_kind": "campaign, journey or person",
+        "attributed_sales.step": "the id of a step of a journey",
+        "attributed_sales.currency": "a currency",
+        "attribution_totals": "sums",
+        "attribution_recomputes": "how far a computation is, and who of the staff requested it",
+        "attribution_settings": "settings of the retailer, and who of the staff changed them",
+    },
+    erase=_erase,
+    exports={"attribution": export_credits},
+)

@@ -1,0 +1,271 @@
+"""The SQL of computing credits: customers that are due, their sales and touches, credits and their totals."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.attribution.model import (
+    FROZEN_AFTER,
+    TOUCHING_ORIGINS,
+    TOUCHING_STATES,
+    Attributed,
+    Credit,
+    Origin,
+    Touch,
+    TouchKind,
+)
+from regulars.kit.arrays import Bigints, Ids, Labels, Timestamps
+from regulars.kit.columns import Columns, names_of
+from regulars.kit.db import Tx
+from regulars.kit.ids import first_id_at
+from regulars.messaging.model import OriginKind
+from regulars.sales.returned_lines import RETURN_WITHIN
+
+# Of one customer. A house account may have more; then the newest count.
+SALES_MAX: Final = 10_000
+TEXTS_MAX: Final = 1_000
+# A text that is frozen still takes the purchases that belong to it, so that no other text gets them.
+_TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
+# The id of a text is older than its touch, by the time that it waited; that of a sale is younger, but for clocks.
+_TEXT_WAITED_MAX: Final = timedelta(days=30)
+_CLOCKS_DIFFER_MAX: Final = timedelta(days=1)
+# Sales that are older can neither be credited nor be returned to.
+SALES_BACK: Final = _TOUCHES_BACK + RETURN_WITHIN
+
+
+class DueCustomer(NamedTuple):
+    profile_id: UUID
+    since: datetime
+    attempts: int
+
+
+class LoadedSale(NamedTuple):
+    id: UUID
+    profile_id: UUID
+    external_id: str
+    occurred_at: datetime
+    is_return: bool
+    currency: str
+    total_cents: int
+    line_items: str
+
+
+class TotalKey(NamedTuple):
+    """The key of `attribution_totals`."""
+
+    day: date
+    origin_kind: str
+    origin_id: UUID
+    step: str
+    currency: str
+
+
+def total_key(credit: Credit) -> TotalKey:
+    return TotalKey(credit.day, credit.origin_kind, credit.origin_id, credit.step, credit.currency)
+
+
+def sums_of(credit: Credit) -> Attributed:
+    return Attributed(1, credit.gross_cents, credit.net_cents, credit.unmatched_cents)
+
+
+async def find_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
+    """The texts that each customer got in the 90 days before a moment. A customer without any is absent."""
+    rows = await tx.fetch(
+        """
+        SELECT t.profile_id, t.id, t.claimed_at, t.origin_kind, t.step,
+               CASE t.origin_kind WHEN 'campaign' THEN t.origin_id WHEN 'journey' THEN r.journey_id END
+        FROM unnest(%(ids)s::uuid[], %(first_ids)s::uuid[], %(since)s::timestamptz[]) AS it (id, first_id, since)
+        CROSS JOIN LATERAL (
+            SELECT profile_id, id, claimed_at, origin_kind, origin_id, step
+            FROM texts
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id AND id >= it.first_id
+              AND claimed_at >= it.since AND state = ANY (%(states)s::text[]) AND origin_kind = ANY (%(kinds)s::text[])
+            ORDER BY id DESC
+            LIMIT %(limit)s
+        ) AS t
+        LEFT JOIN LATERAL (
+            SELECT journey_id FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND id = t.origin_id AND t.origin_kind = 'journey'
+            LIMIT 1
+        ) AS r ON true
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": Ids(customers),
+            "first_ids": Ids(first_id_at(it - _TOUCHES_BACK - _TEXT_WAITED_MAX) for it in customers.values()),
+            "since": Timestamps(it - _TOUCHES_BACK for it in customers.values()),
+            "states": list(TOUCHING_STATES),
+            "kinds": list(TOUCHING_ORIGINS),
+            "limit": TEXTS_MAX,
+        },
+    )
+    touches: dict[UUID, list[Touch]] = defaultdict(list)
+    for profile_id, text_id, sent_at, origin_kind, step, origin_id in rows:
+        # The step of a campaign's text is the profile; a run that is deleted leaves no journey.
+        kind = OriginKind(origin_kind)
+        origin = Origin(kind, origin_id, step if kind is OriginKind.JOURNEY else "") if origin_id else Origin(kind)
+        touches[profile_id].append(Touch(sent_at, TouchKind.DELIVERY, text_id, sent_at, origin))
+    return dict(touches)
+
+
+async def find_sales(tx: Tx, organization_id: UUID, since: Mapping[UUID, datetime]) -> dict[UUID, list[LoadedSale]]:
+    """The sales of each customer from a moment on."""
+    rows = await tx.fetch(
+        """
+        SELECT s.*
+        FROM unnest(%(ids)s::uuid[], %(first_ids)s::uuid[], %(since)s::timestamptz[]) AS it (id, first_id, since)
+        CROSS JOIN LATERAL (
+            SELECT id, profile_id, external_id, occurred_at, type = 'RETURN', currency, total_amount_cents,
+                   line_items::text
+            FROM sales_events
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id AND id >= it.first_id
+              AND occurred_at >= it.since
+            ORDER BY id DESC
+            LIMIT %(limit)s
+        ) AS s
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": Ids(since),
+            "first_ids": Ids(first_id_at(it - _CLOCKS_DIFFER_MAX) for it in since.values()),
+            "since": Timestamps(since.values()),
+            "limit": SALES_MAX,
+        },
+    )
+    sales: dict[UUID, list[LoadedSale]] = defaultdict(list)
+    for row in rows:
+        sale = LoadedSale(*row)
+        sales[sale.profile_id].append(sale)
+    return dict(sales)
+
+
+_CREDIT_COLUMNS: Final = SQL(names_of(Credit))
+_CREDITS: Final = Columns(
+    sale_id=Ids,
+    profile_id=Ids,
+    text_id=Ids,
+    touch=Labels,
+    touched_at=Timestamps,
+    window_hours=Bigints,
+    sent_at=Timestamps,
+    day=(Labels, date.isoformat),
+    origin_kind=Labels,
+    origin_id=Ids,
+    step=Labels,
+    occurred_at=Timestamps,
+    currency=Labels,
+    gross_cents=Bigints,
+    net_cents=Bigints,
+    unmatched_cents=(Labels, str),
+)
+_UPSERT_CREDITS: Final = _CREDITS.write(
+    """
+    INSERT INTO attributed_sales (organization_id, {columns})
+    SELECT %(organization_id)s, it.sale_id, it.profile_id, it.text_id, it.touch, it.touched_at, it.window_hours,
+           it.sent_at, it.day::date, it.origin_kind, it.origin_id, it.step, it.occurred_at, it.currency,
+           it.gross_cents, it.net_cents, it.unmatched_cents::numeric
+    FROM {rows}
+    ON CONFLICT (organization_id, sale_id) DO UPDATE SET {assigned}
+    """,
+    assigned=_CREDITS.assign("EXCLUDED", but=("sale_id",)),
+)
+
+
+def read_credit(row: Sequence[object]) -> Credit:
+    credit = Credit(*row)  # type: ignore[arg-type]  # the columns of the table
+    return credit._replace(unmatched_cents=int(credit.unmatched_cents))
+
+
+async def find_credits_of_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[Credit]:
+    rows = await tx.fetch(
+        SQL(
+            "SELECT {columns} FROM attributed_sales WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])"
+        ).format(columns=_CREDIT_COLUMNS),
+        (organization_id, list(profile_ids)),
+    )
+    return [read_credit(row) for row in rows]
+
+
+async def upsert_credits(tx: Tx, organization_id: UUID, changed: Sequence[Credit]) -> None:
+    await tx.execute(_UPSERT_CREDITS, {"organization_id": organization_id, **_CREDITS.of(changed)})
+
+
+async def delete_credits(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM attributed_sales WHERE organization_id = %s AND sale_id = ANY (%s::uuid[])",
+        (organization_id, list(sale_ids)),
+    )
+
+
+async def detach_credits(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    """Remove the people and their texts from the credits, which stay."""
+    await tx.execute(
+        """
+        UPDATE attributed_sales SET profile_id = NULL, text_id = NULL
+        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(profile_ids)),
+    )
+
+
+_TOTALS: Final = Columns(
+    day=(Labels, date.isoformat),
+    origin_kind=Labels,
+    origin_id=Ids,
+    step=Labels,
+    currency=Labels,
+    tickets=Bigints,
+    gross_cents=(Labels, str),
+    net_cents=(Labels, str),
+    unmatched_cents=(Labels, str),
+)
+_ADD_TOTALS: Final = _TOTALS.write(
+    """
+    INSERT INTO attribution_totals AS t (organization_id, {columns})
+    SELECT %(organization_id)s, it.day::date, it.origin_kind, it.origin_id, it.step, it.currency, it.tickets,
+           it.gross_cents::numeric, it.net_cents::numeric, it.unmatched_cents::numeric
+    FROM {rows}
+    ON CONFLICT (organization_id, day, origin_kind, origin_id, step, currency) DO UPDATE
+    SET tickets = t.tickets + EXCLUDED.tickets, gross_cents = t.gross_cents + EXCLUDED.gross_cents,
+        net_cents = t.net_cents + EXCLUDED.net_cents, unmatched_cents = t.unmatched_cents + EXCLUDED.unmatched_cents
+    """
+)
+
+
+async def add_totals(tx: Tx, organization_id: UUID, differences: Mapping[TotalKey, Attributed]) -> None:
+    """In the order of their keys, so that two writers never deadlock. Totals are the last rows a writer locks."""
+    changed = [(*key, *differences[key]) for key in sorted(differences) if any(differences[key])]
+    if changed:
+        await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(changed)})
+
+
+async def list_credits_of_person(
+    tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
+) -> list[Credit]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM attributed_sales
+            WHERE organization_id = %s AND profile_id = %s AND sale_id > %s
+            ORDER BY sale_id
+            LIMIT %s
+            """
+        ).format(columns=_CREDIT_COLUMNS),
+        (organization_id, profile_id, after, limit),
+    )
+    return [read_credit(row) for row in rows]
+
+
+async def is_waiting(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
+    """Whether the customer is to be computed."""
+    rows = await tx.fetch(
+        """
+        SELECT FROM attribution_customers WHERE organization_id = %s AND profile_id = %s AND due_at IS NOT NULL
+        """,
+        (organization_id, profile_id),
+    )
+    return bool(rows)

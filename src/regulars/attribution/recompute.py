@@ -1,0 +1,123 @@
+"""Compute credits anew: walk over the texts that are not frozen, and make their customers due."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.attribution.due_customers import make_due_by_texts
+from regulars.attribution.model import FROZEN_AFTER
+from regulars.kit.db import Tx
+from regulars.kit.ids import first_id_at
+
+RECOMPUTE_QUEUE: Final = "attribution.recompute"
+TEXTS_PER_PASS: Final = 2_000
+
+
+class Recompute(NamedTuple):
+    """A row of `attribution_recomputes`."""
+
+    since: datetime
+    walked_to: UUID
+    until: UUID
+    texts: int
+    due_at: datetime | None
+    attempts: int
+    requested_at: datetime
+    requested_by: str | None
+
+
+async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) -> None:
+    """Have the credits of all texts computed that left in the last 60 days. One that runs already begins anew."""
+    await tx.execute(
+        """
+        INSERT INTO attribution_recomputes AS r
+            (organization_id, since, walked_to, until, due_at, requested_at, requested_by)
+        VALUES (%(organization_id)s, %(now)s, %(first)s, %(last)s, %(now)s, %(now)s, %(by)s)
+        ON CONFLICT (organization_id) DO UPDATE
+        SET since = CASE WHEN r.due_at IS NULL THEN EXCLUDED.since ELSE least(r.since, EXCLUDED.since) END,
+            walked_to = CASE WHEN r.due_at IS NULL THEN EXCLUDED.walked_to
+                             ELSE least(r.walked_to, EXCLUDED.walked_to) END,
+            until = EXCLUDED.until, texts = 0, due_at = EXCLUDED.due_at, attempts = 0,
+            requested_at = EXCLUDED.requested_at, requested_by = EXCLUDED.requested_by
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "first": first_id_at(tx.now - FROZEN_AFTER),
+            "last": first_id_at(tx.now),
+            "by": by,
+        },
+    )
+    tx.touched.add((RECOMPUTE_QUEUE, organization_id))
+
+
+async def find_recompute(tx: Tx, organization_id: UUID) -> Recompute | None:
+    """The last one that was requested; it is done once nothing is due."""
+    rows = await tx.fetch(
+        """
+        SELECT since, walked_to, until, texts, due_at, attempts, requested_at, requested_by
+        FROM attribution_recomputes WHERE organization_id = %s
+        """,
+        (organization_id,),
+    )
+    return Recompute(*rows[0]) if rows else None
+
+
+async def count_waiting(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    """How many customers wait to be computed, counted up to a limit."""
+    rows = await tx.fetch(
+        """
+        SELECT count(*) FROM (
+            SELECT FROM attribution_customers WHERE organization_id = %s AND due_at IS NOT NULL LIMIT %s
+        ) AS waiting
+        """,
+        (organization_id, most),
+    )
+    return int(rows[0][0])
+
+
+async def take_recompute(tx: Tx, organization_id: UUID) -> list[Recompute]:
+    rows = await tx.fetch(
+        """
+        SELECT since, walked_to, until, texts, due_at, attempts, requested_at, requested_by
+        FROM attribution_recomputes WHERE organization_id = %s AND due_at <= %s
+        FOR UPDATE SKIP LOCKED
+        """,
+        (organization_id, tx.now),
+    )
+    return [Recompute(*row) for row in rows]
+
+
+async def walk_texts(tx: Tx, organization_id: UUID, recompute: Recompute) -> None:
+    """One page of texts."""
+    ids = await _list_text_ids(tx, organization_id, after=recompute.walked_to, until=recompute.until)
+    if ids:
+        await make_due_by_texts(tx, organization_id, ids, since=recompute.since)
+    await tx.execute(
+        """
+        UPDATE attribution_recomputes SET walked_to = %s, texts = texts + %s, due_at = %s, attempts = 0
+        WHERE organization_id = %s
+        """,
+        (
+            ids[-1] if ids else recompute.until,
+            len(ids),
+            tx.now if len(ids) == TEXTS_PER_PASS else None,
+            organization_id,
+        ),
+    )
+
+
+async def postpone_recompute(tx: Tx, organization_id: UUID, *, attempts: int, due_at: datetime | None) -> None:
+    await tx.execute(
+        "UPDATE attribution_recomputes SET attempts = %s, due_at = %s WHERE organization_id = %s",
+        (attempts, due_at, organization_id),
+    )
+
+
+async def _list_text_ids(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) -> Sequence[UUID]:
+    rows = await tx.fetch(
+        "SELECT id FROM texts WHERE organization_id = %s AND id > %s AND id <= %s ORDER BY id LIMIT %s",
+        (organization_id, after, until, TEXTS_PER_PASS),
+    )
+    return [row[0] for row in rows]

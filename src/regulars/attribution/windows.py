@@ -1,0 +1,182 @@
+"""The windows of an organization: versions of a setting, what a change would do, and the change itself."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.attribution.compute import load_credits_by
+from regulars.attribution.model import (
+    CLICK_DAYS_MAX,
+    DELIVERY_HOURS_MAX,
+    FROZEN_AFTER,
+    LIFT_DAYS_MAX,
+    Attributed,
+    Credit,
+    Windows,
+)
+from regulars.attribution.queries import sums_of
+from regulars.attribution.recompute import request_recompute
+from regulars.kit.db import Tx
+from regulars.kit.ids import first_id_at
+
+VERSIONS_MAX: Final = 100
+# A preview computes the customers of about so many texts.
+SAMPLE_TEXTS: Final = 2_000
+_LIMITS: Final = {
+    "click_days": (CLICK_DAYS_MAX, "The window after a click is 1 to {} days."),
+    "delivery_hours": (DELIVERY_HOURS_MAX, "The window after a delivery is 1 to {} hours."),
+    "lift_days": (LIFT_DAYS_MAX, "Lift is measured for 1 to {} days after the last text."),
+}
+
+
+class WindowsVersion(NamedTuple):
+    """Version 0 are the defaults, which no person has changed."""
+
+    version: int
+    windows: Windows
+    created_at: datetime | None = None
+    created_by: str | None = None
+
+
+class WindowsRefused(Exception):
+    """A window is too short or too long; `faults` has a sentence for each field."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__(" ".join(faults.values()))
+        self.faults = faults
+
+
+class WindowsChanged(Exception):
+    """Another person changed the windows meanwhile."""
+
+
+class WindowsPreview(NamedTuple):
+    """Sums by currency with the present windows and with others, over the last 60 days."""
+
+    before: Mapping[str, Attributed]
+    after: Mapping[str, Attributed]
+    customers: int
+    # How many texts left in that time, and of how many of them the customers were computed.
+    texts: int
+    sampled_texts: int
+
+    @property
+    def is_sample(self) -> bool:
+        return self.sampled_texts < self.texts
+
+
+def check_windows(windows: Windows) -> None:
+    """Raises `WindowsRefused`."""
+    faults = {
+        field: sentence.format(limit)
+        for field, (limit, sentence) in _LIMITS.items()
+        if not 1 <= getattr(windows, field) <= limit
+    }
+    if faults:
+        raise WindowsRefused(faults)
+
+
+async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:
+    """The newest first; the defaults are the last."""
+    rows = await tx.fetch(
+        """
+        SELECT version, click_days, delivery_hours, lift_days, created_at, created_by FROM attribution_settings
+        WHERE organization_id = %s
+        ORDER BY version DESC
+        LIMIT %s
+        """,
+        (organization_id, VERSIONS_MAX),
+    )
+    found = [WindowsVersion(version, Windows(*days), at, by) for version, *days, at, by in rows]
+    return [*found, WindowsVersion(0, Windows())]
+
+
+async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
+    """The version that applies now."""
+    return (await list_versions(tx, organization_id))[0]
+
+
+async def save_windows(
+    tx: Tx, organization_id: UUID, windows: Windows, *, expected: int, by: str | None
+) -> WindowsVersion:
+    """Store a new version after the expected one, and have all credits computed that are not frozen."""
+    check_windows(windows)
+    inserted = await tx.execute(
+        """
+        INSERT INTO attribution_settings
+            (organization_id, version, click_days, delivery_hours, lift_days, created_at, created_by)
+        VALUES (%(organization_id)s, %(version)s, %(click_days)s, %(delivery_hours)s, %(lift_days)s, %(now)s, %(by)s)
+        ON CONFLICT (organization_id, version) DO NOTHING
+        """,
+        {
+            "organization_id": organization_id,
+            "version": expected + 1,
+            **windows._asdict(),
+            "now": tx.now,
+            "by": by,
+        },
+    )
+    if not inserted:
+        raise WindowsChanged
+    await request_recompute(tx, organization_id, by=by)
+    return WindowsVersion(expected + 1, windows, tx.now, by)
+
+
+async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> WindowsPreview:
+    """What would be credited with other windows. Of many texts a sample is computed, spread over the days."""
+    check_windows(windows)
+    present = (await find_windows(tx, organization_id)).windows
+    texts, sampled, profile_ids = await _sample(tx, organization_id)
+    customers = dict.fromkeys(profile_ids, tx.now)
+    before, after = await load_credits_by(tx, organization_id, customers, [present, windows])
+    return WindowsPreview(_add_up(before), _add_up(after), len(customers), texts, sampled)
+
+
+def _add_up(found: Iterable[Credit]) -> dict[str, Attributed]:
+    sums: defaultdict[str, Attributed] = defaultdict(Attributed)
+    for credit in found:
+        sums[credit.currency] += sums_of(credit)
+    return dict(sums)
+
+
+async def _sample(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
+    """How many texts left in the last 60 days, how many of them were sampled, and their customers.
+
+    Campaigns feed their recipients in random order, so the first texts of an hour are a random part of them.
+    """
+    start = tx.now - FROZEN_AFTER
+    rows = await tx.fetch(
+        """
+        SELECT coalesce(sum(texts), 0)::bigint FROM text_totals
+        WHERE organization_id = %s AND day >= %s AND state = 'sent'
+        """,
+        (organization_id, start.date()),
+    )
+    texts = int(rows[0][0])
+    hours = FROZEN_AFTER // timedelta(hours=1)
+    per_hour = SAMPLE_TEXTS if texts <= SAMPLE_TEXTS else max(1, SAMPLE_TEXTS // hours)
+    edges = [first_id_at(start + timedelta(hours=hour)) for hour in range(hours + 1)]
+    found = await tx.fetch(
+        """
+        SELECT t.profile_id
+        FROM unnest(%(first)s::uuid[], %(last)s::uuid[]) AS it (first, last)
+        CROSS JOIN LATERAL (
+            SELECT profile_id FROM texts
+            WHERE organization_id = %(organization_id)s AND id >= it.first AND id < it.last
+              AND claimed_at IS NOT NULL AND profile_id IS NOT NULL
+            ORDER BY id
+            LIMIT %(per_hour)s
+        ) AS t
+        LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "first": edges[:-1],
+            "last": edges[1:],
+            "per_hour": per_hour,
+            "limit": SAMPLE_TEXTS,
+        },
+    )
+    return max(texts, len(found)), len(found), sorted({row[0] for row in found})

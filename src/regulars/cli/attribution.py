@@ -1,0 +1,118 @@
+"""`regulars attribution`: what is credited to texts, and computing it anew."""
+
+import getpass
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from regulars.attribution.credits import AttributedByCurrency, sum_by_month, sum_by_origin
+from regulars.attribution.model import Attributed, Origin
+from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
+from regulars.campaigns.manage import name_campaigns
+from regulars.cli.analyse_scope import AsCsv, FigureTable, From, To, find_scope
+from regulars.cli.output import print_outcome
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run_on_pool
+from regulars.journeys.runs.lists import name_journeys
+from regulars.kit import ids
+from regulars.kit.db import Database, Tx
+from regulars.kit.settings import Settings
+from regulars.messaging.model import OriginKind
+
+app = typer.Typer(no_args_is_help=True)
+
+WAITING_MAX = 100_000
+_KINDS = {OriginKind.CAMPAIGN: ids.CAMPAIGN, OriginKind.JOURNEY: ids.JOURNEY}
+
+
+class By(StrEnum):
+    ORIGIN = "origin"
+    MONTH = "month"
+
+
+@app.command()
+def show(
+    *,
+    organization: OfOrganization,
+    first: From = "",
+    last: To = "",
+    by: Annotated[By, typer.Option(help="A row for each campaign and journey, or for each month.")] = By.ORIGIN,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show the tickets and the net that are credited to the texts of these days."""
+
+    async def work(pool: Database, _settings: Settings) -> FigureTable:
+        scope = await find_scope(pool, organization, first, last, segment=None, stores=None)
+        async with pool.snapshot() as tx:
+            return await _load(tx, scope.organization_id, scope.period.first, scope.period.last, by)
+
+    run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
+    """Compute all credits anew that are not frozen; the worker does it. Without changes of data nothing changes."""
+
+    async def work(it: CommandContext) -> dict[str, Any]:
+        running = await find_recompute(it.tx, it.organization_id)
+        await request_recompute(it.tx, it.organization_id, by=getpass.getuser())
+        return {
+            "was_running": running is not None and running.due_at is not None,
+            "customers_waiting": await count_waiting(it.tx, it.organization_id, most=WAITING_MAX),
+        }
+
+    print_outcome(
+        change(organization, work, "attribution.recompute", ""),
+        "The worker computes the credits of the last 60 days anew.",
+        as_json=as_json,
+    )
+
+
+async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: By) -> FigureTable:
+    rows: list[dict[str, Any]]
+    if by is By.MONTH:
+        months = await sum_by_month(tx, organization_id, first=first, last=last)
+        found: list[AttributedByCurrency] = list(months.values())
+        rows = [{"month": f"{month:%Y-%m}", **row} for month, sums in months.items() for row in _as_rows(sums)]
+        columns = ["month"]
+    else:
+        origins = await sum_by_origin(tx, organization_id, first=first, last=last)
+        found = list(origins.values())
+        names = await _name(tx, organization_id, origins)
+        rows = [
+            {"kind": origin.kind.value, "id": _spell(origin), "name": names.get(origin.id, ""), **row}
+            for origin, sums in origins.items()
+            for row in _as_rows(sums)
+        ]
+        rows.sort(key=lambda row: (row["currency"], -row["net_cents"]))
+        columns = ["kind", "id", "name"]
+    whole: defaultdict[str, Attributed] = defaultdict(Attributed)
+    for sums in found:
+        for currency, one in sums.items():
+            whole[currency] += one
+    return FigureTable(
+        columns=[*columns, "currency", *Attributed._fields], rows=rows, whole=_as_rows(whole), as_of=tx.now
+    )
+
+
+def _as_rows(sums: AttributedByCurrency) -> list[dict[str, Any]]:
+    return [{"currency": currency, **one._asdict()} for currency, one in sorted(sums.items())]
+
+
+def _spell(origin: Origin) -> str | None:
+    kind = _KINDS.get(origin.kind)
+    return None if kind is None else kind.encode(origin.id)
+
+
+async def _name(tx: Tx, organization_id: UUID, origins: Mapping[Origin, object]) -> dict[UUID, str]:
+    campaigns = [it.id for it in origins if it.kind is OriginKind.CAMPAIGN]
+    journeys = [it.id for it in origins if it.kind is OriginKind.JOURNEY]
+    return {
+        **await name_campaigns(tx, organization_id, campaigns),
+        **await name_journeys(tx, organization_id, journeys),
+    }

@@ -1,0 +1,231 @@
+"""Purchases are credited to texts, by the queue, as sales and texts arrive and change."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from regulars.attribution.credits import CreditFilter, list_credits, sum_by_month, sum_by_origin, sum_by_step
+from regulars.attribution.explain import NoCredit, explain_sale
+from regulars.attribution.model import Attributed, Origin, Windows
+from regulars.attribution.windows import (
+    WindowsChanged,
+    WindowsRefused,
+    check_windows,
+    find_windows,
+    list_versions,
+    preview_windows,
+    save_windows,
+)
+from regulars.kit.ids import new_uuid
+from regulars.kit.keyset import PageRequest
+from regulars.messaging.model import OriginKind
+
+CAMPAIGN = new_uuid()
+EVER = {"first": date(2000, 1, 1), "last": date(2100, 1, 1)}
+
+
+@pytest.fixture
+def ada(desk):
+    desk.customer("ada")
+    return "ada"
+
+
+def text(desk, name, *, hours_ago, **more):
+    desk.text(name, ago=timedelta(hours=hours_ago), **more)
+    return desk.last_text()
+
+
+def test_a_purchase_is_credited_to_the_latest_text_of_the_last_24_hours(desk, ada):
+    text(desk, ada, hours_ago=20, campaign=CAMPAIGN)
+    latest = text(desk, ada, hours_ago=10)
+    sale = desk.buy(ada, 1000)
+    early = desk.buy(ada, 500, ago=15)
+    before = desk.buy(ada, ago=25)
+    desk.compute()
+    assert desk.credit(sale).text_id == latest
+    assert (desk.credit(sale).touch, desk.credit(sale).window_hours) == ("delivery", 24)
+    assert desk.credit(early).origin == Origin(OriginKind.CAMPAIGN, CAMPAIGN)
+    assert desk.credit(before) is None
+    by_origin = desk.do(lambda tx: sum_by_origin(tx, desk.organization_id, **EVER))
+    assert by_origin == {
+        Origin(OriginKind.PERSON): {"EUR": Attributed(1, 1000, 1000)},
+        Origin(OriginKind.CAMPAIGN, CAMPAIGN): {"EUR": Attributed(1, 500, 500)},
+    }
+    months = desk.do(lambda tx: sum_by_month(tx, desk.organization_id, **EVER))
+    assert sum((sums["EUR"] for sums in months.values()), Attributed()) == Attributed(2, 1500, 1500)
+
+
+def test_a_return_is_taken_off_the_purchase_and_what_matches_nothing_is_apart(desk, ada):
+    text(desk, ada, hours_ago=30, campaign=CAMPAIGN)
+    sale = desk.buy(ada, 1000, ago=20)
+    desk.bring_back(ada, 400, ago=5)
+    desk.bring_back(ada, 70, ago=4, product="B")
+    desk.compute()
+    assert desk.credit(sale)[-3:] == (1000, 600, 70)
+    desk.bring_back(ada, 800, ago=1)
+    desk.compute()
+    assert desk.credit(sale)[-3:] == (1000, 0, 270)
+
+
+def test_a_text_that_fails_after_all_loses_its_credit(desk, ada):
+    sent = text(desk, ada, hours_ago=2)
+    sale = desk.buy(ada)
+    desk.compute()
+    assert desk.credit(sale) is not None
+    desk.sql("UPDATE texts SET state = 'failed' WHERE organization_id = %s AND id = %s", sent)
+    # The first credit registered the interest in changes of texts.
+    desk.text(ada, ago=timedelta(hours=1), state="failed", previous_state="sent")
+    desk.compute()
+    assert desk.credits() == {}
+
+
+@pytest.mark.parametrize(
+    ("state", "counts"),
+    [("sent", True), ("delivered", True), ("unknown", True)]
+    + [(it, False) for it in ("failed", "skipped", "queued", "sending")],
+)
+def test_only_a_text_that_may_have_left_counts(desk, ada, state, counts):
+    text(desk, ada, hours_ago=2, state=state)
+    sale = desk.buy(ada)
+    desk.compute()
+    assert (desk.credit(sale) is not None) is counts
+
+
+def test_a_text_of_a_journey_is_credited_by_its_step(desk, ada):
+    journey = new_uuid()
+    text(desk, ada, hours_ago=2, journey=journey)
+    desk.buy(ada, currency="CHF")
+    desk.compute()
+    steps = desk.do(lambda tx: sum_by_step(tx, desk.organization_id, journey))
+    assert steps == {"1": {"CHF": Attributed(1, 1000, 1000)}}
+
+
+def test_customers_without_texts_are_never_due(desk, ada):
+    desk.customer("ben")
+    text(desk, ada, hours_ago=2)
+    desk.buy("ben")
+    desk.buy(None)
+    desk.drain()
+    assert desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s") == []
+
+
+def test_a_credit_is_frozen_60_days_after_its_text(desk, ada):
+    text(desk, ada, hours_ago=24 * 59)
+    sale = desk.buy(ada, ago=24 * 59 - 2)
+    desk.compute()
+    assert desk.credit(sale).net_cents == 1000
+    desk.sql("UPDATE attributed_sales SET sent_at = now() - interval '60 days' WHERE organization_id = %s")
+    desk.sql("UPDATE texts SET claimed_at = now() - interval '60 days' WHERE organization_id = %s")
+    desk.bring_back(ada, ago=24 * 40)
+    late = desk.buy(ada, ago=24 * 60 - 1)
+    desk.compute()
+    assert desk.credit(sale).net_cents == 1000
+    assert desk.credit(late) is None
+
+
+def test_an_erasure_freezes_the_figures_and_removes_the_person_and_the_text(desk, ada):
+    text(desk, ada, hours_ago=2, campaign=CAMPAIGN)
+    sale = desk.buy(ada)
+    # It is not computed yet: the erasure does that.
+    desk.erase(ada)
+    credit = desk.credit(sale)
+    assert (credit.profile_id, credit.text_id, credit.net_cents) == (None, None, 1000)
+    desk.compute()
+    assert desk.credit(sale) == credit
+    assert desk.sql("SELECT FROM attribution_customers WHERE organization_id = %s") == []
+
+
+def test_figures_stay_when_texts_are_deleted_after_their_retention(desk, ada):
+    text(desk, ada, hours_ago=2)
+    sale = desk.buy(ada)
+    desk.compute()
+    desk.sql("UPDATE attributed_sales SET sent_at = now() - interval '800 days' WHERE organization_id = %s")
+    desk.sql("DELETE FROM texts WHERE organization_id = %s")
+    text(desk, ada, hours_ago=1)
+    desk.buy(ada, ago=-0.001)
+    desk.compute()
+    assert desk.credit(sale) is not None
+
+
+def test_the_list_of_tickets_is_read_page_by_page(desk, ada):
+    text(desk, ada, hours_ago=10, campaign=CAMPAIGN)
+    sales = {desk.buy(ada, ago=ago) for ago in (1, 2, 3)}
+    desk.compute()
+
+    def page(position=None, **wanted):
+        request = PageRequest(2, position)
+        return desk.do(lambda tx: list_credits(tx, desk.organization_id, CreditFilter(**wanted), request))
+
+    first = page(origin_id=CAMPAIGN, currency="EUR")
+    rest = page(first[-1].position, origin_id=CAMPAIGN, currency="EUR")
+    assert [len(first), len(rest)] == [2, 1]
+    assert {line.credit.sale_id for line in (*first, *rest)} == sales
+    assert rest[0].ticket_number
+    assert len(page(text_id=desk.last_text())) == 2
+    assert page(text_id=new_uuid()) == page(currency="CHF") == []
+
+
+def explain(desk, sale_id):
+    [(kind, profile_id, occurred_at)] = desk.sql(
+        "SELECT type, profile_id, occurred_at FROM sales_events WHERE organization_id = %s AND id = %s", sale_id
+    )
+    return desk.do(
+        lambda tx: explain_sale(
+            tx,
+            desk.organization_id,
+            sale_id,
+            is_return=kind == "RETURN",
+            profile_id=profile_id,
+            occurred_at=occurred_at,
+        )
+    )
+
+
+def test_a_ticket_says_which_text_it_is_credited_to_or_why_none(desk, ada):
+    desk.customer("ben")
+    text(desk, ada, hours_ago=48)
+    inside, outside = desk.buy(ada, ago=40), desk.buy(ada, ago=1)
+    assert explain(desk, inside).reason is NoCredit.WAITING
+    desk.compute()
+    assert explain(desk, inside).credit == desk.credit(inside)
+    assert explain(desk, outside)[1:] == (NoCredit.OUTSIDE_WINDOW, explain(desk, outside).touch, timedelta(hours=24))
+    assert explain(desk, desk.buy(ada, ago=50)).reason is NoCredit.NO_TEXT
+    assert explain(desk, desk.buy("ben")).reason is NoCredit.NO_TEXT
+    assert explain(desk, desk.buy(None)).reason is NoCredit.NO_CUSTOMER
+    assert explain(desk, desk.bring_back(ada)).reason is NoCredit.RETURN
+
+
+def test_a_change_of_the_windows_shows_before_and_after_and_computes_anew(desk, ada):
+    text(desk, ada, hours_ago=48)
+    sale = desk.buy(ada, ago=10)
+    desk.compute()
+    assert desk.credits() == {}
+    wider = Windows(click_days=5, delivery_hours=72)
+    shown = desk.do(lambda tx: preview_windows(tx, desk.organization_id, wider))
+    assert (shown.before, shown.after, shown.customers) == ({}, {"EUR": Attributed(1, 1000, 1000)}, 1)
+    assert not shown.is_sample
+    desk.do(lambda tx: save_windows(tx, desk.organization_id, wider, expected=0, by="ann"))
+    desk.compute()
+    assert desk.credit(sale).window_hours == 72
+    assert desk.do(lambda tx: find_windows(tx, desk.organization_id)).windows == wider
+    with pytest.raises(WindowsChanged):
+        desk.do(lambda tx: save_windows(tx, desk.organization_id, Windows(), expected=0, by="ben"))
+    desk.do(lambda tx: save_windows(tx, desk.organization_id, Windows(), expected=1, by="ben"))
+    desk.compute()
+    assert desk.credits() == {}
+    versions = desk.do(lambda tx: list_versions(tx, desk.organization_id))
+    assert [(it.version, it.created_by) for it in versions] == [(2, "ben"), (1, "ann"), (0, None)]
+
+
+@pytest.mark.parametrize(
+    ("windows", "sentence"),
+    [
+        (Windows(click_days=0), "The window after a click is 1 to 30 days."),
+        (Windows(click_days=3653), "The window after a click is 1 to 30 days."),
+        (Windows(delivery_hours=87_660), "The window after a delivery is 1 to 168 hours."),
+        (Windows(lift_days=-1), "Lift is measured for 1 to 30 days after the last text."),
+    ],
+)
+def test_a_window_of_no_time_or_of_ten_years_is_refused(windows, sentence):
+    with pytest.raises(WindowsRefused, match=sentence):
+        check_windows(windows)

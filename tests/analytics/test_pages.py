@@ -11,7 +11,9 @@ from tests.analytics.pages_shop import NOON, Shop, open_shop
 from tests.support.visitor import Visitor
 
 from regulars.analytics.pages.measures import FigureRow
+from regulars.analytics.pages.product_table import has_high_returns
 from regulars.sales.totals.model import Sums
+from regulars.segments.analysis.questions import MILLIONTHS, ProductFigures
 from regulars.web.access import Role
 from regulars.web.format import Format
 
@@ -129,6 +131,23 @@ def test_a_filter_that_cannot_be_read_is_said_at_its_field(analyst):
             assert (answer.status_code, words in text_of(answer.text)) == (400, True), (page, query)
             assert f'id="e-{query.partition("=")[0]}"' in answer.text or 'id="e-to"' in answer.text
             assert analyst.get(f"/analyse/{page}.csv?{query}").status_code == 400
+
+
+def test_analyse_opens_the_page_of_sales(analyst):
+    assert analyst.get("/analyse").headers["location"].endswith("/analyse/sales")
+
+
+@pytest.mark.parametrize(("sold", "returned", "is_high"), [(20, 5, True), (19, 5, False), (20, 4, False)])
+def test_a_return_rate_is_high_above_twice_the_average_from_20_units(sold, returned, is_high):
+    figures = ProductFigures(
+        net_cents=0,
+        sold_millionths=sold * MILLIONTHS,
+        returned_millionths=returned * MILLIONTHS,
+        tickets=1,
+        customers=1,
+        spark_cents=(),
+    )
+    assert has_high_returns(figures, 0.1) == is_high
 
 
 def test_a_period_before_the_first_sale_names_the_first_one(shop, analyst):

@@ -23,7 +23,13 @@ DAYS = st.dates(date(2001, 1, 1), date(2026, 11, 17))
 
 @pytest.mark.parametrize(
     ("preset", "first"),
-    [("7d", "2026-11-11"), ("month", "2026-11-01"), ("30d", "2026-10-19"), ("12m", "2025-11-18")],
+    [
+        ("7d", "2026-11-11"),
+        ("month", "2026-11-01"),
+        ("30d", "2026-10-19"),
+        ("90d", "2026-08-20"),
+        ("12m", "2025-11-18"),
+    ],
 )
 def test_a_preset_ends_today(preset, first):
     assert preset_period(preset, TODAY) == Period(date.fromisoformat(first), TODAY, preset)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final, Literal, get_args
 
-Preset = Literal["7d", "month", "30d", "12m"]
+Preset = Literal["7d", "month", "30d", "90d", "12m"]
 Compare = Literal["weekdays", "before", "dates", "none"]
 Unit = Literal["day", "week", "month"]
 
@@ -59,6 +59,7 @@ def preset_period(preset: Preset, today: date) -> Period:
         "7d": today - timedelta(days=6),
         "month": today.replace(day=1),
         "30d": today - timedelta(days=29),
+        "90d": today - timedelta(days=89),
         "12m": year_before(today) + _DAY,
     }
     return Period(firsts[preset], today, preset)

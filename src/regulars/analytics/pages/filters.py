@@ -35,7 +35,7 @@ STORES_OFFERED_MAX: Final = 500
 VALUE_CHARACTERS_MAX: Final = 3_000
 LIST_MAX: Final = 5
 PRESET_LABELS: Final[dict[Preset, str]] = {
-    "7d": "7 days", "month": "This month", "30d": "30 days", "12m": "12 months",
+    "7d": "7 days", "month": "This month", "30d": "30 days", "90d": "90 days", "12m": "12 months",
 }  # fmt: skip
 COMPARE_LABELS: Final[dict[Compare, str]] = {
     "weekdays": "same weekdays last year",

@@ -26,6 +26,8 @@ from regulars.web.format import NOTHING, Format
 ROWS_SHOWN: Final = 50
 # A return rate above this many times the average is marked.
 HIGH_RETURNS: Final = 2
+# With fewer units sold, one return more or less decides about the mark.
+HIGH_RETURNS_UNITS_MIN: Final = 20
 CSV_HEADER: Final = (
     "kind", "key", "name", "currency", "net_cents", "units", "units_returned", "tickets", "return_rate", "customers",
     "compared_net_cents",
@@ -182,7 +184,7 @@ def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, 
         formats.number(_units(figures)),
         formats.number(figures.tickets),
         NOTHING if rate is None else formats.aligned_share(rate, 1),
-        rate is not None and scale.return_rate is not None and rate > HIGH_RETURNS * scale.return_rate,
+        has_high_returns(figures, scale.return_rate),
         formats.number(figures.customers),
         sparkline(figures.spark_cents) if any(figures.spark_cents) else "",
         "" if compared is None else formats.delta(figures.net_cents, compared),
@@ -191,6 +193,11 @@ def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, 
         if scale.net_cents > 0 and group.kind != "others"
         else 0,
     )
+
+
+def has_high_returns(figures: ProductFigures, average: float | None) -> bool:
+    rate, is_enough = figures.return_rate, figures.sold_millionths >= HIGH_RETURNS_UNITS_MIN * MILLIONTHS
+    return is_enough and rate is not None and average is not None and rate > HIGH_RETURNS * average
 
 
 def _units(figures: ProductFigures) -> Decimal:

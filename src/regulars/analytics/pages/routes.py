@@ -13,6 +13,7 @@ from regulars.analytics.pages.sales_source import SalesSource
 from regulars.analytics.pages.stores import StorePages
 from regulars.segments.analysis.client import Analysis
 from regulars.web.access import Action
+from regulars.web.render import redirect
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
@@ -34,8 +35,13 @@ def pages(analysis: Analysis) -> tuple[Page, ...]:
     }
     page, form = partial(Page, needs=Action.READ), partial(Form, needs=Action.READ)
     return (
+        page(path="/analyse", handle=_redirect_to_sales),
         *(page(path=path, handle=one.show) for path, one in tables.items()),
         *(page(path=f"{path}.csv", handle=one.export) for path, one in tables.items()),
         form(path="/analyse/views", handle=views.save),
         form(path="/analyse/views/delete", handle=views.delete),
     )
+
+
+async def _redirect_to_sales(visit: Visit) -> Response:
+    return redirect(visit, visit.url(sales.PATH))

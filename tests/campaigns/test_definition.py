@@ -47,7 +47,7 @@ def test_a_definition_is_read_as_its_schema_says_and_written_as_it_was_read():
         ({"schedule": {"start": "soon"}}, "'soon'"),
         ({"holdout_percent": 91}, "holdout_percent"),
         ({"texts_per_hour": 0}, "texts_per_hour"),
-        ({"colour": 1}, "colour is not known here"),
+        ({"colour": 1}, "colour is not a known field"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(changed, reason):

@@ -103,7 +103,7 @@ def test_a_journey_says_when_its_segment_is_missing_or_faulty_and_keeps_it_from_
     with pytest.raises(InUse):
         shop.do(lambda tx: segments.delete_segment(tx, shop.organization_id, segment))
     shop.declare("points", AttributeType.TEXT)
-    with pytest.raises(DefinitionRefused, match="matches nobody"):
+    with pytest.raises(DefinitionRefused, match="has no members"):
         shop.activate(journey)
     shop.do(lambda tx: manage.archive(tx, shop.organization_id, journey))
     shop.do(lambda tx: segments.delete_segment(tx, shop.organization_id, segment))

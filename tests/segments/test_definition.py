@@ -120,10 +120,10 @@ def test_the_schema_in_the_documentation_is_the_one_that_reads():
         (b"[" * 100_000, "not JSON"),
         (b"[]", "got a list"),
         (b"{}", "name is missing"),
-        (b'{"name": "S", "match": {"type": "named"}}', "match.type: 'named' is none of the known words"),
+        (b'{"name": "S", "match": {"type": "named"}}', "match.type: 'named' is not a known value"),
         (b'{"name": "S", "match": {"type": "all", "of": [{"type": "fly"}]}}', "match.of[0].type: 'fly'"),
         (b'{"name": "S", "match": {"type": "all", "of": [{"type": "named", "is": 1}]}}', "match.of[0].is: expected"),
-        (b'{"name": "S", "match": {"type": "all"}, "colour": 1}', "colour is not known here"),
+        (b'{"name": "S", "match": {"type": "all"}, "colour": 1}', "colour is not a known field"),
         (b'{"name": "", "match": {"type": "all"}}', "name: "),
         (b" " * (1 << 21), "at most 1024 KB"),
         (
@@ -147,7 +147,7 @@ def test_six_groups_are_too_deep_and_five_are_not():
 
 def test_fifty_conditions_are_enough():
     assert faults(*[{"type": "named"}] * 50) == []
-    assert faults(*[{"type": "named"}] * 51) == [("match", "At most 50 conditions stand together, and here are 51.")]
+    assert faults(*[{"type": "named"}] * 51) == [("match", "A definition has at most 50 conditions; this one has 51.")]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_fifty_conditions_are_enough():
         ({"type": "consent", "state": "never_asked", "sources": ["EVENT"]}, "match.of[0]", "go with may_be_texted"),
         ({"type": "consent", "state": "withdrawn", "stores": ["X"]}, "match.of[0].stores", "no store X"),
         ({"type": "bought", "stores": ["LYO", "PAR"]}, "match.of[0].stores", "no store PAR"),
-        ({"type": "bought", "none": True, "at_least": 1}, "match.of[0]", "exclude each other"),
+        ({"type": "bought", "none": True, "at_least": 1}, "match.of[0]", "not both"),
         ({"type": "bought", "window": {}}, "match.of[0].window", "last_days, or from and to"),
         ({"type": "bought", "window": {"from": "2026-01-02"}}, "match.of[0].window", "both from and to"),
         (

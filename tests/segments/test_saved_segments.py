@@ -114,7 +114,7 @@ def test_a_retyped_key_makes_the_segment_and_those_that_use_it_match_no_customer
     assert not desk.is_in(customer, segment)
     assert not desk.is_in(customer, above)
     assert "does not offer more" in load(desk, segment).faults[0].message
-    assert "matches nobody" in load(desk, above).faults[0].message
+    assert "has no members" in load(desk, above).faults[0].message
     desk.declare("points", AttributeType.NUMBER)
     assert desk.is_in(customer, segment)
 

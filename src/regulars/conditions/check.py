@@ -1,8 +1,8 @@
-"""What is wrong with conditions: every fault with its place, in words for people.
+"""Find the faults of conditions: each with its path in the definition and a message for the user.
 
-The same look decides when a definition is saved and whenever it is evaluated: a key may have been given another type
-since, a segment or a store may be gone. With one fault the whole tree has no answer, whatever groups stand around it: a
-condition that quietly held for no customer would hold for all of them under *none*.
+The same check runs when a definition is saved and each time it is evaluated: since then the type of a key may have
+changed, or a segment or store may have been deleted. A tree with a fault is not evaluated at all. If only the faulty
+condition were false, a *none* group around it would be true for every customer.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ EMPTY_GROUP: Final = "The group is empty."
 DECIMALS_MAX: Final = 6
 BOTH_ENDS: Final = 2
 DATE_CHARACTERS: Final = 10
-# Texts and runs of journeys are deleted some weeks after this time, without a fact.
+# Texts and runs of journeys are deleted some weeks after this time, and no fact is published for it.
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
@@ -30,9 +30,10 @@ Types = Mapping[str, tuple[AttributeType, Collection[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong: `place` is the way to it, such as `match.of[1].values`.
+    """One error in a definition; `place` is its path, such as `match.of[1].values`.
 
-    A warning does not keep a segment from being saved. With any fault the whole tree has no answer until it is mended.
+    A definition with warnings can be saved. With any fault, also a warning, the tree is not evaluated until it is
+    fixed.
     """
 
     place: str
@@ -51,12 +52,12 @@ class ReferencedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionContext:
-    """What conditions stand on: the catalogs, the stores and the segments that they name, and the zone of days."""
+    """The data that conditions refer to: key types, stores, segments, and the time zone of calendar days."""
 
     attributes: Types = field(default_factory=dict)
     properties: Types = field(default_factory=dict)
     stores: Mapping[str, UUID] = field(default_factory=dict)
-    # By the id that stands in the conditions; those that they ask for in turn are here too.
+    # By the id in the conditions; includes the segments that these segments refer to.
     segments: Mapping[str, ReferencedSegment] = field(default_factory=dict)
     zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
 
@@ -64,20 +65,20 @@ class ConditionContext:
 def find_faults(
     condition: tree.Condition, context: ConditionContext, *, root: str = "match", no_ticket: str | None = None
 ) -> list[Fault]:
-    """`no_ticket` says why there is no ticket to ask about; None: there is one."""
+    """`no_ticket` is the reason why conditions on a ticket are not allowed; None if they are."""
     return list(_faults(condition, context, root, no_ticket))[:FAULTS_MAX]
 
 
 def place_of(root: str, path: tree.Path) -> str:
-    """Where a condition stands in the definition."""
+    """The path of a condition in the definition."""
     return root + "".join(f".of[{number}]" for number in path)
 
 
 def find_size_faults(condition: tree.Condition, root: str) -> Iterator[Fault]:
-    """The limits of size that it breaks."""
+    """The size limits that the condition exceeds."""
     leaves = sum(not isinstance(part, tree.Group) for _, part in tree.walk(condition))
     if leaves > tree.CONDITIONS_MAX:
-        yield Fault(root, f"At most {tree.CONDITIONS_MAX} conditions stand together, and here are {leaves}.")
+        yield Fault(root, f"A definition has at most {tree.CONDITIONS_MAX} conditions; this one has {leaves}.")
     if tree.depth_of(condition) > tree.DEPTH_MAX:
         yield Fault(root, f"Groups are nested at most {tree.DEPTH_MAX} deep.")
 
@@ -87,7 +88,7 @@ def _faults(condition: tree.Condition, context: ConditionContext, root: str, no_
     for path, part in tree.walk(condition):
         place = place_of(root, path)
         if no_ticket is not None and isinstance(part, tree.OfTicket):
-            yield Fault(place, f"A condition asks about the ticket, and {no_ticket}.")
+            yield Fault(place, f"A condition is about the ticket, and {no_ticket}.")
         yield from _faults_of(part, place, context)
 
 
@@ -133,7 +134,7 @@ def _of_segment(wanted: str, place: str, context: ConditionContext) -> Iterator[
     if wanted not in context.segments:
         yield Fault(place, f"There is no segment {wanted}.")
     elif faults := context.segments[wanted].faults:
-        yield Fault(place, f"The segment {wanted} matches nobody: {faults[0].message}", is_warning=True)
+        yield Fault(place, f"The segment {wanted} has no members: {faults[0].message}", is_warning=True)
 
 
 def _of_consent(condition: tree.Consent, place: str, context: ConditionContext) -> Iterator[Fault]:
@@ -149,16 +150,14 @@ def _of_consent(condition: tree.Consent, place: str, context: ConditionContext) 
 def _of_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> Iterator[Fault]:
     if isinstance(condition, tree.ReceivedCampaign):
         if CAMPAIGN.decode(condition.id) is None:
-            yield Fault(f"{place}.id", f"'{condition.id}' is no id of a campaign.")
+            yield Fault(f"{place}.id", f"'{condition.id}' is not the id of a campaign.")
     elif condition.journey is not None and JOURNEY.decode(condition.journey) is None:
-        yield Fault(f"{place}.journey", f"'{condition.journey}' is no id of a journey.")
+        yield Fault(f"{place}.journey", f"'{condition.journey}' is not the id of a journey.")
     elif condition.journey is not None and condition.days > TEXTS_OF_JOURNEY_DAYS_MAX:
-        words = (
-            f"Which journey a text came from is known for {TEXTS_OF_JOURNEY_DAYS_MAX} days; ask for at most as many."
-        )
+        words = f"The journey of a text is stored for {TEXTS_OF_JOURNEY_DAYS_MAX} days; enter at most that many."
         yield Fault(f"{place}.days", words)
     elif condition.days > TEXTS_DAYS_MAX:
-        yield Fault(f"{place}.days", f"Texts are known for {TEXTS_DAYS_MAX} days; ask for at most as many.")
+        yield Fault(f"{place}.days", f"Texts are stored for {TEXTS_DAYS_MAX} days; enter at most that many.")
 
 
 def _of_sales(condition: tree.OfSales, place: str, context: ConditionContext) -> Iterator[Fault]:
@@ -172,7 +171,7 @@ def _of_sales(condition: tree.OfSales, place: str, context: ConditionContext) ->
         yield from _of_window(condition.window, f"{place}.window")
     low, high, none = _bounds(condition)
     if none and (low is not None or high is not None):
-        yield Fault(place, "None and a limit exclude each other.")
+        yield Fault(place, "Use none or a limit, not both.")
     is_bare_enough = none or (isinstance(condition, tree.OfTimes) and not tree.is_net_articles(condition))
     yield from _of_bounds(low, high, place, may_be_open=is_bare_enough)
     limits = [it for it in (low, high) if it is not None]
@@ -188,7 +187,7 @@ def _of_bounds(low: float | None, high: float | None, place: str, *, may_be_open
     if low is not None and high is not None and low > high:
         yield Fault(place, "The lower limit is above the upper one.")
     if low is None and high is None and not may_be_open:
-        yield Fault(place, "Say at least, at most, or both.")
+        yield Fault(place, "Enter at least, at most, or both.")
 
 
 def _bounds(condition: tree.OfTimes | tree.Spend | tree.TicketValue) -> tuple[float | None, float | None, bool]:
@@ -214,10 +213,10 @@ def _of_stores(stores: tuple[str, ...], place: str, context: ConditionContext) -
 
 def _of_window(window: tree.Window, place: str) -> Iterator[Fault]:
     if (window.last_days is None) is (window.from_ is None and window.to is None):
-        yield Fault(place, "Say last_days, or from and to.")
+        yield Fault(place, "Use last_days, or from and to.")
     elif window.last_days is None:
         if window.from_ is None or window.to is None:
-            yield Fault(place, "Say both from and to.")
+            yield Fault(place, "Enter both from and to.")
         elif window.from_ > window.to:
             yield Fault(place, "The first day is after the last one.")
 
@@ -236,7 +235,7 @@ def _of_when(when: tree.When, place: str, *, may_be_missing: bool) -> Iterator[F
             if when.days is None:
                 yield Fault(f"{place}.days", "The comparison needs a number of days.")
     if may_be_missing and when.comparison == "not_in_last_days" and when.without_value is None:
-        yield Fault(f"{place}.without_value", "Say whether customers who never bought count: true or false.")
+        yield Fault(f"{place}.without_value", "Set whether customers who never bought match: true or false.")
 
 
 def _of_comparison(compared: tree.ValueComparison, place: str, types: Types, *, noun: str) -> Iterator[Fault]:
@@ -254,7 +253,7 @@ def _of_comparison(compared: tree.ValueComparison, place: str, types: Types, *, 
         return
     if comparison in NEGATIVE and compared.without_value is None:
         holders = "customers" if noun == "attribute" else "products"
-        yield Fault(f"{place}.without_value", f"Say whether {holders} without a value count: true or false.")
+        yield Fault(f"{place}.without_value", f"Set whether {holders} without a value match: true or false.")
     if comparison in OF_DAYS and compared.days is None:
         yield Fault(f"{place}.days", "The comparison needs a number of days.")
     if comparison in ONE_VALUE:
@@ -291,7 +290,7 @@ def _is_in_order(values: tuple[str, ...], declared: AttributeType) -> bool:
     low, high = (interpret(declared, value) for value in values)
     if isinstance(low, Decimal) and isinstance(high, Decimal):
         return low <= high
-    # Days are compared as they are written: only a moment near midnight may be on another day of the zone.
+    # Dates are compared as text. Only a time near midnight may fall on another day in the organization's zone.
     return values[0].strip()[:DATE_CHARACTERS] <= values[1].strip()[:DATE_CHARACTERS]
 
 
@@ -309,5 +308,5 @@ def is_valid_comparison(compared: tree.ValueComparison, types: Types) -> bool:
 
 
 def blocking_faults(faults: Collection[Fault]) -> list[Fault]:
-    """Those that keep a definition from being saved."""
+    """The faults that prevent saving."""
     return [fault for fault in faults if not fault.is_warning]

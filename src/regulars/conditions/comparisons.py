@@ -39,14 +39,14 @@ ONE_VALUE: Final = frozenset(
 )
 SEVERAL_VALUES: Final = frozenset({"any_of", "none_of", "between"})
 OF_DAYS: Final = frozenset({"in_last_days", "not_in_last_days", "in_next_days", "anniversary_in_next_days"})
-# These say whether customers without a value count.
+# For these, `without_value` says whether customers without a value match.
 NEGATIVE: Final = frozenset({"is_not", "none_of", "not_in_last_days"})
 FEBRUARY: Final = 2
 LEAP_DAY: Final = 29
 _DAY: Final = timedelta(days=1)
 
 Predicate = Callable[[Interpreted], bool]
-# The first and the last day that a comparison speaks of; where the third is false, all other days hold.
+# First day, last day, and whether the days inside match (True) or the days outside (False).
 Span = tuple[date, date, bool]
 
 
@@ -108,7 +108,7 @@ def days_of(window: Window | None, today: date) -> tuple[date, date]:
 
 
 def anniversary_in(day: date, year: int) -> date:
-    """That of 29 February is the 28th in other years."""
+    """In a year without 29 February, the anniversary is the 28th."""
     if (day.month, day.day) == (FEBRUARY, LEAP_DAY) and not calendar.isleap(year):
         return date(year, FEBRUARY, LEAP_DAY - 1)
     return day.replace(year=year)
@@ -137,7 +137,7 @@ def _predicate(compared: ValueComparison, declared: AttributeType, today: date, 
 
 
 def text_predicate(compared: ValueComparison) -> Callable[[str], bool]:
-    """Of folded texts; enums and texts alike."""
+    """A predicate on folded text, for enums and texts."""
     one = fold_text(compared.value or "")
     among = frozenset(fold_text(value) for value in compared.values)
     match compared.comparison:

@@ -1,4 +1,4 @@
-"""A customer's rows as conditions read them, what their sales add up to, and what each condition found."""
+"""The customer data that conditions read, sums over a customer's sales, and the value that each condition observed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Sale(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """The sale that triggered a journey. Conditions on the customer's sales leave it out."""
+    """The sale that triggered a journey. Conditions on the customer's sales exclude it."""
 
     id: UUID
     store_id: UUID
@@ -49,7 +49,7 @@ class Text(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a customer stands: the state, and source, store and day of the consent or the withdrawal that decides."""
+    """The consent state of a customer, with source, store and day of the consent or withdrawal that decides it."""
 
     state: ConsentState
     source: str | None = None
@@ -59,7 +59,7 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Customer:
-    """What of a customer the conditions at hand ask about; the rest is left empty."""
+    """The customer data that some conditions need; other fields are empty."""
 
     id: UUID
     attributes: Mapping[str, str]
@@ -69,7 +69,7 @@ class Customer:
     standing: Standing
     sales: tuple[Sale, ...] = ()
     texts: tuple[Text, ...] = ()
-    # The campaigns that they received, each with the day of its text.
+    # The campaigns that the customer received, each with the day of its text.
     campaigns: Mapping[UUID, date] = field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ class ObservedTimes(NamedTuple):
 
 
 class ObservedMoney(NamedTuple):
-    """The net spend, or the largest value of a ticket that was looked at."""
+    """The net spend, or the largest ticket amount among the matching tickets."""
 
     cents: int | None
     currency: str
@@ -146,7 +146,8 @@ Observation = (
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A condition, whether it holds (None: that is not known), and what it saw; a group has those inside it instead."""
+    """A condition, whether it holds (None: unknown), and the value it observed; a group has `inner` instead of a
+    value."""
 
     path: Path
     condition: Condition
@@ -164,12 +165,12 @@ def is_among(sale: Sale, passes: Passes) -> bool:
 
 
 def spend_of(sales: Iterable[Sale], currency: str, passes: Passes) -> int:
-    """In cents: what was paid less what was paid back; by product, the totals of its lines."""
+    """In cents: purchases less returns; with a product filter, the totals of the matching lines."""
     return sum(net_cents(sale, passes) for sale in sales if sale.currency == currency)
 
 
 def net_cents(sale: Sale, passes: Passes) -> int:
-    """The total of a return is written without a sign. Its lines may have one already: then they sum below 0."""
+    """The total of a return has no sign. Its lines may be negative already: then their sum is below 0."""
     is_return = sale.type == "RETURN"
     if passes is None:
         return -sale.amount_cents if is_return else sale.amount_cents
@@ -186,6 +187,6 @@ def articles_of(sales: Iterable[Sale], passes: Passes) -> int:
 def _net_millionths(sale: Sale, passes: Passes) -> int:
     lines = [line for line in sale.lines if line.properties is not None]
     millionths = sum(line.millionths for line in lines if passes is None or passes(line))
-    # A register that writes prices with a sign may write quantities without one, so they are judged by themselves.
+    # A till may send negative prices with positive quantities, so the sign of quantities is decided separately.
     is_unsigned = sale.type == "RETURN" and sum(line.millionths for line in lines) >= 0
     return -millionths if is_unsigned else millionths

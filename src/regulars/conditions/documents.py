@@ -1,4 +1,4 @@
-"""Read a definition from JSON, in today's spelling or an older one, and write its JSON Schema.
+"""Read a definition from JSON, in the current format or an older one, and write its JSON Schema.
 
 Stored definitions stay as they are: older servers read them too. Each release reads every form that was ever stored;
 `tests/conditions/test_upgrade.py` has an example of each."""
@@ -18,9 +18,9 @@ _REPHRASED: Final = (
     (re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`"), r"expected \1, got \2"),
     (re.compile(r"Expected `(\w+) \| (\w+)`, got `(\w+)`"), r"expected \1 or \2, got \3"),
     (re.compile(r"Object missing required field `(\w+)`"), r"\1 is missing"),
-    (re.compile(r"Object contains unknown field `([^`]*)`"), r"\1 is not known here"),
-    (re.compile(r"Invalid (?:enum )?value (.*)"), r"\1 is none of the known words"),
-    (re.compile(r"Expected `str` matching regex .*"), r"it is not written as it must be"),
+    (re.compile(r"Object contains unknown field `([^`]*)`"), r"\1 is not a known field"),
+    (re.compile(r"Invalid (?:enum )?value (.*)"), r"\1 is not a known value"),
+    (re.compile(r"Expected `str` matching regex .*"), r"its format is not valid"),
 )
 _TYPE_NAMES: Final = {
     "int": "a whole number",
@@ -35,7 +35,7 @@ _TYPE_NAMES: Final = {
 
 
 class Unreadable(Exception):
-    """The place in the document, which may be nowhere in particular, and what is wrong there."""
+    """The document cannot be read; `place` is the path of the error, or empty."""
 
     def __init__(self, place: str, message: str) -> None:
         super().__init__(f"{place}: {message}" if place else message)
@@ -46,7 +46,7 @@ class Unreadable(Exception):
 def read_document(
     content: bytes, kind: type[Document], upgrade: Callable[[dict[str, Any]], dict[str, Any]], *, bytes_max: int
 ) -> Document:
-    """The document in today's spelling; `upgrade` is given the decoded JSON."""
+    """Return the document in the current format; `upgrade` converts older decoded JSON."""
     if len(content) > bytes_max:
         raise Unreadable("", f"A definition has at most {bytes_max >> 10} KB.")
     try:
@@ -59,7 +59,7 @@ def read_document(
 
 
 def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[type[msgspec.Struct]] = ()) -> bytes:
-    """The JSON Schema of a definition; `without` are leaves that it cannot hold."""
+    """The JSON Schema of a definition; `without` are condition types that it does not allow."""
     described = msgspec.json.schema(kind)
     names = {f"#/$defs/{leaf.__name__}" for leaf in without}
     for leaf in without:
@@ -78,7 +78,7 @@ def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[typ
 
 
 def describe_decode_error(message: str) -> tuple[str, str]:
-    """The path in the document (empty if msgspec names none) and what is wrong, in words for people."""
+    """The path in the document (empty if msgspec names none) and a message for the user."""
     found = _PATH.search(message)
     text = message[: found.start()] if found else message
     for pattern, words in _REPHRASED:
@@ -95,9 +95,9 @@ _GROUPS: Final = frozenset({"all", "any", "none"})
 
 
 def upgrade(data: Any, *, of_journey: bool = False) -> Any:
-    """A condition as JSON data in today's spelling; whatever is no condition is left for the decoder to refuse.
+    """Convert a condition, as JSON data, to the current format; the decoder refuses anything that is not a condition.
 
-    In journeys a negative comparison that does not say whether customers without a value count leaves them out.
+    In journeys, a negative comparison without `without_value` does not match customers without a value.
     """
     if not isinstance(data, dict):
         return data
@@ -124,14 +124,15 @@ def _of_subscribed(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_purchases(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Of journeys: at least so many in the last days, or none."""
+    """An older condition of journeys: a minimum number of purchases in the last days, or none."""
     rest = {name: value for name, value in data.items() if name not in {"in_days", "at_least", "none"}}
     bound = {"none": True} if data.get("none") is True else {"at_least": data.get("at_least", 1)}
     return {**rest, **bound, "type": "bought", "window": {"last_days": data.get("in_days")}}
 
 
 def _of_product(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Of journeys: the comparison of the property stood beside it. A property without one had a fault, and has one."""
+    """An older condition of journeys: the comparison was a sibling of the property. A property without a comparison was
+    a fault, and still is."""
     compared = {name: data[name] for name in _COMPARED if data.get(name) is not None}
     rest = {name: value for name, value in data.items() if name not in _COMPARED and value is not None}
     key = rest.get("property")
@@ -148,7 +149,7 @@ _KINDS: Final = {
 
 
 def _with_days(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Today alone was the last 0 days, and is the last day."""
+    """Older definitions write "only today" as the last 0 days; the current format writes 1 day."""
     changed = dict(data)
     for name, inner in data.items():
         if name in {"window", "when", "since", "property"} and isinstance(inner, dict):
@@ -172,7 +173,7 @@ def _compared(data: dict[str, Any], *, of_journey: bool) -> dict[str, Any]:
         return {**data, "comparison": "is", "value": _BOOLEANS[comparison]}
     if of_journey and comparison == "in_last_days" and "days" not in data and "value" in data:
         rest = {name: value for name, value in data.items() if name != "value"}
-        # Whatever is no such number had a fault, and has one without it.
+        # A value that is not such a number was a fault; without `days` it still is.
         return {**rest, "days": int(data["value"])} if _DAYS.fullmatch(str(data["value"])) else rest
     if of_journey and comparison in NEGATIVE and "without_value" not in data:
         return {**data, "without_value": False}

@@ -1,10 +1,10 @@
-"""Whether conditions hold for one customer, and the values they observed.
+"""Evaluate conditions for one customer: whether they hold, and the values they observed.
 
 It evaluates one customer at a time, and is the reference that faster evaluations are tested against.
 
-There are three results. A condition holds, or it does not, or that is unknown, because its type cannot read a value. An
-unknown condition makes no group hold, not even *none*. The caller finds faults of a definition first (`check.py`), and
-evaluates no definition that has one.
+There are three results: true, false, and unknown (None), when the declared type cannot read a value. An unknown
+condition makes no group true, not even *none*. The caller checks the definition for faults first (`check.py`) and does
+not evaluate one with a fault.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -43,7 +43,7 @@ class Evaluator:
         ]
 
     def find_segments(self, customer: customers.Customer, today: date) -> dict[str, bool | None]:
-        """In which of the known segments the customer is; each segment is evaluated once."""
+        """Whether the customer is in each of the known segments; each segment is evaluated once."""
         inside: dict[str, bool | None] = {}
         for segment_id, match in self._segments:
             inside[segment_id] = self.holds(match, Subject(customer, today, inside))
@@ -137,7 +137,8 @@ class Evaluator:
                 return any_of([self._passes(line, products, compared, today) for line in ticket.lines])
 
     def _sales(self, condition: tree.OfSales, subject: Subject) -> tuple[bool | None, customers.Observation]:
-        """A line whose property cannot be read is tried both ways: where that changes the answer, it is not known."""
+        """A line whose property cannot be read is evaluated as a match and as no match; if the results differ, the
+        result is unknown."""
         compared, products, today = condition.property, condition.products, subject.today
         if not products and compared is None:
             return self._measure(condition, subject, None)
@@ -245,7 +246,7 @@ def _times(condition: tree.OfTimes, sales: list[customers.Sale]) -> tuple[bool, 
 
 
 def _is_within(value: int, low: float | None, high: float | None, *, none: bool = False) -> bool:
-    """*None* is no more than 0: a customer who only returned has bought nothing, net."""
+    """*None* means at most 0: a customer with only returns has bought nothing, net."""
     if none:
         return value <= 0
     return (low is None or value >= low) and (high is None or value <= high)

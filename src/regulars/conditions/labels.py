@@ -62,13 +62,13 @@ KINDS: Final = {
     "country": "Number of",
     "segment": "In the segment",
 }
-# Those about the ticket that triggered a journey.
+# Conditions on the ticket that triggered a journey.
 TICKET_KINDS: Final = {"amount": "Amount", "currency": "Currency", "store": "Store", "product": "Product"}
 VALUES_SHOWN: Final = 3
 
 
 class Spelling(Protocol):
-    """How a reader's language writes values."""
+    """Formats values in a user's language."""
 
     def number(self, value: float | Decimal) -> str: ...
     def money(self, cents: int, currency: str) -> str: ...
@@ -76,7 +76,7 @@ class Spelling(Protocol):
 
 
 class PlainSpelling:
-    """The same for all readers: for commands and for what is stored."""
+    """The same format for all users: for commands and stored text."""
 
     def number(self, value: float | Decimal) -> str:
         return str(value)
@@ -90,7 +90,7 @@ class PlainSpelling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What people call what a definition names by ids."""
+    """The names of the objects that a definition refers to by id."""
 
     stores: Mapping[str, str] = field(default_factory=dict)
     segments: Mapping[str, str] = field(default_factory=dict)
@@ -100,14 +100,14 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Sentences for one reader; without `constants`, the values that were typed in are left out."""
+    """Conditions as sentences for one user; without `constants`, the compared values are hidden."""
 
     format: Spelling = field(default_factory=PlainSpelling)
     names: Names = field(default_factory=Names)
     constants: bool = True
 
     def line(self, condition: tree.Condition) -> str:
-        """A whole tree in one line; groups in brackets."""
+        """A whole tree in one line, with groups in brackets."""
         match condition:
             case tree.All(of=several):
                 return self._joined(several, " and ")
@@ -182,7 +182,7 @@ class Labels:
         return f" from {self._day(window.from_)} to {self._day(window.to)}"
 
     def among(self, condition: tree.OfSales) -> str:
-        """The stores and the products that sales are narrowed to."""
+        """The filter of sales by store and product."""
         parts = []
         if condition.products:
             parts.append(f" of {self._some(condition.products)}")

@@ -1,4 +1,4 @@
-"""Look up what conditions ask about, for several customers at once and with as few rows as they need."""
+"""Load the customer data that conditions need, for several customers at once, and no other rows."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -41,8 +41,8 @@ async def load_customers(
     with_consent: bool = False,
     sales_max: int | None = None,
 ) -> dict[UUID, Customer]:
-    """The customers that exist, each with what the conditions ask about on this day and later; of their sales at most
-    so many, those that were recorded last."""
+    """Load the existing customers, each with the data that the conditions need on this day or a later one; of each at
+    most `sales_max` sales, the last recorded."""
     parts = [part for condition in conditions for _, part in tree.walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     existing = [row.id for row in rows]
@@ -77,7 +77,8 @@ async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> d
 async def _standings(
     tx: Tx, organization_id: UUID, rows: Collection[queries.CustomerRow], zone: tzinfo
 ) -> dict[UUID, Standing]:
-    """By the subscriptions of each customer, as in `/v1/subscriptions/check`; without any, by their own number."""
+    """The consent state from the subscriptions of each customer, as in `/v1/subscriptions/check`; without a
+    subscription, from the customer's own number."""
     secret = (await find_particulars(tx.connection, organization_id)).secret
     compared = [CheckItem(profile=ById(row.id)) for row in rows]
     compared += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
@@ -103,8 +104,8 @@ def _standing(verdict: Verdict, own: Verdict, zone: tzinfo) -> Standing:
 
 
 def _is_only_an_entry(own: Verdict) -> bool:
-    """Whether a number is known as one that must not be texted, and as nothing else. An opt-in that is older than the
-    opt-out it came after never took effect, and changes nothing."""
+    """Whether the number is only on the do-not-contact list: it never had a consent that took effect. An opt-in that
+    arrives after a newer opt-out does not take effect."""
     if own.subscription is None:
         return False
     state = own.subscription.state
@@ -140,7 +141,7 @@ def _first_day(part: tree.OfSales, today: date) -> date:
 
 
 def _start_of(day: date) -> datetime | None:
-    """A moment before the day begins in any zone; None: before all of them."""
+    """A time before the day begins in every time zone; None means no lower bound."""
     return None if day <= date.min + ZONE_SLACK else datetime.combine(day, time(), UTC) - ZONE_SLACK
 
 
@@ -204,7 +205,7 @@ async def _find_campaigns(
 
 
 def country_of(phone_number: str) -> str | None:
-    """The country of a number in E.164; None where it belongs to none."""
+    """The country of a number in E.164; None for a number without a country."""
     try:
         number = phonenumbers.parse(phone_number, None)
     except phonenumbers.NumberParseException:

@@ -1,4 +1,4 @@
-"""The SQL of what conditions see of customers. Nothing is written; every look is through an index of the customer's."""
+"""The queries for the customer data that conditions need. Each query uses an index that begins with the customer."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -56,7 +56,8 @@ async def find_sales(
     with_lines: bool,
     limit: int | None = None,
 ) -> list[SaleRow]:
-    """The sales of customers from a moment on, the earliest first; of each at most so many, recorded last."""
+    """The sales of customers since a time, the earliest first; of each customer at most `limit` sales, the last
+    recorded."""
     rows = await tx.fetch(
         """
         SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.created_at, sale.store_id,
@@ -87,7 +88,7 @@ async def find_sales(
 async def find_texts(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime
 ) -> list[tuple[UUID, datetime, UUID | None]]:
-    """Customer, moment and journey of texts that were sent or delivered; answers to STOP and HELP are not counted."""
+    """Customer, time and journey of texts that were sent or delivered; replies to STOP and HELP are not counted."""
     rows = await tx.fetch(
         """
         SELECT it.id, sent.at, sent.journey_id
@@ -112,7 +113,7 @@ async def find_texts(
 async def find_received(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], campaign_ids: Collection[UUID | None]
 ) -> list[tuple[UUID, UUID, datetime]]:
-    """Customer, campaign and moment of the texts of these campaigns that were sent, or whose outcome is unknown."""
+    """Customer, campaign and time of the texts of these campaigns that were sent, or whose outcome is unknown."""
     rows = await tx.fetch(
         """
         SELECT it.id, sent.origin_id, sent.at

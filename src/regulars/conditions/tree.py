@@ -1,7 +1,7 @@
 """The condition tree of segments and journeys. `docs/conditions.md` describes it; JSON Schemas are made from the types.
 
-Groups and leaves about a customer belong to both. Leaves about the ticket that triggered a journey stand here too, for
-a group can hold them; a segment that names one has a fault.
+Segments and journeys share the groups and the conditions on a customer. Conditions on the ticket that triggered a
+journey are here too, because a group may contain them; in a segment they are a fault.
 """
 
 import datetime as dt
@@ -17,7 +17,7 @@ from regulars.sales.model import Currency
 PropertyKey = Annotated[str, Meta(min_length=1, max_length=2_000)]
 Values = Annotated[tuple[str, ...], Meta(max_length=200)]
 Reference = Annotated[str, Meta(min_length=1, max_length=255)]
-Several = Annotated[tuple[Reference, ...], Meta(max_length=200)]
+References = Annotated[tuple[Reference, ...], Meta(max_length=200)]
 Days = Annotated[int, Meta(ge=1, le=3_650, description="Calendar days, today included.")]
 Cents = Annotated[int, Meta(ge=-(1 << 53) + 1, le=(1 << 53) - 1)]
 AmountCents = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
@@ -48,19 +48,19 @@ class _Condition(_Strict, frozen=True, tag_field="type", kw_only=True):
 
 
 class All(_Condition, frozen=True, kw_only=True, tag="all"):
-    """Every one of them holds."""
+    """All inner conditions hold."""
 
     of: tuple["Condition", ...] = ()
 
 
 class Any(_Condition, frozen=True, kw_only=True, tag="any"):
-    """At least one of them holds."""
+    """At least one inner condition holds."""
 
     of: tuple["Condition", ...] = ()
 
 
 class Nothing(_Condition, frozen=True, kw_only=True, tag="none"):
-    """None of them holds."""
+    """No inner condition holds."""
 
     of: tuple["Condition", ...] = ()
 
@@ -68,8 +68,9 @@ class Nothing(_Condition, frozen=True, kw_only=True, tag="none"):
 class OfAttribute(_Condition, frozen=True, kw_only=True, tag="attribute"):
     """The customer's attribute, read by its declared type.
 
-    `value` goes with comparisons of one value, `values` with any_of, none_of and between, `days` with those of days.
-    A negative comparison (is_not, none_of, not_in_last_days) says whether customers without a value count.
+    `value` is for comparisons with one value, `values` for any_of, none_of and between, `days` for comparisons with a
+    number of days. A negative comparison (is_not, none_of, not_in_last_days) needs `without_value`: whether customers
+    without a value match.
     """
 
     key: Key
@@ -81,7 +82,7 @@ class OfAttribute(_Condition, frozen=True, kw_only=True, tag="attribute"):
 
 
 class OfProperty(_Strict, frozen=True, kw_only=True):
-    """A property of the product on a line, read by its declared type; the members are those of an attribute."""
+    """A property of the product on a line, read by its declared type; the fields are those of an attribute."""
 
     key: PropertyKey
     comparison: Comparison
@@ -92,7 +93,7 @@ class OfProperty(_Strict, frozen=True, kw_only=True):
 
 
 class When(_Strict, frozen=True, kw_only=True):
-    """A calendar day in the organization's zone. `date` goes with before and after, `from` and `to` with between."""
+    """A calendar day in the organization's time zone. `date` is for before and after, `from` and `to` for between."""
 
     comparison: DateComparison
     date: dt.date | None = None
@@ -103,7 +104,7 @@ class When(_Strict, frozen=True, kw_only=True):
 
 
 class Window(_Strict, frozen=True, kw_only=True):
-    """Today and the days before it, or the days from one to another; both ends belong to it."""
+    """The last days, today included, or the days `from` … `to`, both included."""
 
     last_days: Days | None = None
     from_: dt.date | None = msgspec.field(name="from", default=None)
@@ -111,34 +112,34 @@ class Window(_Strict, frozen=True, kw_only=True):
 
 
 class Consent(_Condition, frozen=True, kw_only=True, tag="consent"):
-    """Whether the customer may be texted, judged as `/v1/subscriptions/check` does (`"is": false`: any other state).
+    """The consent state of the customer, as `/v1/subscriptions/check` decides it (`"is": false`: any other state).
 
-    Source, store and since belong to the consent that decides, or to the withdrawal.
+    `sources`, `stores` and `since` are those of the consent or withdrawal that decides the state.
     """
 
     state: ConsentState
     is_: bool = msgspec.field(name="is", default=True)
     sources: Annotated[tuple[ConsentSource, ...], Meta(max_length=13)] = ()
-    stores: Several = ()
+    stores: References = ()
     since: When | None = None
 
 
 class _OfSales(_Condition, frozen=True, kw_only=True):
-    """Which sales, and which of their lines: in these stores, of one of these products, with such a property."""
+    """A filter of sales and their lines, by store, product and property."""
 
-    stores: Several = ()
-    products: Several = ()
+    stores: References = ()
+    products: References = ()
     property: OfProperty | None = None
 
 
 class _InWindow(_OfSales, frozen=True, kw_only=True):
-    # None: ever.
+    # None means no limit.
     window: Window | None = None
 
 
 class Bought(_InWindow, frozen=True, kw_only=True, tag="bought"):
-    """So many purchases; once is enough unless it says otherwise. Or purchases on so many calendar days, or so many
-    articles, those returned subtracted."""
+    """The number of purchases; at least one, if no limit is given. Or the number of calendar days with a purchase, or
+    of articles bought less returned."""
 
     count: Literal["tickets", "days", "articles"] = "tickets"
     at_least: Quantity | None = None
@@ -147,7 +148,7 @@ class Bought(_InWindow, frozen=True, kw_only=True, tag="bought"):
 
 
 class Returned(_InWindow, frozen=True, kw_only=True, tag="returned"):
-    """So many returns; once is enough unless it says otherwise."""
+    """The number of returns; at least one, if no limit is given."""
 
     at_least: Times | None = None
     at_most: Times | None = None
@@ -155,7 +156,8 @@ class Returned(_InWindow, frozen=True, kw_only=True, tag="returned"):
 
 
 class Spend(_InWindow, frozen=True, kw_only=True, tag="spend"):
-    """Purchases less returns, in one currency; by product, the totals of its lines. None: no more than 0."""
+    """Purchases less returns, in one currency; with a product filter, the totals of the matching lines. `none` means at
+    most 0."""
 
     currency: Currency
     at_least_cents: Cents | None = None
@@ -164,7 +166,7 @@ class Spend(_InWindow, frozen=True, kw_only=True, tag="spend"):
 
 
 class TicketValue(_InWindow, frozen=True, kw_only=True, tag="ticket_value"):
-    """What was paid for any one purchase."""
+    """The amount of at least one purchase."""
 
     currency: Currency
     at_least_cents: Cents | None = None
@@ -180,7 +182,7 @@ class LastPurchase(_OfSales, frozen=True, kw_only=True, tag="last_purchase"):
 
 
 class Texts(_Condition, frozen=True, kw_only=True, tag="texts"):
-    """Got a text, or got none, in the last days; of one journey where it is named."""
+    """Whether the customer got a text in the last days; from one journey, if it is named."""
 
     days: Days
     got: bool = True
@@ -188,14 +190,15 @@ class Texts(_Condition, frozen=True, kw_only=True, tag="texts"):
 
 
 class ReceivedCampaign(_Condition, frozen=True, kw_only=True, tag="received_campaign"):
-    """Received this campaign: its text was sent or delivered, or its outcome is unknown (`"is": false`: did not)."""
+    """The customer received this campaign: its text was sent or delivered, or its outcome is unknown (`"is": false`:
+    did not)."""
 
     id: Reference
     is_: bool = msgspec.field(name="is", default=True)
 
 
 class Created(_Condition, frozen=True, kw_only=True, tag="created"):
-    """When the customer became known."""
+    """The day on which the customer was created."""
 
     when: When
 
@@ -220,26 +223,26 @@ class InSegment(_Condition, frozen=True, kw_only=True, tag="segment"):
 
 
 class OfStore(_Condition, frozen=True, kw_only=True, tag="store"):
-    """The ticket was made in one of these stores, by external_id or canonical id."""
+    """The ticket is from one of these stores, by external_id or canonical id."""
 
     any_of: Annotated[tuple[str, ...], Meta(min_length=1, max_length=200)]
 
 
 class OfAmount(_Condition, frozen=True, kw_only=True, tag="amount"):
-    """What was paid for the ticket, or paid back."""
+    """The amount of the ticket, paid or refunded."""
 
     at_least_cents: AmountCents | None = None
     at_most_cents: AmountCents | None = None
 
 
 class OfCurrency(_Condition, frozen=True, kw_only=True, tag="currency"):
-    """The ticket was paid in one of these."""
+    """The ticket was paid in one of these currencies."""
 
     any_of: Annotated[tuple[Currency, ...], Meta(min_length=1)]
 
 
 class OfProduct(_Condition, frozen=True, kw_only=True, tag="product"):
-    """A line of the ticket has one of these products, with such a property where there is one."""
+    """A line of the ticket has one of these products, or a product with this property, or both."""
 
     any_of: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
     property: OfProperty | None = None
@@ -256,7 +259,8 @@ Path = tuple[int, ...]
 
 
 def walk(condition: Condition, path: Path = ()) -> Iterator[tuple[Path, Condition]]:
-    """The condition and everything inside it, each with its place: () is the whole, (1, 0) the first of its second."""
+    """The condition and all conditions inside it, each with its path: () is the root, (1, 0) the first child of its
+    second child."""
     yield path, condition
     if isinstance(condition, Group):
         for number, inner in enumerate(condition.of):
@@ -264,7 +268,7 @@ def walk(condition: Condition, path: Path = ()) -> Iterator[tuple[Path, Conditio
 
 
 def depth_of(condition: Condition) -> int:
-    """How deep groups are nested, found without going down with them: a document may be made to be very deep."""
+    """The depth of nested groups, computed without recursion: a hostile document may be very deep."""
     depth, level = 0, [condition]
     while level := [inner for inner in level if isinstance(inner, Group)]:
         depth += 1
@@ -315,15 +319,15 @@ def innermost_first(match: Condition, segments: Mapping[str, Condition | None]) 
     refers to.
     """
     order: dict[str, None] = {}
-    begun: set[str] = set()
-    way = sorted(segments_of(match))
-    while way:
-        segment_id = way[-1]
+    visited: set[str] = set()
+    stack = sorted(segments_of(match))
+    while stack:
+        segment_id = stack[-1]
         inner = segments.get(segment_id)
-        ahead = set() if inner is None or segment_id in begun else segments_of(inner) - begun
-        begun.add(segment_id)
-        if ahead:
-            way += sorted(ahead)
+        unvisited = set() if inner is None or segment_id in visited else segments_of(inner) - visited
+        visited.add(segment_id)
+        if unvisited:
+            stack += sorted(unvisited)
         else:
-            order.setdefault(way.pop())
+            order.setdefault(stack.pop())
     return [segment_id for segment_id in order if segment_id in segments]

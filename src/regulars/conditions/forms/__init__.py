@@ -1,1 +1,2 @@
-"""The form of a condition tree, for every editor: its fields, its tree as a form holds it, and as a page draws it."""
+"""The form of a condition tree, for all editors: its fields, the tree while it is edited, and the tree as a page
+renders it."""

@@ -1,6 +1,6 @@
-"""A condition tree while it is edited: as a form holds it, complete or not.
+"""A condition tree while it is edited: the content of a form, complete or not.
 
-A field is named after the place of its condition: `r.0.1~key` is the key of the second condition in the first group.
+A field is named by the path of its condition: `r.0.1~key` is the key of the second condition in the first group.
 Without a script, every button sends the whole tree, and the response has the changed tree.
 """
 
@@ -16,7 +16,8 @@ from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
 ROOT: Final = "r"
 GROUPS: Final = ("all", "any", "none")
 LEAVES: Final = frozenset({*KINDS, *TICKET_KINDS})
-# What is picked joins the list it belongs to with the next request, whichever button sends it.
+# A value picked in the first field is appended to the list in the second with the next request, whichever button sends
+# it.
 _PICKED: Final = {
     "more_values": "values",
     "more_pvalues": "pvalues",
@@ -26,15 +27,15 @@ _PICKED: Final = {
     "more_countries": "countries",
     "more_currencies": "currencies",
 }
-# Before the name of a field: what was saved in it, where the field cannot show it.
+# Prefix of a hidden field with the saved value, for values that a visible field cannot show exactly.
 SAVED: Final = "saved_"
 _VALUES_MAX: Final = 200
-# The outermost group, and every condition alone in as many as may be nested: no tree that can be saved has more.
+# The outermost group, and for each condition the deepest nesting of groups: no tree that can be saved has more nodes.
 NODES_MAX: Final = CONDITIONS_MAX * DEPTH_MAX + 1
 # Fifty conditions have more fields than an ordinary form.
 FIELDS_MAX: Final = 3_000
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
-# What a new condition begins with, so that it says something at once.
+# Default values of a new condition, so that it is complete at once.
 _FIRST: Final = {
     "bought": {"low": "1", "days": "30"},
     "purchase_days": {"low": "2", "days": "365"},
@@ -50,7 +51,7 @@ _FIRST: Final = {
 
 
 class TooManyNodes(Exception):
-    """The form holds more conditions and groups than can be saved; it is not read any further."""
+    """The form has more conditions and groups than can be saved; reading stops."""
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class Node:
         return values[0].strip() if values and values[0].strip() else default
 
     def several(self, name: str) -> list[str]:
-        """As they were picked: a value may begin or end with a space."""
+        """The values exactly as picked: a value may begin or end with a space."""
         return list(dict.fromkeys(value for value in self.fields.get(name, ()) if value))[:_VALUES_MAX]
 
     def exact(self, name: str) -> str:
@@ -81,7 +82,7 @@ class Node:
 
 
 def read_tree(form: Mapping[str, list[str]]) -> Node:
-    """The tree that a form holds; what does not belong to one is left out."""
+    """Read the tree from the form; other fields are ignored."""
     kinds: dict[str, str] = {}
     fields: dict[str, dict[str, list[str]]] = {}
     for name, values in form.items():
@@ -134,7 +135,7 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 
 def number(root: Node) -> None:
-    """Give each a number that it keeps, by which the page knows it again when its place has changed."""
+    """Give each node a stable number, so that the page recognizes it after its position has changed."""
     taken: set[str] = set()
     for _, node in walk(root):
         given = node.one("number")

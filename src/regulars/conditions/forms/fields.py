@@ -1,4 +1,4 @@
-"""Between a condition and the fields of its form, both ways."""
+"""Convert a condition to the fields of its form, and back."""
 
 import re
 from collections.abc import Callable
@@ -23,18 +23,19 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMES: Final = ("bought", "purchase_days", "returned")
 # Types whose values are chosen from a list.
 CHOSEN: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
-# A form offers the ways to count what was bought side by side.
+# A form offers each way of counting purchases as a condition of its own.
 ARTICLES: Final = "articles"
 PURCHASE_DAYS: Final = "purchase_days"
 _COUNTS: Final = {ARTICLES: "articles", PURCHASE_DAYS: "days"}
 
 
 class Incomplete(Exception):
-    """A condition that says too little yet, or something that cannot be read; the message says what to do."""
+    """The condition is incomplete, or a value cannot be read; the message says what to do."""
 
 
 def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
-    """A comparison belongs to the key it was chosen for: another key starts with the first one that its type offers."""
+    """A comparison belongs to its key: after the key has changed, the first comparison of the new key's type is
+    selected."""
     for prefix, types in (("", attributes), ("p", properties)):
         key = node.one(f"{prefix}key")
         if key != node.one(f"{prefix}was"):
@@ -47,13 +48,13 @@ def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
         declared, values = types[key]
         if not node.one(f"{prefix}cmp"):
             node.set(f"{prefix}cmp", OFFERED[declared][0])
-        # A list to choose from shows its first value, so that is what it says.
+        # A select shows its first value, so that value is the default.
         if declared in CHOSEN and node.one(f"{prefix}cmp") in ONE_VALUE and not node.one(f"{prefix}value"):
             node.set(f"{prefix}value", "true" if declared is AttributeType.BOOLEAN else next(iter(values), ""))
 
 
 def condition_of(node: Node) -> tree.Condition:
-    """The condition that a node's fields say."""
+    """Convert the fields of a node to a condition."""
     data = _data(node)
     try:
         return msgspec.convert(data, tree.Condition)  # type: ignore[no-any-return]  # a union is no class
@@ -97,7 +98,7 @@ def _data(node: Node) -> dict[str, Any]:
 
 
 def _ticket(node: Node) -> dict[str, Any]:
-    """About the ticket that triggered a journey."""
+    """A condition on the ticket that triggered a journey."""
     match node.kind:
         case "amount":
             return {"type": "amount", **_bounds(node, _cents, "_cents")}
@@ -149,7 +150,7 @@ def _comparison(node: Node, prefix: str, missing: str) -> dict[str, Any]:
     if not key:
         raise Incomplete(missing)
     if not comparison:
-        # The key is not known, so no comparison was offered: any will do to say so.
+        # The key is unknown, so the form offered no comparison. Any comparison leads to the error about the key.
         comparison = "is_set"
     data: dict[str, Any] = {"key": key, "comparison": comparison, **_wanted(node, prefix, comparison)}
     if comparison in NEGATIVE:
@@ -158,7 +159,7 @@ def _comparison(node: Node, prefix: str, missing: str) -> dict[str, Any]:
 
 
 def _wanted(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
-    """What is compared with."""
+    """The value, values or days of the comparison."""
     if comparison in ONE_VALUE:
         value = node.exact(f"{prefix}value")
         if not value:
@@ -241,7 +242,7 @@ def _without_none(**data: Any) -> dict[str, Any]:
 
 
 def node_of(condition: tree.Condition) -> Node:
-    """The node whose fields say the condition."""
+    """Convert a condition to a node with its fields."""
     if isinstance(condition, tree.Group):
         return Node(tree.kind_of(condition), inner=[node_of(inner) for inner in condition.of])
     kinds = {count: kind for kind, count in _COUNTS.items()}
@@ -334,7 +335,7 @@ def _money_text(cents: int | None) -> str | None:
 
 
 def _quantity_text(quantity: float | None) -> str | None:
-    """Every digit of it, and never with an exponent."""
+    """All digits, without an exponent."""
     return None if quantity is None else f"{Decimal(repr(quantity)):f}".removesuffix(".0")
 
 

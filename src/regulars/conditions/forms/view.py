@@ -1,4 +1,4 @@
-"""A draft as a definition, as far as it is complete, and as the page draws it."""
+"""Convert a draft to a definition, without its incomplete conditions, and to what the page renders."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,8 @@ ICONS: Final = {
 
 
 async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
-    """Make the fields of each condition fit the declared type of its key; those types, of attributes and properties."""
+    """Adapt the fields of each condition to the declared type of its key; return the types of attributes and
+    properties."""
     nodes = [node for _, node in draft.walk(root)]
     attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {it.one("key") for it in nodes} - {""})
     properties = await find_types(tx, organization_id, Catalog.PRODUCTS, {it.one("pkey") for it in nodes} - {""})
@@ -48,7 +49,7 @@ async def fit_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Ty
 
 @dataclass(slots=True)
 class Built:
-    """What of a draft is complete. `paths` leads from a place in the definition to the one in the draft."""
+    """The complete part of a draft. `paths` maps a path in the definition to the path in the draft."""
 
     match: Group
     paths: dict[Path, Path] = field(default_factory=dict)
@@ -56,7 +57,7 @@ class Built:
 
 
 def build(root: Node) -> Built:
-    """The definition of a draft; conditions that say too little are left out of it, and named."""
+    """The definition of a draft; incomplete conditions are left out and listed."""
     built = Built(All())
     built.match = _group(root, (), (), built)
     return built
@@ -81,7 +82,7 @@ def _group(node: Node, path: Path, place: Path, built: Built) -> Group:
 
 
 def faults_by_path(built: Built, faults: Sequence[Fault]) -> dict[Path, list[Fault]]:
-    """Each fault at the place of the draft that it is about."""
+    """The faults by their path in the draft."""
     found: dict[Path, list[Fault]] = {}
     for fault in faults:
         place = tuple(int(step) for step in _STEP.findall(fault.place))
@@ -93,7 +94,7 @@ def faults_by_path(built: Built, faults: Sequence[Fault]) -> dict[Path, list[Fau
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key as a condition reads it; without a type it is not known."""
+    """A key and its declared type; a key without a type is unknown."""
 
     key: str
     type: str | None
@@ -106,7 +107,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """One condition or group as the page draws it."""
+    """One condition or group as the page renders it."""
 
     node: Node
     place: str
@@ -115,7 +116,7 @@ class NodeView:
     icon: str
     count: int | None
     unreadable: int
-    # Where those are listed; a draft has no such place before it is saved.
+    # The address of their list; a draft has none before it is saved.
     unreadable_url: str | None
     faults: list[str]
     inner: list["NodeView"]
@@ -185,7 +186,7 @@ def _key(node: Node, prefix: str, types: Types) -> Key:
     declared, values = types[key]
     offered = list[str](OFFERED[declared])
     if comparison and comparison not in offered:
-        # The key was given another type since: the page shows what stood there, beside the fault.
+        # The type of the key has changed since: the page shows the old value beside the fault.
         offered.insert(0, comparison)
     return Key(
         key=key,
@@ -223,7 +224,7 @@ class FormChoices:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The conditions on offer, with their labels."""
+        """The kinds of conditions that the form offers, with their labels."""
         return {kind: label for kind, label in KINDS.items() if kind != "received_campaign" or self.campaigns}
 
 

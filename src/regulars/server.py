@@ -282,16 +282,16 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await _open(database, waker)
-        noting = asyncio.create_task(authenticator.note_use_forever())
+        recording_use = asyncio.create_task(authenticator.record_use_forever())
         logging = asyncio.create_task(request_log.write_forever())
         yield
         failpoint.hit("drain")
-        noting.cancel()
+        recording_use.cancel()
         logging.cancel()
         with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
             async with asyncio.timeout(settings.shutdown_grace_s):
                 await writes.coalescer.drain()
-                await authenticator.note_use()
+                await authenticator.record_use()
                 await request_log.write()
         await waker.close()
         await database.close()

@@ -7,7 +7,7 @@ import pytest
 
 from regulars.idempotency import records as erasing
 from regulars.idempotency.model import RETENTION, Record
-from regulars.idempotency.records import FIRST_STRETCH, NEEDLES_PER_STATEMENT_MAX, erase_answers, store
+from regulars.idempotency.records import FIRST_RANGE, NEEDLES_PER_STATEMENT_MAX, erase_bodies, store
 from regulars.kit.ids import new_uuid
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +58,7 @@ async def test_of_a_batch_only_the_results_that_hold_the_person_go(database, org
     )
     async with database.transaction() as tx:
         await store(tx, organization_id, [Record("batch", bytes(32), 200, body, tx.now)])
-        await erase_answers(tx, organization_id, [NEEDLE], seconds_max=math.inf)
+        await erase_bodies(tx, organization_id, [NEEDLE], seconds_max=math.inf)
         rows = await tx.fetch("SELECT body FROM idempotency_keys WHERE organization_id = %s", (organization_id,))
     assert rows == [(b'{"results":[{"status":201,"body":{"id":"prof_you"}},null,{"status":400}]}',)]
 
@@ -72,22 +72,22 @@ async def blanked(tx, organization_id) -> set[str]:
 
 async def test_every_answer_about_the_person_loses_its_body_and_no_other(written, organization_id):
     tx, neighbour = written
-    assert await erase_answers(tx, organization_id, [NEEDLE], seconds_max=math.inf) is None
+    assert await erase_bodies(tx, organization_id, [NEEDLE], seconds_max=math.inf) is None
     assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES}
     assert await blanked(tx, neighbour) == set()
 
 
 async def test_without_time_only_the_newest_are_read_and_going_on_reads_the_rest(written, organization_id):
     tx, _ = written
-    unread = await erase_answers(tx, organization_id, [NEEDLE], seconds_max=0)
-    assert unread == tx.now - FIRST_STRETCH
-    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < FIRST_STRETCH}
+    unread = await erase_bodies(tx, organization_id, [NEEDLE], seconds_max=0)
+    assert unread == tx.now - FIRST_RANGE
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < FIRST_RANGE}
     rounds = 0
     while unread is not None:
         until, rounds = unread, rounds + 1
-        unread = await erase_answers(tx, organization_id, [NEEDLE], until=until, seconds_max=0)
+        unread = await erase_bodies(tx, organization_id, [NEEDLE], until=until, seconds_max=0)
         assert unread is None or unread < until
-    assert rounds == (RETENTION - FIRST_STRETCH) / FIRST_STRETCH
+    assert rounds == (RETENTION - FIRST_RANGE) / FIRST_RANGE
     assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES}
 
 
@@ -100,7 +100,7 @@ async def test_it_reads_ever_longer_stretches_until_its_time_is_over(
 ):
     tx, _ = written
     monkeypatch.setattr(erasing, "monotonic", Clock())
-    unread = await erase_answers(tx, organization_id, [NEEDLE], seconds_max=seconds_max)
+    unread = await erase_bodies(tx, organization_id, [NEEDLE], seconds_max=seconds_max)
     assert unread == tx.now - minutes * MINUTE
     assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < minutes * MINUTE}
 
@@ -108,7 +108,7 @@ async def test_it_reads_ever_longer_stretches_until_its_time_is_over(
 async def test_what_is_older_than_asked_for_stays(written, organization_id):
     tx, _ = written
     since = tx.now - 5 * MINUTE
-    assert await erase_answers(tx, organization_id, [NEEDLE], since=since, seconds_max=math.inf) is None
+    assert await erase_bodies(tx, organization_id, [NEEDLE], since=since, seconds_max=math.inf) is None
     assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < 5 * MINUTE}
 
 
@@ -118,7 +118,7 @@ async def test_more_needles_than_one_statement_takes_are_all_found(database, org
         await store(
             tx, organization_id, [Record(needle.decode(), bytes(32), 201, needle, tx.now) for needle in needles]
         )
-        await erase_answers(tx, organization_id, needles, seconds_max=0)
+        await erase_bodies(tx, organization_id, needles, seconds_max=0)
         assert await blanked(tx, organization_id) == {needle.decode() for needle in needles}
 
 
@@ -131,14 +131,14 @@ async def test_answers_that_no_sweep_has_deleted_yet_are_read_too(written, organ
             "UPDATE idempotency_keys SET created_at = %s WHERE organization_id = %s AND key = %s",
             (tx.now - age, organization_id, f"late {age}"),
         )
-    unread = await erase_answers(tx, organization_id, [NEEDLE], seconds_max=0)
+    unread = await erase_bodies(tx, organization_id, [NEEDLE], seconds_max=0)
     while unread is not None:
-        unread = await erase_answers(tx, organization_id, [NEEDLE], until=unread, seconds_max=0.01)
+        unread = await erase_bodies(tx, organization_id, [NEEDLE], until=unread, seconds_max=0.01)
     assert await blanked(tx, organization_id) == {*(f"me {age}" for age in AGES), *(f"late {age}" for age in ages)}
 
 
 async def test_there_is_nothing_to_go_on_with_a_day_later(written, organization_id):
     tx, _ = written
     until = tx.now - RETENTION - MINUTE
-    assert await erase_answers(tx, organization_id, [NEEDLE], until=until, seconds_max=0) is None
+    assert await erase_bodies(tx, organization_id, [NEEDLE], until=until, seconds_max=0) is None
     assert await blanked(tx, organization_id) == set()

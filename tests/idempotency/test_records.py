@@ -7,7 +7,7 @@ import pytest
 
 from regulars.idempotency import records as sweeping
 from regulars.idempotency.model import RETENTION, Record
-from regulars.idempotency.records import recall, store, sweep
+from regulars.idempotency.records import find_valid, store, sweep
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 
@@ -35,9 +35,9 @@ async def test_a_record_is_recalled_as_it_was_stored_and_only_in_its_organizatio
         await store(tx, organization_id, stored)
         await store(tx, organization_id, [])
     async with database.transaction() as tx:
-        assert await recall(tx, organization_id, {"a", "b", "c", "d"}) == {one.key: one for one in stored}
-        assert await recall(tx, new_uuid(), {"a", "b"}) == {}
-        assert await recall(tx, organization_id, set()) == {}
+        assert await find_valid(tx, organization_id, {"a", "b", "c", "d"}) == {one.key: one for one in stored}
+        assert await find_valid(tx, new_uuid(), {"a", "b"}) == {}
+        assert await find_valid(tx, organization_id, set()) == {}
 
 
 async def test_an_expired_record_makes_room_and_a_younger_one_stays(database, organization_id):
@@ -45,7 +45,7 @@ async def test_an_expired_record_makes_room_and_a_younger_one_stays(database, or
         ages = {"expired": RETENTION, "older": RETENTION + timedelta(days=9), "young": RETENTION - MILLISECOND}
         for key, age in ages.items():
             await store(tx, organization_id, [record(key, tx.now - age)])
-        assert set(await recall(tx, organization_id, ages)) == {"young"}
+        assert set(await find_valid(tx, organization_id, ages)) == {"young"}
     assert await keys(database, organization_id) == ["young"]
 
 
@@ -66,7 +66,7 @@ async def test_the_sweep_deletes_all_that_expired_in_small_batches_and_nothing_e
 
 
 async def test_what_another_transaction_holds_is_left_to_the_next_sweep(database, organization_id, monkeypatch):
-    monkeypatch.setattr(sweeping, "ROWS_PER_LOOK_MAX", 2)
+    monkeypatch.setattr(sweeping, "ROWS_PER_SCAN_MAX", 2)
     async with database.transaction() as tx:
         for key in ("a", "b"):
             await store(tx, organization_id, [record(key, tx.now - RETENTION)])

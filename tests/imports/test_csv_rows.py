@@ -3,8 +3,8 @@ import io
 import msgspec
 import pytest
 
+from regulars.imports.file_reader import read_file
 from regulars.imports.model import ROW_BYTES_MAX, FileError, ImportKind
-from regulars.imports.read import read_file
 
 
 def rows(content, kind, form=None):

@@ -7,8 +7,8 @@ from tests.support.room import SECRET
 
 from regulars.imports import run
 from regulars.imports.model import ImportKind, Row
+from regulars.imports.row_writer import Target
 from regulars.imports.run import run_import
-from regulars.imports.take import Target
 
 pytestmark = pytest.mark.anyio
 

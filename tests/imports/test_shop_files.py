@@ -10,9 +10,9 @@ import pytest
 
 from regulars.imports.cells import read_decimal, read_local_time
 from regulars.imports.columns import CellKind, columns_of
-from regulars.imports.mapping import Translation, keep, translation
+from regulars.imports.file_reader import read_file
+from regulars.imports.mapping import FileMapping, load_mapping, write_mapping
 from regulars.imports.model import FileError, ImportKind
-from regulars.imports.read import read_file
 from regulars.kit.errors import ApiError
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "imports.md").read_text()
@@ -20,7 +20,7 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "imports.md").read_text()
 
 def opened(content, kind=ImportKind.STORES, **said):
     stream = io.BufferedReader(io.BytesIO(content))
-    chosen = translation(None, said.pop("pairs", ()), **{"amounts": None, "timezone": None, "sheet": None, **said})
+    chosen = load_mapping(None, said.pop("pairs", ()), **{"amounts": None, "timezone": None, "sheet": None, **said})
     return read_file(stream, kind, None, chosen)
 
 
@@ -158,8 +158,8 @@ def test_a_header_that_does_not_fit_shows_the_columns_and_the_nearest_names():
 def test_a_saved_mapping_is_used_again_and_options_of_the_command_override_it(tmp_path):
     file = tmp_path / "till.toml"
     said = {"amounts": "decimal", "timezone": "Europe/Paris", "sheet": None}
-    keep(file, translation(None, ['Nr "1"=external_id', "X="], **said))
-    again = translation(file, ["X=name"], amounts=None, timezone=None, sheet="Two")
+    write_mapping(file, load_mapping(None, ['Nr "1"=external_id', "X="], **said))
+    again = load_mapping(file, ["X=name"], amounts=None, timezone=None, sheet="Two")
     assert dict(again.columns) == {'Nr "1"': "external_id", "X": "name"}
     assert (again.spelling.amounts, again.spelling.timezone.key, again.sheet) == ("decimal", "Europe/Paris", "Two")
 
@@ -172,7 +172,7 @@ def test_a_mapping_that_cannot_be_used_is_one_sentence(tmp_path, text):
     file = tmp_path / "till.toml"
     file.write_text(text)
     with pytest.raises(FileError, match=r"\.$"):
-        translation(file, (), amounts=None, timezone=None, sheet=None)
+        load_mapping(file, (), amounts=None, timezone=None, sheet=None)
 
 
 @pytest.mark.parametrize(
@@ -221,13 +221,13 @@ def test_an_amount_that_may_mean_two_things_is_refused(text):
     ],
 )
 def test_times_without_an_offset_are_of_the_zone_and_days_come_first(text, moment):
-    zone = translation(None, (), amounts=None, timezone="Europe/Paris", sheet=None).spelling.timezone
+    zone = load_mapping(None, (), amounts=None, timezone="Europe/Paris", sheet=None).spelling.timezone
     assert read_local_time(text, zone, field="x") == moment
 
 
 @pytest.mark.parametrize("text", ["03/25/2026 10:00", "2026-02-30", "29-03-2026 02:30", "2026-03-01 25:00"])
 def test_a_time_that_does_not_exist_is_refused_in_words(text):
-    zone = translation(None, (), amounts=None, timezone="Europe/Paris", sheet=None).spelling.timezone
+    zone = load_mapping(None, (), amounts=None, timezone="Europe/Paris", sheet=None).spelling.timezone
     assert isinstance(read_local_time(text, zone, field="occurred_at"), ApiError)
 
 
@@ -250,7 +250,7 @@ def test_the_documented_columns_are_those_of_the_requests(kind):
     documented = {name for name in row.split("`")[1::2] if not name.endswith("ANYTHING")}
     assert documented == set(columns.cells)
     assert {name.removesuffix("ANYTHING") for name in row.split("`")[1::2] if name.endswith("ANYTHING")} == set(
-        columns.free
+        columns.map_prefixes
     )
 
 
@@ -265,4 +265,4 @@ def test_the_kinds_of_cells_follow_from_the_requests():
 
 def test_nothing_is_mapped_in_a_file_without_columns():
     with pytest.raises(FileError, match="no columns to map"):
-        read_file(io.BufferedReader(io.BytesIO(b"{}")), ImportKind.STORES, None, Translation({"a": "b"}))
+        read_file(io.BufferedReader(io.BytesIO(b"{}")), ImportKind.STORES, None, FileMapping({"a": "b"}))

@@ -154,23 +154,23 @@ def test_the_database_s_clock_is_known_from_a_quick_answer():
     clock = DatabaseClock()
     assert not clock.is_fresh()
     for hours in (5, -5):
-        clock.set(datetime.now(UTC) + hours * HOUR, asked_at=monotonic())
+        clock.set(datetime.now(UTC) + hours * HOUR, queried_at=monotonic())
         assert hours_ahead(clock) == hours
 
 
 def test_an_answer_that_took_long_leaves_a_clock_that_fits_it():
     clock = DatabaseClock()
-    clock.set(datetime.now(UTC) + 5 * HOUR, asked_at=monotonic())
+    clock.set(datetime.now(UTC) + 5 * HOUR, queried_at=monotonic())
     # It was that much less half an hour ago.
-    clock.set(datetime.now(UTC) + 4.5 * HOUR, asked_at=monotonic() - 3600)
+    clock.set(datetime.now(UTC) + 4.5 * HOUR, queried_at=monotonic() - 3600)
     assert hours_ahead(clock) == 5
 
 
 @pytest.mark.parametrize(("answered", "known"), [(6, 6), (3, 4)])
 def test_an_answer_that_took_long_corrects_a_clock_that_does_not_fit_it(answered, known):
     clock = DatabaseClock()
-    clock.set(datetime.now(UTC) + 5 * HOUR, asked_at=monotonic())
-    clock.set(datetime.now(UTC) + answered * HOUR, asked_at=monotonic() - 3600)
+    clock.set(datetime.now(UTC) + 5 * HOUR, queried_at=monotonic())
+    clock.set(datetime.now(UTC) + answered * HOUR, queried_at=monotonic() - 3600)
     assert hours_ahead(clock) == known
 
 

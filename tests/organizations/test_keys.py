@@ -161,33 +161,33 @@ async def test_use_is_noted_at_most_once_a_minute(database, issued):
             return (await tx.fetch("SELECT last_used_at FROM api_keys WHERE id = %s", (key.id,)))[0][0]
 
     authenticator = Authenticator(database)
-    await authenticator.note_use()
+    await authenticator.record_use()
     assert await last_used() is None
     await authenticator.authenticate(secret.encode())
-    await authenticator.note_use()
+    await authenticator.record_use()
     first = await last_used()
     assert first is not None
     again = Authenticator(database)
     await again.authenticate(secret.encode())
     await asyncio.sleep(0.01)
-    await again.note_use()
+    await again.record_use()
     assert await last_used() == first
     async with database.reading() as tx:
         await tx.execute("UPDATE api_keys SET last_used_at = now() - interval '61 seconds'")
     await again.authenticate(new_key().encode())
     again._used.add(key.id)
-    await again.note_use()
+    await again.record_use()
     assert await last_used() > first
 
 
 async def test_use_is_noted_also_after_a_round_that_failed(database, issued, monkeypatch):
-    monkeypatch.setattr(authenticate, "NOTE_USE_EVERY_S", 0.02)
+    monkeypatch.setattr(authenticate, "RECORD_USE_EVERY_S", 0.02)
     _, key, secret = issued
     authenticator = Authenticator(database)
     await authenticator.authenticate(secret.encode())
     async with database.reading() as tx:
         await tx.execute("ALTER TABLE api_keys RENAME COLUMN last_used_at TO away")
-    noting = asyncio.create_task(authenticator.note_use_forever())
+    recording_use = asyncio.create_task(authenticator.record_use_forever())
     await asyncio.sleep(0.2)
     async with database.reading() as tx:
         await tx.execute("ALTER TABLE api_keys RENAME COLUMN away TO last_used_at")
@@ -198,7 +198,7 @@ async def test_use_is_noted_also_after_a_round_that_failed(database, issued, mon
             if at is not None:
                 break
             await asyncio.sleep(0.02)
-    noting.cancel()
+    recording_use.cancel()
 
 
 async def test_the_cache_is_bounded(database, issued, monkeypatch):

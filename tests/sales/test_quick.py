@@ -289,7 +289,7 @@ async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_
     await quick.send([sale_request("A")])
     quick.sent_quickly.clear()
     before = await database_time(quick.desk.database)
-    quick.desk.database.clock.set(before + timedelta(hours=5), asked_at=monotonic())
+    quick.desk.database.clock.set(before + timedelta(hours=5), queried_at=monotonic())
     [answer] = await quick.send([sale_request("B", profile_id="ada", key="k")])
     assert answer["status"] == 201
     assert quick.sent_quickly == [0]

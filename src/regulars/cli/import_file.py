@@ -20,11 +20,11 @@ from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
 from regulars.cli.runner import AsJson, OfOrganization, find_organization
-from regulars.imports.mapping import keep, translation
+from regulars.imports.file_reader import FORMATS, Format, read_file
+from regulars.imports.mapping import load_mapping, write_mapping
 from regulars.imports.model import FileError, ImportKind, ImportReport, Row, RowOutcome
-from regulars.imports.read import FORMATS, Format, read_file
+from regulars.imports.row_writer import Target
 from regulars.imports.run import run_import
-from regulars.imports.take import Target
 from regulars.kit import settings
 from regulars.kit.errors import ApiError
 from regulars.messaging.in_flight import wait_for_texts_in_flight
@@ -104,9 +104,9 @@ def import_file(
         raise CommandError("--format must be ndjson, csv or xlsx.", code=Exit.USAGE)
     loaded = settings.load()
     try:
-        chosen = translation(mapping, pairs or (), amounts=amounts, timezone=timezone, sheet=sheet)
+        chosen = load_mapping(mapping, pairs or (), amounts=amounts, timezone=timezone, sheet=sheet)
         if save_mapping is not None:
-            keep(save_mapping, chosen)
+            write_mapping(save_mapping, chosen)
     except FileError as error:
         raise CommandError(str(error), code=Exit.USAGE) from None
     rejections = _RejectedRows(rejected or Path(("import" if file == STANDARD_INPUT else file) + REJECTED_SUFFIX))

@@ -21,7 +21,7 @@ from regulars.http.in_flight import InFlight, Pending, WriteOutcome, decided
 from regulars.http.replay import KeyInUseError, known_outcome, store_new
 from regulars.http.route import Write, WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
-from regulars.idempotency.records import recall
+from regulars.idempotency.records import find_valid
 from regulars.kit import failpoint, log
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic
@@ -97,7 +97,7 @@ class FallbackPath:
 
     async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[WriteOutcome]:
         async with self._database.transaction() as tx:
-            records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
+            records = await find_valid(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
             known = [known_outcome(p.write, records, erased=self._erased) for p in batch]
             fresh = [i for i, p in enumerate(batch) if known[i] is None and p.refusal is None]
             results = await route.run(tx, organization_id, [batch[i].write for i in fresh]) if fresh else ()

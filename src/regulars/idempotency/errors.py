@@ -1,4 +1,4 @@
-"""What the room of idempotency refuses."""
+"""The errors of idempotency keys."""
 
 from regulars.kit.errors import RETRY_SOON, SAME_KEY, ApiError
 

@@ -47,9 +47,9 @@ async def delete_records(tx: Tx, organization_id: UUID, keys: Collection[str], *
     )
 
 
-async def find_places_of_expired(tx: Tx, organization_id: UUID, *, until: datetime, at_most: int) -> list[str]:
-    """Where in the table expired records lie: what the sweep deletes by, whatever the planner knows about them."""
-    # In a plan by pages each page is read once; one by keys would jump through the whole organization.
+async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, at_most: int) -> list[str]:
+    """The row addresses (ctid) of expired records, by which the sweep deletes them."""
+    # A bitmap or sequential scan reads each page once; an index scan would read pages in random order.
     await tx.execute("SET LOCAL enable_indexscan = off")
     rows = await tx.fetch(
         "SELECT ctid::text FROM idempotency_keys WHERE organization_id = %s AND created_at <= %s LIMIT %s",
@@ -58,11 +58,12 @@ async def find_places_of_expired(tx: Tx, organization_id: UUID, *, until: dateti
     return [row[0] for row in rows]
 
 
-async def delete_expired(tx: Tx, organization_id: UUID, places: Sequence[str], *, until: datetime) -> int:
-    """Delete the records at these places that are expired still: a place may have been given to another record.
+async def delete_expired(tx: Tx, organization_id: UUID, ctids: Sequence[str], *, until: datetime) -> int:
+    """Delete the records at these row addresses that are still expired: an address may have been reused for another
+    record.
 
-    The planner may believe that an organization it has not heard of has a single record, and then compares each of
-    its records with each that is to go. With every other way closed it goes straight to the places.
+    For an organization that the statistics do not know, the planner expects one record and may choose a nested loop
+    over all of them. With all other scans disabled, it reads the rows by their addresses.
     """
     await tx.execute(
         "SELECT set_config(name, 'off', true) FROM unnest("
@@ -72,13 +73,13 @@ async def delete_expired(tx: Tx, organization_id: UUID, places: Sequence[str], *
         "DELETE FROM idempotency_keys WHERE organization_id = %(organization_id)s AND created_at <= %(until)s"
         " AND ctid = ANY(ARRAY(SELECT ctid FROM idempotency_keys"
         "   WHERE organization_id = %(organization_id)s AND created_at <= %(until)s"
-        "   AND ctid = ANY(%(places)s::text[]::tid[]) FOR UPDATE SKIP LOCKED))",
-        {"organization_id": organization_id, "until": until, "places": list(places)},
+        "   AND ctid = ANY(%(ctids)s::text[]::tid[]) FOR UPDATE SKIP LOCKED))",
+        {"organization_id": organization_id, "until": until, "ctids": list(ctids)},
     )
 
 
 async def find_oldest(tx: Tx, organization_id: UUID, *, until: datetime) -> datetime | None:
-    """When the oldest record up to a moment was made; only the pages of that time are read."""
+    """The creation time of the oldest record up to a time; reads only the pages of that time."""
     rows = await tx.fetch(
         "SELECT min(created_at) FROM idempotency_keys WHERE organization_id = %s AND created_at <= %s",
         (organization_id, until),
@@ -90,7 +91,7 @@ async def find_oldest(tx: Tx, organization_id: UUID, *, until: datetime) -> date
 async def blank_bodies(
     tx: Tx, organization_id: UUID, needles: Collection[bytes], *, after: datetime, until: datetime | None
 ) -> None:
-    # Planned each time: whether a stretch of time is few or many of the rows differs from one to the next.
+    # Planned each time, because the share of rows in a time range differs from one range to the next.
     await tx.connection.execute(
         "UPDATE idempotency_keys SET body = NULL WHERE organization_id = %s"
         " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("
@@ -104,7 +105,7 @@ async def blank_bodies(
 async def lock_batches_with(
     tx: Tx, organization_id: UUID, needles: Collection[bytes], *, after: datetime, until: datetime | None
 ) -> list[tuple[str, bytes]]:
-    """The keys and bodies of batch answers in which one of the needles stands."""
+    """The keys and bodies of batch responses that contain one of the needles."""
     found = await tx.connection.execute(
         "SELECT key, body FROM idempotency_keys WHERE organization_id = %s"
         " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("

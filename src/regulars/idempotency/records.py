@@ -1,10 +1,10 @@
 """The stored responses of idempotency keys: found, stored, deleted after 24 hours, and without erased people.
 
-Nothing leads from a person to the responses that contain them, because such an index would cost every write. So an
+There is no index from a person to the responses that contain them, because it would slow down every write. So an
 erasure reads every stored response, newest first, in ranges of time: those of the last 24 hours, and older ones that no
-sweep has deleted yet. Each range is one statement and an hour at most, so that none comes near the statement timeout
-however many responses a day has. There are few ranges, because each reads the part of the table again that was written
-since the last vacuum. A caller without time for a whole day reads as long as it can, and a job continues from there.
+sweep has deleted yet. Each range is read by one statement and is at most an hour long, so that none comes near the
+statement timeout. There are few ranges, because each statement reads the part of the table again that was written since
+the last vacuum. A caller without time for a whole day reads as long as it can, and a job continues from there.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,19 +18,21 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 
 ROWS_PER_TRANSACTION_MAX = 5_000
-# One look finds what many small transactions delete: a look of its own for each would read the deleted rows again.
-ROWS_PER_LOOK_MAX = 200_000
-# Also more than the time between the moment an answer counts as and its commit.
-FIRST_STRETCH = timedelta(minutes=1)
-# At 1,000 answers a second, the most that one key may write, an hour of them is read in about 16 seconds.
-STRETCH_MAX = timedelta(hours=1)
-STRETCH_GROWTH = 4
-# The time of a statement grows with each of them.
+# One scan finds the rows that many small transactions delete: a scan for each of them would read the deleted rows
+# again.
+ROWS_PER_SCAN_MAX = 200_000
+# Also longer than the time between the timestamp of a response and its commit.
+FIRST_RANGE = timedelta(minutes=1)
+# At 1,000 responses a second, the rate limit of a key, an hour is read in about 16 seconds.
+RANGE_MAX = timedelta(hours=1)
+RANGE_GROWTH = 4
+# The duration of a statement grows with the number of needles.
 NEEDLES_PER_STATEMENT_MAX = 4
 
 
-async def recall(tx: Tx, organization_id: UUID, keys: Collection[str]) -> dict[str, Record]:
-    """The records that still hold. Those that expired but were not swept yet make room for their successors."""
+async def find_valid(tx: Tx, organization_id: UUID, keys: Collection[str]) -> dict[str, Record]:
+    """The records that have not expired. Expired ones that no sweep has deleted yet are deleted, so that the keys can
+    be used again."""
     if not keys:
         return {}
     records = await queries.find_records(tx, organization_id, keys)
@@ -47,30 +49,30 @@ async def store(tx: Tx, organization_id: UUID, records: Sequence[Record]) -> Non
 
 
 async def sweep(database: Database, organization_id: UUID) -> int:
-    """Gives how many were deleted. Its time grows with their number, however many there are."""
+    """Delete expired records; return how many. The duration grows in proportion to their number."""
     swept = 0
     while True:
         async with database.transaction() as tx:
             until = tx.now - RETENTION
-            places = await queries.find_places_of_expired(tx, organization_id, until=until, at_most=ROWS_PER_LOOK_MAX)
-        deleted = await _delete(database, organization_id, places, until=until)
+            ctids = await queries.find_expired_ctids(tx, organization_id, until=until, at_most=ROWS_PER_SCAN_MAX)
+        deleted = await _delete(database, organization_id, ctids, until=until)
         swept += deleted
-        # What another transaction holds is left to the next sweep, and must not be looked for again and again.
-        if len(places) < ROWS_PER_LOOK_MAX or deleted == 0:
+        # Rows that another transaction has locked are left to the next sweep, and must not be scanned for in a loop.
+        if len(ctids) < ROWS_PER_SCAN_MAX or deleted == 0:
             return swept
 
 
-async def _delete(database: Database, organization_id: UUID, places: list[str], *, until: datetime) -> int:
+async def _delete(database: Database, organization_id: UUID, ctids: list[str], *, until: datetime) -> int:
     deleted = 0
-    for first in range(0, len(places), ROWS_PER_TRANSACTION_MAX):
+    for first in range(0, len(ctids), ROWS_PER_TRANSACTION_MAX):
         async with database.transaction() as tx:
-            some = places[first : first + ROWS_PER_TRANSACTION_MAX]
+            some = ctids[first : first + ROWS_PER_TRANSACTION_MAX]
             deleted += await queries.delete_expired(tx, organization_id, some, until=until)
             failpoint.hit("sweep", tx.connection.cut_off)
     return deleted
 
 
-async def erase_answers(
+async def erase_bodies(
     tx: Tx,
     organization_id: UUID,
     needles: Sequence[bytes],
@@ -79,17 +81,17 @@ async def erase_answers(
     until: datetime | None = None,
     seconds_max: float,
 ) -> datetime | None:
-    """Blank every stored answer in which one of the needles stands; stop after about `seconds_max`.
+    """Erase the body of every stored response that contains one of the needles; stop after about `seconds_max`.
 
-    Only answers after `since` and not after `until` are looked at. Gives the moment up to which answers are still
-    unread, to go on from as `until`, or None when all are read. Without `until` the newest stretch is read in any
-    case, with all that was committed up to now.
+    It reads the responses after `since` and up to `until`, newest first. Returns the time up to which responses are
+    still unread, to pass as `until` of the next call, or None when all are read. Without `until` at least the newest
+    range is read, with everything that is committed.
     """
-    oldest = since or await _before_the_oldest(tx, organization_id)
-    newest, stretch = until, FIRST_STRETCH
+    oldest = since or await _start_of_stored(tx, organization_id)
+    newest, span = until, FIRST_RANGE
     started = monotonic()
     while True:
-        after = max(oldest, (newest or tx.now) - stretch)
+        after = max(oldest, (newest or tx.now) - span)
         for first in range(0, len(needles), NEEDLES_PER_STATEMENT_MAX):
             some = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
             await queries.blank_bodies(tx, organization_id, some, after=after, until=newest)
@@ -98,13 +100,13 @@ async def erase_answers(
             return None
         if monotonic() - started >= seconds_max:
             return after
-        newest, stretch = after, min(stretch * STRETCH_GROWTH, STRETCH_MAX)
+        newest, span = after, min(span * RANGE_GROWTH, RANGE_MAX)
 
 
 async def _blank_results(
     tx: Tx, organization_id: UUID, needles: Sequence[bytes], *, after: datetime, until: datetime | None
 ) -> None:
-    """Of a batch only the results that hold the person go."""
+    """In a batch response, erase only the results that contain the person."""
 
     def blank(result: bytes) -> bytes:
         return ERASED if any(needle in result for needle in needles) else result
@@ -113,8 +115,8 @@ async def _blank_results(
         await queries.replace_body(tx, organization_id, key, change_results(body, blank))
 
 
-async def _before_the_oldest(tx: Tx, organization_id: UUID) -> datetime:
-    """The end of the last 24 hours, or a moment before the oldest answer that was not swept."""
+async def _start_of_stored(tx: Tx, organization_id: UUID) -> datetime:
+    """The start of the last 24 hours, or a time just before the oldest expired response that is still stored."""
     expired = tx.now - RETENTION
     oldest = await queries.find_oldest(tx, organization_id, until=expired)
     return expired if oldest is None else oldest - timedelta.resolution

@@ -1,5 +1,6 @@
-"""Files of sales, profiles, stores and consents, taken in through the same use cases and the same rules as the API.
+"""Import files of sales, profiles, stores and consents, through the same use cases and rules as the API.
 
-Owns no table. A file is NDJSON, one JSON object a line as the API takes it, or CSV with a header of the same field
-names (`docs/imports.md`). Rows that are refused never stop the run, and running a file twice changes nothing.
+Owns no table. A file is NDJSON (one JSON object of the API per line), CSV with the field names of the API as its
+header, or a spreadsheet (`docs/imports.md`). A refused row does not stop the import, and importing a file twice changes
+nothing.
 """

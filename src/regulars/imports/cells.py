@@ -1,6 +1,6 @@
-"""Cells as shops write them, as the values the API takes: decimal amounts, local times, days before months.
+"""Convert the cells of retailers' files to values of the API: decimal amounts, local times, dates with the day first.
 
-Whatever cannot be read stays the text it was, and the API refuses it by its own rules.
+A cell that cannot be converted stays text, and the API's own rules refuse it.
 """
 
 import re
@@ -13,7 +13,7 @@ from regulars.kit.errors import ApiError, invalid
 
 Amounts = Literal["cents", "decimal"]
 
-# What JSON calls a number.
+# A number in JSON.
 NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _SIGNED: Final = re.compile(r"(?P<sign>[-+\u2212]?)(?P<digits>[0-9][0-9.,'\u2019\u00a0\u202f ]*)")
 _GROUPS: Final = re.compile(r"[0-9]{1,3}(?:([.,'\u2019\u00a0\u202f ])[0-9]{3})(?:\1[0-9]{3})*")
@@ -32,7 +32,7 @@ class FileFormat:
     timezone: ZoneInfo | None = None
 
     def number(self, text: str) -> str:
-        """A quantity with a decimal comma counts where amounts may have one."""
+        """A quantity may have a decimal comma if amounts are decimal."""
         if self.amounts == "decimal" and re.fullmatch(r"-?[0-9]+,[0-9]+", text):
             text = text.replace(",", ".")
         return text
@@ -45,7 +45,7 @@ class FileFormat:
 
 
 def read_decimal(text: str, *, field: str) -> str | ApiError:
-    """`89,00`, `89.00`, `1 234,50` and `1.234,50` in cents; an amount that may be read in two ways is refused."""
+    """Convert `89,00`, `89.00`, `1 234,50` or `1.234,50` to cents; an ambiguous amount is refused."""
     found = _SIGNED.fullmatch(text.strip())
     if found is None:
         return text
@@ -62,7 +62,8 @@ def read_decimal(text: str, *, field: str) -> str | ApiError:
 
 
 def _split(digits: str) -> tuple[str, str, str]:
-    """The part before the decimal mark, the mark, and the part behind; a mark that stands twice groups thousands."""
+    """The digits before the decimal mark, the mark, and the digits after it; a mark that occurs twice separates
+    thousands."""
     last = max(digits.rfind("."), digits.rfind(","))
     if last < 0 or digits.count(digits[last]) > 1:
         return digits, "", ""
@@ -70,7 +71,7 @@ def _split(digits: str) -> tuple[str, str, str]:
 
 
 def read_local_time(text: str, timezone: ZoneInfo, *, field: str) -> str | ApiError:
-    """A time without an offset is of this zone; one with an offset stays; a day alone begins at midnight."""
+    """Add the zone's offset to a time without one; a date alone means midnight."""
     found = _ISO.fullmatch(text.strip()) or _DAY_FIRST.fullmatch(text.strip())
     if found is None:
         return text
@@ -79,7 +80,7 @@ def read_local_time(text: str, timezone: ZoneInfo, *, field: str) -> str | ApiEr
         return text
     micros = (clock["f"] or "").ljust(6, "0")
     try:
-        local = datetime(  # noqa: DTZ001  # the zone is put on below, where both readings of it are looked at
+        local = datetime(  # noqa: DTZ001  # the zone is set below, where its clock changes are handled
             int(found["y"]),
             int(found["m"]),
             int(found["d"]),
@@ -89,8 +90,9 @@ def read_local_time(text: str, timezone: ZoneInfo, *, field: str) -> str | ApiEr
             int(micros),
         )
     except ValueError:
-        return invalid(field, "FORMAT", f"'{text}' is no date: the day comes before the month.")
-    # Where the clock is set back an hour comes twice, and the first is taken; where it is set forward one is missing.
+        return invalid(field, "FORMAT", f"'{text}' is not a date: the day comes before the month.")
+    # When the clock is set back, an hour occurs twice and the first one is used; when it is set forward, an hour is
+    # missing.
     aware = local.replace(tzinfo=timezone)
     if aware.astimezone(UTC).astimezone(timezone).replace(tzinfo=None) != local:
         return invalid(field, "FORMAT", f"'{text}' does not exist in {timezone.key}: the clock was set forward.")

@@ -1,6 +1,7 @@
-"""The columns of a file, read off the types of the requests: what a row may say is what a request may say.
+"""The columns that a file may have, derived from the request types of the API: a row has the fields of a request.
 
-A dot leads into an object (`address.locality`, `line_items.quantity`); after a free prefix anything is one key.
+A dot names a field of an inner object (`address.locality`, `line_items.quantity`). After the prefix of a map
+(`attributes.`), the rest of the column name is one key, dots included.
 """
 
 import difflib
@@ -44,14 +45,14 @@ class CellKind(Enum):
 @dataclass(frozen=True, slots=True)
 class ColumnSet:
     cells: dict[str, CellKind]
-    # Beginnings after which anything is one key, dots included.
-    free: tuple[str, ...]
+    # The prefixes of maps, such as `attributes.`.
+    map_prefixes: tuple[str, ...]
 
-    def free_prefix(self, column: str) -> str | None:
-        return next((prefix for prefix in self.free if column.startswith(prefix) and column != prefix), None)
+    def map_prefix(self, column: str) -> str | None:
+        return next((prefix for prefix in self.map_prefixes if column.startswith(prefix) and column != prefix), None)
 
-    def knows(self, column: str) -> bool:
-        return column in self.cells or self.free_prefix(column) is not None
+    def has(self, column: str) -> bool:
+        return column in self.cells or self.map_prefix(column) is not None
 
     def nearest(self, column: str) -> str | None:
         """The known column with the most similar name, or with the most similar last part of its name."""
@@ -64,19 +65,19 @@ class ColumnSet:
 @cache
 def columns_of(kind: ImportKind) -> ColumnSet:
     cells: dict[str, CellKind] = {}
-    free: list[str] = []
+    map_prefixes: list[str] = []
     for request in REQUESTS[kind]:
         for path, field in _fields(inspect.type_info(request), ""):
             kinds = list(_alternatives(field.type))
             if any(isinstance(each, inspect.DictType) for each in kinds):
-                free.append(f"{path}.")
+                map_prefixes.append(f"{path}.")
                 continue
             cells.setdefault(path, _cell(path, kinds))
-    return ColumnSet(cells, tuple(free))
+    return ColumnSet(cells, tuple(map_prefixes))
 
 
 def _fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Field]]:
-    """Every field that a cell can fill, those of inner objects and of the lines of a list included."""
+    """The fields that a cell can set, also those of inner objects and of list items."""
     if not isinstance(info, inspect.StructType):
         return
     for field in info.fields:
@@ -89,7 +90,7 @@ def _fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Fiel
 
 
 def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
-    """What a type may be, without the wrapping of descriptions, unions and lists."""
+    """The alternatives of a type, without its metadata, unions and lists."""
     if isinstance(info, inspect.Metadata):
         yield from _alternatives(info.type)
     elif isinstance(info, inspect.UnionType):

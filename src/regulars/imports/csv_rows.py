@@ -1,8 +1,8 @@
-"""Records of a table as the JSON objects the API takes.
+"""Convert the records of a table to the JSON objects of the API.
 
-A column is a field name; a dot leads into an object (`address.locality`, `attributes.loyalty_tier`). An empty cell
-leaves its field out. A ticket of several lines stands in as many records, one below the other with the same
-`external_id`; its columns `line_items.…` tell each line, and its other columns may stand in the first record only.
+A column is a field name; a dot names a field of an inner object (`address.locality`, `attributes.loyalty_tier`). An
+empty cell omits its field. A ticket with several lines takes one record per line, in sequence and with the same
+`external_id`: the columns `line_items.…` have the line, and only the first record needs the other columns.
 """
 
 import csv
@@ -25,15 +25,15 @@ SHOWN_MAX: Final = 12
 @dataclass(frozen=True, slots=True)
 class Header:
     kind: ImportKind
-    # Ours, in the order of the file; None where the file's column is left out.
+    # Our names, in the order of the file; None for a column that is ignored.
     columns: tuple[str | None, ...]
-    # The file's own names of those that are left out.
+    # The file's names of the ignored columns.
     left_out: tuple[str, ...]
 
     @classmethod
     def read(cls, kind: ImportKind, names: list[str], mapped: Mapping[str, str]) -> "Header":
-        """A column that means nothing to us would be lost without a word, so it is refused; one without a name is not
-        there at the end of the line, where spreadsheets like to leave them, and left out elsewhere.
+        """Refuse unknown columns, because their values would be lost silently. Columns without a name are ignored:
+        spreadsheets often add them at the end.
         """
         names = [name.strip() for name in names]
         while names and not names[-1]:
@@ -53,7 +53,7 @@ def _check(
     absent = [name for name in mapped if name not in names]
     if absent:
         raise FileError(f"The header has no column '{absent[0]}' to map; it has {_listed(names)}.")
-    unknown = [(name, ours) for name, ours in zip(names, columns, strict=True) if ours and not known.knows(ours)]
+    unknown = [(name, ours) for name, ours in zip(names, columns, strict=True) if ours and not known.has(ours)]
     if unknown:
         raise FileError(_advice(kind, known, unknown))
     used = [ours for ours in columns if ours]
@@ -69,7 +69,7 @@ def _advice(kind: ImportKind, known: ColumnSet, unknown: list[tuple[str, str]]) 
     return (
         f"The header has columns that {kind.value} do not have: {_listed(repr(ours) for _, ours in unknown)}; {advice}"
         f'leave one out with --map "{unknown[0][0]}="; the columns are {_listed(known.cells)}'
-        + "".join(f", {prefix}ANYTHING" for prefix in known.free)
+        + "".join(f", {prefix}ANYTHING" for prefix in known.map_prefixes)
         + "."
     )
 
@@ -81,7 +81,7 @@ def _listed(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A record: what it tells of the object itself, and of one line of it."""
+    """A record: the fields of the object, and of one of its lines."""
 
     number: int
     fields: dict[str, Any]
@@ -136,13 +136,14 @@ def _value(known: ColumnSet, column: str, cell: str, spelling: FileFormat) -> An
         text = spelling.cents(cell, field=column) if kind is CellKind.CENTS else spelling.number(cell)
         if isinstance(text, ApiError):
             return text
-        # The digits go on as they are: a float in between could change them. What is no number the API refuses.
+        # The digits are passed on unchanged, because a float could change them. The API refuses a value that is not a
+        # number.
         return msgspec.Raw(text.encode()) if NUMBER.fullmatch(text) else text
     return cell
 
 
 def group_lines(records: Iterator[Cells]) -> Iterator[Row]:
-    """Records of one `external_id` that follow one another are the lines of one ticket."""
+    """Merge consecutive records with the same `external_id` into one ticket with several lines."""
     ticket: Cells | None = None
     lines: list[dict[str, Any]] = []
     for record in records:
@@ -162,7 +163,7 @@ def make_row(number: int, fields: dict[str, Any], unreadable: ApiError | None) -
     try:
         body = encode(fields)
     except UnicodeEncodeError:
-        return Row(number, b"null", InvalidJson("The record has bytes that are no text in the file's encoding."))
+        return Row(number, b"null", InvalidJson("The record has bytes that are not valid in the file's encoding."))
     return Row(number, body, too_large() if len(body) > ROW_BYTES_MAX else unreadable)
 
 
@@ -175,7 +176,7 @@ def _agreed(ticket: Cells, record: Cells) -> Cells:
     for name, value in record.fields.items():
         if ticket.fields.get(name) != value:
             refusal = refusal or invalid(
-                name, "INCONSISTENT", f"Line {record.number} says something else than the first line."
+                name, "INCONSISTENT", f"Line {record.number} differs from the first line of the ticket."
             )
     return Cells(ticket.number, ticket.fields, ticket.line, refusal)
 
@@ -186,7 +187,7 @@ def _ticket_row(ticket: Cells, lines: list[dict[str, Any]]) -> Row:
 
 
 def _path(known: ColumnSet, column: str, *, in_line: bool) -> list[str]:
-    free = known.free_prefix(column)
+    free = known.map_prefix(column)
     names = column.split(".") if free is None else [*free[:-1].split("."), column.removeprefix(free)]
     return names[1:] if in_line else names
 
@@ -198,7 +199,7 @@ def _put(target: dict[str, Any], names: list[str], value: Any) -> None:
 
 
 def _is_document(cell: str) -> bool:
-    """Whether the cell is whole JSON; anything else stays text, which the API refuses in these fields."""
+    """Whether the cell is valid JSON; other cells stay text, which the API refuses in these fields."""
     try:
         msgspec.json.decode(cell)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

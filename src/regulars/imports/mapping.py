@@ -1,4 +1,5 @@
-"""How a file's own columns, amounts and times become ours: said option by option, or kept in a file and used again."""
+"""The mapping from a file's columns, amounts and times to ours, from the options of the command or from a saved
+file."""
 
 import json
 import tomllib
@@ -16,18 +17,18 @@ NAMES: Final = ("amounts", "timezone", "sheet", "columns")
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
-    """`columns` leads from a name in the file's header to ours, or to nothing if the column is to be left out."""
+class FileMapping:
+    """`columns` maps a name in the file's header to ours, or to an empty string to ignore the column."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     spelling: FileFormat = field(default_factory=FileFormat)
     sheet: str | None = None
 
 
-def translation(
+def load_mapping(
     mapping_file: Path | None, pairs: Iterable[str], *, amounts: str | None, timezone: str | None, sheet: str | None
-) -> Translation:
-    """The translation of the mapping file; options of the command take precedence."""
+) -> FileMapping:
+    """Read the mapping file; options of the command take precedence."""
     values = _read(mapping_file) if mapping_file else {}
     columns = {**values.get("columns", {}), **dict(_pair(each) for each in pairs)}
     spelled = amounts or values.get("amounts", "cents")
@@ -35,15 +36,15 @@ def translation(
         raise FileError(f"Amounts are {' or '.join(AMOUNTS)}, not '{spelled}'.")
     chosen: Amounts = "decimal" if spelled == "decimal" else "cents"
     zone = timezone or values.get("timezone")
-    return Translation(
+    return FileMapping(
         columns=columns,
         spelling=FileFormat(amounts=chosen, timezone=_zone(zone) if zone else None),
         sheet=sheet or values.get("sheet"),
     )
 
 
-def keep(path: Path, chosen: Translation) -> None:
-    """Write what was said into a file that `translation` reads. JSON quotes its texts in a way that TOML knows."""
+def write_mapping(path: Path, chosen: FileMapping) -> None:
+    """Save the mapping in a file that `load_mapping` reads. JSON strings are valid TOML strings."""
     lines = [f'amounts = "{chosen.spelling.amounts}"']
     if chosen.spelling.timezone is not None:
         lines.append(f'timezone = "{chosen.spelling.timezone.key}"')
@@ -67,7 +68,7 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise FileError(f"'{name}' is no time zone; write one such as Europe/Paris.") from None
+        raise FileError(f"'{name}' is not a time zone such as Europe/Paris.") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -77,9 +78,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise FileError(f"The mapping {path} cannot be read: {error}.") from error
     unknown = [name for name in values if name not in NAMES]
     if unknown:
-        raise FileError(f"The mapping {path} says '{unknown[0]}'; it knows {', '.join(NAMES)}.")
+        raise FileError(f"The mapping {path} has the unknown name '{unknown[0]}'; known are {', '.join(NAMES)}.")
     columns = values.get("columns", {})
     texts = [values.get(name, "") for name in ("amounts", "timezone", "sheet")]
     if not isinstance(columns, dict) or not all(isinstance(each, str) for each in (*columns.values(), *texts)):
-        raise FileError(f"The mapping {path} leads from texts to texts only.")
+        raise FileError(f"All values in the mapping {path} must be strings.")
     return values

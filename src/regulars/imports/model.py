@@ -1,4 +1,4 @@
-"""A row of a file, what became of it, and the sum over a whole file."""
+"""A row of a file, its outcome, and the totals of the whole file."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,7 +22,8 @@ class ImportKind(StrEnum):
 
 
 class RowOutcome(StrEnum):
-    """What a row did. A `duplicate` is a sale that was there before, a `superseded` consent has newer ones after it."""
+    """The outcome of a row. A `duplicate` is a sale that was stored before; a `superseded` consent is older than a
+    later event."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -34,7 +35,7 @@ class RowOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object of the file as JSON, where it stands (counted from 1), or why it could not even be read."""
+    """One object of the file as JSON, its position (counted from 1), or the error if it could not be read."""
 
     number: int
     body: bytes
@@ -44,9 +45,9 @@ class Row:
 @dataclass(slots=True)
 class ImportReport:
     counts: Counter[RowOutcome] = field(default_factory=Counter)
-    # Sales whose ticket differs from the one that was there first: counted as duplicates, and kept as collisions.
+    # Sales whose content differs from the ticket stored first: counted as duplicates, and stored as collisions.
     differing: int = 0
-    # What the rows said that no field of the API hears, and how many of them said it.
+    # Unknown fields of the rows, each with the number of rows that have it.
     ignored: Counter[str] = field(default_factory=Counter)
 
     @property

@@ -1,4 +1,4 @@
-"""What imports ask the tables of consent; they write none of them."""
+"""The queries of imports on the consent tables; they write nothing."""
 
 from collections.abc import Collection
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Run a file through: batch by batch, one transaction each, and no row in the way of another."""
+"""Import a file in batches, one transaction each; a refused row does not affect the others."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,24 +8,24 @@ from typing import Any, Final
 import psycopg
 
 from regulars.imports.model import ImportKind, ImportReport, Row, RowOutcome
-from regulars.imports.take import Taken, Target, decode_row, take
+from regulars.imports.row_writer import RowResult, Target, decode_row, write_rows
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
 
 BATCH_ROWS: Final = 250
-# Locks that running requests hold are gone in a moment.
+# Running requests release their locks soon.
 RETRY_WAITS_S: Final = (0.05, 0.2, 1.0, 3.0)
 _DATA_ERRORS: Final = ("22", "23")
 
-# Told about every row that is refused.
+# Called for every refused row.
 OnRejected = Callable[[Row, ApiError], None]
-# Told after each batch how far the file was read.
+# Called after each batch with its number of rows.
 OnProgress = Callable[[int], None]
 
 
 class _RolledBackError(Exception):
-    """Ends the transaction of a dry run, which must not stay."""
+    """Rolls back the transaction of a dry run."""
 
 
 async def run_import(
@@ -38,18 +38,18 @@ async def run_import(
     on_rejected: OnRejected,
     on_progress: OnProgress,
 ) -> ImportReport:
-    """Take all rows in. In a dry run each batch is carried out and rolled back, so that nothing stays of any.
+    """Import all rows. In a dry run each batch is executed and rolled back.
 
-    A dry run therefore tells of each row what it would do to the data as they are now together with the rows of its own
-    batch; what rows of earlier batches would have left behind it does not see.
+    So a dry run reports what each row would do to the current data together with the rows of its own batch; it does not
+    see the effect of earlier batches.
     """
     report = ImportReport()
     for batch in _batches(rows):
         decoded = [(row, decode_row(kind, row, target)) for row in batch]
         valid = [command for _, command in decoded if not isinstance(command, ApiError)]
-        taken = iter(await _take_whole(database, kind, valid, target, dry_run=dry_run) if valid else [])
+        results = iter(await _write_batch(database, kind, valid, target, dry_run=dry_run) if valid else [])
         for row, command in decoded:
-            result = command if isinstance(command, ApiError) else next(taken)
+            result = command if isinstance(command, ApiError) else next(results)
             if isinstance(result, ApiError):
                 report.counts[RowOutcome.REJECTED] += 1
                 on_rejected(row, result)
@@ -67,46 +67,46 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-async def _take_whole(
+async def _write_batch(
     database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
-) -> list[Taken | ApiError]:
-    """A batch that the database refuses for its content is halved until only the guilty row is left out."""
+) -> list[RowResult | ApiError]:
+    """Bisect a batch that the database refuses because of its content, until only the faulty row is rejected."""
 
-    async def take_some(some: Sequence[Any]) -> list[Taken | ApiError]:
-        return await _take_patiently(database, kind, some, target, dry_run=dry_run)
+    async def write_some(some: Sequence[Any]) -> list[RowResult | ApiError]:
+        return await _write_with_retries(database, kind, some, target, dry_run=dry_run)
 
-    return await bisect_failures(commands, take_some, _refused)
+    return await bisect_failures(commands, write_some, _refused)
 
 
-def _refused(commands: Sequence[Any], error: Exception) -> list[Taken | ApiError] | None:
-    """What is told of a row that the database refuses alone."""
+def _refused(commands: Sequence[Any], error: Exception) -> list[RowResult | ApiError] | None:
+    """The error of a single row that the database refuses; None to bisect several rows."""
     if not isinstance(error, psycopg.Error) or error.sqlstate is None or error.sqlstate[:2] not in _DATA_ERRORS:
         raise error
     return [InternalError(f"The database refused the row ({error.sqlstate}).")] if len(commands) == 1 else None
 
 
-async def _take_patiently(
+async def _write_with_retries(
     database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
-) -> list[Taken | ApiError]:
+) -> list[RowResult | ApiError]:
     for wait_s in (*RETRY_WAITS_S, None):
         try:
-            return await _take_once(database, kind, commands, target, dry_run=dry_run)
+            return await _write_once(database, kind, commands, target, dry_run=dry_run)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable, Unavailable) as error:
             if wait_s is None:
-                return [Unavailable(f"Other writers kept the row busy: {error}.")] * len(commands)
+                return [Unavailable(f"Other requests kept the row locked: {error}.")] * len(commands)
             await asyncio.sleep(wait_s)
     raise AssertionError("the last wait is None and returns")
 
 
-async def _take_once(
+async def _write_once(
     database: Database, kind: ImportKind, commands: Sequence[Any], target: Target, *, dry_run: bool
-) -> list[Taken | ApiError]:
-    taken: list[Taken | ApiError] = []
+) -> list[RowResult | ApiError]:
+    results: list[RowResult | ApiError] = []
     try:
         async with database.transaction() as tx:
-            taken = await take(tx, kind, commands, target)
+            results = await write_rows(tx, kind, commands, target)
             if dry_run:
                 raise _RolledBackError
     except _RolledBackError:
         pass
-    return taken
+    return results

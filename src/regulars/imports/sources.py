@@ -1,4 +1,4 @@
-"""From the bytes of a file to a table of texts: packed or not, in whatever encoding, from a spreadsheet or a list."""
+"""Read a file as a table of strings: compressed or not, in any common encoding, CSV or spreadsheet."""
 
 import codecs
 import csv
@@ -15,9 +15,9 @@ from regulars.imports.model import ROW_BYTES_MAX, FileError
 
 PEEK_BYTES: Final = 1 << 16
 GZIP: Final = b"\x1f\x8b"
-# The beginnings of XLSX and ODS, and of the older XLS.
+# The signatures of XLSX and ODS, and of the older XLS.
 SPREADSHEETS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-# Shops export with whatever their spreadsheet likes; none of these occurs in a field name.
+# Spreadsheets export with different delimiters; none of these occurs in a field name.
 DELIMITERS: Final = (",", ";", "\t")
 SEPARATOR_LINE: Final = "sep="
 _MARKS: Final = (
@@ -29,7 +29,7 @@ WESTERN: Final = "cp1252"
 
 
 class CsvReader(Protocol):
-    """The part of a CSV reader that is used here."""
+    """The interface of a CSV reader that this room uses."""
 
     @property
     def line_num(self) -> int: ...
@@ -43,12 +43,12 @@ class Table:
     records: CsvReader
     # Lines above the first record.
     lines_before: int
-    # What the person should know about how it was read.
+    # Remarks for the user about how the file was read.
     remarks: tuple[str, ...] = ()
 
 
 def unpacked(stream: io.BufferedReader) -> io.BufferedReader:
-    """The file itself, or what gzip has packed into it."""
+    """The file, decompressed if it is gzip."""
     if not stream.peek(len(GZIP)).startswith(GZIP):
         return stream
     return io.BufferedReader(gzip.GzipFile(fileobj=stream))
@@ -59,7 +59,7 @@ def is_spreadsheet(stream: io.BufferedReader) -> bool:
 
 
 def spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
-    """The first sheet, or the one of that name, with the texts that a person sees in it."""
+    """The sheet of that name, or the first one, with its cells as strings."""
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(stream.read()))
         names = book.sheet_names
@@ -75,9 +75,9 @@ def spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
 
 
 def separated(stream: io.BufferedReader) -> Table:
-    """Text with a separator: the one that gives the header most columns, unless the first line says which."""
+    """Read CSV with the delimiter that gives the header most columns, unless the first line (`sep=;`) names it."""
     encoding, remarks = _encoding(stream)
-    # Bytes that do not fit survive as lone surrogates and are refused with their row, not with the file.
+    # Invalid bytes become lone surrogates, so that only their row is refused and not the file.
     text = io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="")
     first, lines = text.readline(), 1
     delimiter = None
@@ -103,11 +103,12 @@ def _encoding(stream: io.BufferedReader) -> tuple[str, tuple[str, ...]]:
         return ("utf-16-le" if little else "utf-16-be"), ("The file was read as UTF-16.",)
     if _is_utf8(stream, beginning):
         return "utf-8", ()
-    return WESTERN, ("The file is not UTF-8; it was read as Windows-1252. Look at a name with an accent.",)
+    return WESTERN, ("The file is not UTF-8; it was read as Windows-1252. Check a name with an accent.",)
 
 
 def _is_utf8(stream: io.BufferedReader, beginning: bytes) -> bool:
-    """The whole file where it can be read twice, otherwise as much as there is to see; its end may cut a character."""
+    """Check the whole file if it is seekable, else only the bytes that can be peeked, which may end inside a
+    character."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         if not stream.seekable():
@@ -126,7 +127,7 @@ def _is_utf8(stream: io.BufferedReader, beginning: bytes) -> bool:
 
 
 class _Lines:
-    """A CSV reader that gives the file back: the wrapper would close it, which is not ours, when it is collected."""
+    """A CSV reader that detaches the caller's file: the text wrapper would close it when it is garbage-collected."""
 
     def __init__(self, text: io.TextIOWrapper, delimiter: str) -> None:
         self._text = text

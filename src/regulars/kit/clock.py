@@ -122,21 +122,21 @@ class DatabaseClock:
 
     def __init__(self) -> None:
         self._ahead = timedelta()
-        self._asked_at = float("-inf")
+        self._queried_at = float("-inf")
 
-    def set(self, now: datetime, *, asked_at: float) -> None:
-        """Take a new reading: the database returned `now` at some moment since `asked_at` (on the monotonic clock).
+    def set(self, now: datetime, *, queried_at: float) -> None:
+        """Take a new reading: the database returned `now` at some moment since `queried_at` (on the monotonic clock).
 
         An estimate that agrees with the reading stays, so that a slow response does not replace a more exact one.
         """
         least = now - datetime.now(UTC)
-        most = least + timedelta(seconds=monotonic() - asked_at)
+        most = least + timedelta(seconds=monotonic() - queried_at)
         self._ahead = min(max(self._ahead, least), most)
-        self._asked_at = max(self._asked_at, asked_at)
+        self._queried_at = max(self._queried_at, queried_at)
 
     def is_fresh(self) -> bool:
         """Whether it was asked for within the last second."""
-        return monotonic() - self._asked_at <= CLOCK_READING_S_MAX
+        return monotonic() - self._queried_at <= CLOCK_READING_S_MAX
 
     def about_now(self) -> datetime:
         return datetime.now(UTC) + self._ahead

@@ -181,10 +181,10 @@ class Database:
     @asynccontextmanager
     async def _begun(self, begin: bytes, until: float) -> AsyncIterator[Tx]:
         async with self.connection(until=until) as connection:
-            asked_at = monotonic()
+            queried_at = monotonic()
             begun = await connection.say(begin)
             now = datetime.fromisoformat((begun.get_value(0, 0) or b"").decode())
-            self.clock.set(now, asked_at=asked_at)
+            self.clock.set(now, queried_at=queried_at)
             tx = Tx(connection, truncate_to_milliseconds(now))
             try:
                 yield tx

@@ -19,7 +19,7 @@ CACHE_S = 1.0
 REFRESH_AFTER_S = 0.5
 REFRESH_ALONG_AFTER_S = 0.25
 CACHED_KEYS_MAX = 10_000
-NOTE_USE_EVERY_S = 60
+RECORD_USE_EVERY_S = 60
 
 _log = log.get(__name__)
 
@@ -28,7 +28,7 @@ _log = log.get(__name__)
 class _Confirmed:
     """A key's holder, and when the database was last asked; whether the key was used since."""
 
-    asked_at: float
+    queried_at: float
     caller: KeyHolder
     is_used: bool = False
 
@@ -40,7 +40,7 @@ class Authenticator:
         self._database = database
         self._default_country = default_country
         self._cache: dict[bytes, _Confirmed] = {}
-        self._asking: dict[bytes, asyncio.Task[KeyHolder | None]] = {}
+        self._queries: dict[bytes, asyncio.Task[KeyHolder | None]] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._used: set[UUID] = set()
 
@@ -50,7 +50,7 @@ class Authenticator:
         if entry is None:
             return None
         entry.is_used = True
-        age_s = monotonic() - entry.asked_at
+        age_s = monotonic() - entry.queried_at
         if age_s > REFRESH_AFTER_S and self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh())
         return entry.caller if age_s <= CACHE_S else None
@@ -61,18 +61,18 @@ class Authenticator:
             return caller
         if not is_well_formed(key.decode("latin-1")):
             return None
-        return await asyncio.shield(self._ask(key))
+        return await asyncio.shield(self._query(key))
 
-    def _ask(self, key: bytes) -> "asyncio.Task[KeyHolder | None]":
+    def _query(self, key: bytes) -> "asyncio.Task[KeyHolder | None]":
         """The query for this key: one at a time, shared by all requests that wait for it."""
-        task = self._asking.get(key)
+        task = self._queries.get(key)
         if task is None:
-            task = self._asking[key] = asyncio.create_task(self._look_up(key))
-            task.add_done_callback(lambda done: self._asked(key, done))
+            task = self._queries[key] = asyncio.create_task(self._look_up(key))
+            task.add_done_callback(lambda done: self._end_query(key, done))
         return task
 
-    def _asked(self, key: bytes, task: "asyncio.Task[KeyHolder | None]") -> None:
-        del self._asking[key]
+    def _end_query(self, key: bytes, task: "asyncio.Task[KeyHolder | None]") -> None:
+        del self._queries[key]
         # All waiting requests may have been cancelled: read the exception, or asyncio reports it as never retrieved.
         if not task.cancelled() and isinstance(error := task.exception(), CONNECTION_ERRORS):
             _log.warning("keys.database_unavailable", error=type(error).__name__)
@@ -89,7 +89,7 @@ class Authenticator:
         before = monotonic() - REFRESH_ALONG_AFTER_S
         try:
             await self._confirm(
-                [key for key, entry in self._cache.items() if entry.is_used and entry.asked_at < before]
+                [key for key, entry in self._cache.items() if entry.is_used and entry.queried_at < before]
             )
         except CONNECTION_ERRORS as error:
             _log.warning("keys.database_unavailable", error=type(error).__name__)
@@ -99,7 +99,7 @@ class Authenticator:
     async def _confirm(self, keys: Sequence[bytes]) -> dict[bytes, VaultError]:
         """Put the keys that are live into the cache, and take the others out; those whose secret cannot be opened."""
         # The age of the cached answer counts from before the question, so a slow query cannot stretch it.
-        asked_at = monotonic()
+        queried_at = monotonic()
         hashes = {key: hash_key(key.decode("latin-1")) for key in keys}
         async with self._database.looking_up(is_urgent=True) as tx:
             live = await queries.find_live_keys(tx, list(hashes.values()))
@@ -120,26 +120,26 @@ class Authenticator:
                 found.country or self._default_country,
                 is_ingest_only=found.permission is Permission.INGEST,
             )
-            self._cache[key] = _Confirmed(asked_at, caller)
+            self._cache[key] = _Confirmed(queried_at, caller)
             self._used.add(found.id)
         return failed
 
-    async def note_use_forever(self) -> None:
+    async def record_use_forever(self) -> None:
         while True:
-            await asyncio.sleep(NOTE_USE_EVERY_S)
+            await asyncio.sleep(RECORD_USE_EVERY_S)
             try:
-                await self.note_use()
+                await self.record_use()
             except Exception as error:  # noqa: BLE001  # the task is never restarted, so it must survive every error
                 _log.warning("keys.use_not_noted", error=type(error).__name__)
 
-    async def note_use(self) -> None:
+    async def record_use(self) -> None:
         used: Sequence[UUID] = sorted(self._used)
         self._used.clear()
         if not used:
             return
         try:
             async with self._database.transaction() as tx:
-                before = tx.now - timedelta(seconds=NOTE_USE_EVERY_S)
+                before = tx.now - timedelta(seconds=RECORD_USE_EVERY_S)
                 await queries.touch_keys(tx.connection, used, now=tx.now, before=before)
         except BaseException:
             self._used.update(used)

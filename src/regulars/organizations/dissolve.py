@@ -22,7 +22,7 @@ KEYS_FORGOTTEN_S: Final = 2.0
 # Twice the longest time that a statement may run.
 STRAGGLERS_S: Final = 60.0
 ROWS_PER_TRANSACTION_MAX: Final = 5_000
-ROWS_PER_LOOK_MAX: Final = 200_000
+ROWS_PER_SCAN_MAX: Final = 200_000
 LAST: Final = ("api_keys", "organization_slugs", "organizations")
 
 # Called with the table and the number of its deleted rows.
@@ -51,13 +51,13 @@ async def _delete_rows(database: Database, organization_id: UUID, on_deleted: On
 async def _delete_rows_of(database: Database, table: str, organization_id: UUID, on_deleted: OnDeleted) -> None:
     while True:
         async with database.transaction() as tx:
-            places = await queries.find_places(tx, table, organization_id, at_most=ROWS_PER_LOOK_MAX)
-        if not places:
+            ctids = await queries.find_ctids(tx, table, organization_id, at_most=ROWS_PER_SCAN_MAX)
+        if not ctids:
             return
-        for first in range(0, len(places), ROWS_PER_TRANSACTION_MAX):
+        for first in range(0, len(ctids), ROWS_PER_TRANSACTION_MAX):
             async with database.transaction() as tx:
-                some = places[first : first + ROWS_PER_TRANSACTION_MAX]
-                on_deleted(table, await queries.delete_at_places(tx, table, organization_id, some))
+                some = ctids[first : first + ROWS_PER_TRANSACTION_MAX]
+                on_deleted(table, await queries.delete_by_ctids(tx, table, organization_id, some))
 
 
 def referring_first(references: Mapping[str, set[str]]) -> list[str]:

@@ -240,20 +240,20 @@ async def find_tables_of_organizations(tx: Tx) -> dict[str, set[str]]:
     return {table: set(targets) for table, targets in rows}
 
 
-async def find_places(tx: Tx, table: str, organization_id: UUID, *, at_most: int) -> list[str]:
+async def find_ctids(tx: Tx, table: str, organization_id: UUID, *, at_most: int) -> list[str]:
     """Where in the table rows of the organization lie."""
     query = sql.SQL("SELECT ctid::text FROM {} WHERE organization_id = %s LIMIT %s").format(sql.Identifier(table))
     return [row[0] for row in await tx.fetch(query, (organization_id, at_most))]
 
 
-async def delete_at_places(tx: Tx, table: str, organization_id: UUID, places: Sequence[str]) -> int:
+async def delete_by_ctids(tx: Tx, table: str, organization_id: UUID, ctids: Sequence[str]) -> int:
     """Rows that have moved since are found by the next look. With every other way closed, the plan is by place."""
     await tx.execute(
         "SELECT set_config(name, 'off', true) FROM unnest("
         " ARRAY['enable_seqscan', 'enable_indexscan', 'enable_indexonlyscan', 'enable_bitmapscan']) AS name"
     )
     query = sql.SQL("DELETE FROM {} WHERE organization_id = %s AND ctid = ANY(%s::text[]::tid[])")
-    return await tx.execute(query.format(sql.Identifier(table)), (organization_id, list(places)))
+    return await tx.execute(query.format(sql.Identifier(table)), (organization_id, list(ctids)))
 
 
 async def delete_organization(tx: Tx, organization_id: UUID) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.idempotency.records import erase_answers
+from regulars.idempotency.records import erase_bodies
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ById, Reference
@@ -133,7 +133,7 @@ async def erase_responses(
 ) -> None:
     """Erase the stored responses to requests about these people; the worker continues where the time was not enough."""
     keys = search_keys_of(profile_ids, subscription_ids)
-    unread = await erase_answers(tx, organization_id, keys, until=until, seconds_max=seconds_max)
+    unread = await erase_bodies(tx, organization_id, keys, until=until, seconds_max=seconds_max)
     if unread is not None:
         fact = StoredResponsesRemain(
             until=unread, profile_ids=tuple(profile_ids), subscription_ids=tuple(subscription_ids)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.idempotency.records import FIRST_STRETCH, erase_answers
+from regulars.idempotency.records import FIRST_RANGE, erase_bodies
 from regulars.kit.db import Tx
 from regulars.privacy.erase import erase_responses, search_keys_of
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
@@ -28,7 +28,7 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
         if erase is not None:
             await erase(tx, organization_id, people)
     keys = search_keys_of(people.profile_ids)
-    await erase_answers(tx, organization_id, keys, since=_start_of(facts), seconds_max=math.inf)
+    await erase_bodies(tx, organization_id, keys, since=_start_of(facts), seconds_max=math.inf)
 
 
 async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Sequence[StoredResponsesRemain]) -> None:
@@ -47,4 +47,4 @@ async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Seque
 def _start_of(facts: Sequence[ProfileErased]) -> datetime | None:
     """A time before the first erasure by more than any transaction lasts; None if that is not known."""
     times = [fact.erased_at for fact in facts if fact.erased_at is not None]
-    return min(times) - FIRST_STRETCH if len(times) == len(facts) else None
+    return min(times) - FIRST_RANGE if len(times) == len(facts) else None

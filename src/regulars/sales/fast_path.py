@@ -111,7 +111,7 @@ class FastRecorder:
         form = form._replace(is_single=len(new.sales) == 1 and not form.is_shared, has_keys=bool(new.responses))
         sent_at = monotonic()
         inserted = await statements.insert(connection, form, new, status=201)
-        self._database.clock.set(inserted.now, asked_at=sent_at)
+        self._database.clock.set(inserted.now, queried_at=sent_at)
         return inserted
 
     async def record_all(
@@ -135,9 +135,9 @@ class FastRecorder:
                     keyed[number] = KeyedResponse(ones[0].new.id, key, request.fingerprint, body, request.notes)
             new = batch.as_rows(list(keyed.values()))
             form = Form(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
-            asked_at = monotonic()
+            queried_at = monotonic()
             inserted = await statements.insert(connection, form, new, status=status)
-        self._database.clock.set(inserted.now, asked_at=asked_at)
+        self._database.clock.set(inserted.now, queried_at=queried_at)
         responses: list[Encode | None] = [None] * len(requests)
         if inserted.profiles:
             self._notify(organization_id)
@@ -203,8 +203,8 @@ class FastRecorder:
         """The database's time, from the last reading when that is fresh."""
         clock = self._database.clock
         if not clock.is_fresh():
-            asked_at = monotonic()
-            clock.set(await statements.read_clock(connection), asked_at=asked_at)
+            queried_at = monotonic()
+            clock.set(await statements.read_clock(connection), queried_at=queried_at)
         return truncate_to_milliseconds(clock.about_now())
 
 

@@ -1,4 +1,4 @@
-"""Take a batch of rows in: decode each as the API would, then one call of the list use case in one transaction."""
+"""Write a batch of rows: decode each like the API, then call the list use case once, in one transaction."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from regulars.stores.upsert import upsert_stores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where the rows go, and what the use cases have to know beside them."""
+    """The organization that the rows belong to, and its settings that the use cases need."""
 
     organization_id: UUID
     secret: bytes
@@ -40,7 +40,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RowResult:
     outcome: RowOutcome
     differs: bool = False
 
@@ -57,7 +57,7 @@ CONSENT_OUTCOMES = {
 
 
 def decode_row(kind: ImportKind, row: Row, target: Target) -> Any:
-    """The command that the use case takes, or the refusal."""
+    """The command for the use case, or the error."""
     if row.unreadable is not None:
         return row.unreadable
     try:
@@ -66,35 +66,35 @@ def decode_row(kind: ImportKind, row: Row, target: Target) -> Any:
         return error
 
 
-async def take(tx: Tx, kind: ImportKind, commands: Sequence[Any], target: Target) -> list[Taken | ApiError]:
-    return await _TAKERS[kind](tx, commands, target)
+async def write_rows(tx: Tx, kind: ImportKind, commands: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
+    return await _WRITERS[kind](tx, commands, target)
 
 
 def _decode_consent(body: bytes, target: Target) -> Consent | Withdrawal:
     """A row with `consented_at` is a consent, one with `unsubscribed_at` a withdrawal.
 
-    Over the API a withdrawal without a time counts from now on. In a file that would be another time in every run, and
-    would end a consent that was given after the file was written; so a file has to say when.
+    In the API a withdrawal without a time counts from now. In a file that would differ from run to run, and would end a
+    consent that was given after the file was written; so a file must have the time.
     """
     origin = Origin(request_id=f"import-{hashlib.sha256(body).hexdigest()[:32]}")
     try:
-        marks = _marks_decoder.decode(body)
+        times = _times_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Whatever is wrong with it, the reader says.
-        marks = _Marks()
-    if marks.unsubscribed_at is None:
+        # The opt-in decoder below reports the error.
+        times = _Times()
+    if times.unsubscribed_at is None:
         return decode_opt_in(body, origin=origin)
-    if marks.consented_at is not None:
+    if times.consented_at is not None:
         raise invalid("unsubscribed_at", "NOT_ALLOWED", "A row is a consent or a withdrawal, not both.")
     return decode_opt_out(body, origin=origin, default_country=target.default_country)
 
 
-class _Marks(msgspec.Struct):
+class _Times(msgspec.Struct):
     consented_at: Any = None
     unsubscribed_at: Any = None
 
 
-_marks_decoder = msgspec.json.Decoder(_Marks)
+_times_decoder = msgspec.json.Decoder(_Times)
 _DECODERS: dict[ImportKind, Callable[[bytes, Target], Any]] = {
     ImportKind.SALES: lambda body, _: decode_sale(body),
     ImportKind.PROFILES: lambda body, target: decode_profile(body, default_country=target.default_country),
@@ -103,34 +103,35 @@ _DECODERS: dict[ImportKind, Callable[[bytes, Target], Any]] = {
 }
 
 
-async def _take_sales(tx: Tx, sales: Sequence[Any], target: Target) -> list[Taken | ApiError]:
+async def _write_sales(tx: Tx, sales: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
     recorded = await record_sales(tx, target.organization_id, sales, tolerance=target.tolerance)
     return [
         each
         if isinstance(each, ApiError)
-        else Taken(RowOutcome.CREATED if each.is_new else RowOutcome.DUPLICATE, differs=each.differs)
+        else RowResult(RowOutcome.CREATED if each.is_new else RowOutcome.DUPLICATE, differs=each.differs)
         for each in recorded
     ]
 
 
-async def _take_profiles(tx: Tx, upserts: Sequence[Any], target: Target) -> list[Taken | ApiError]:
+async def _write_profiles(tx: Tx, upserts: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
     upserted = await upsert_profiles(tx, target.organization_id, upserts)
-    return [each if isinstance(each, ApiError) else Taken(RowOutcome(each.change)) for each in upserted]
+    return [each if isinstance(each, ApiError) else RowResult(RowOutcome(each.change)) for each in upserted]
 
 
-async def _take_stores(tx: Tx, upserts: Sequence[Any], target: Target) -> list[Taken | ApiError]:
+async def _write_stores(tx: Tx, upserts: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
     upserted = await upsert_stores(tx, target.organization_id, upserts)
-    return [Taken(RowOutcome(each.change)) for each in upserted]
+    return [RowResult(RowOutcome(each.change)) for each in upserted]
 
 
-async def _take_consents(tx: Tx, commands: Sequence[Any], target: Target) -> list[Taken | ApiError]:
-    """Runs of consents and of withdrawals take turns, so that every event meets those that stand before it.
+async def _write_consents(tx: Tx, commands: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
+    """Consecutive consents, and consecutive withdrawals, are written together, so that the order of the file is
+    preserved.
 
-    The ledger keeps everything that is said to it, also what it has heard before. A row that an earlier run of the file
-    has put there already is therefore left out.
+    The ledger appends every event, also a repeated one. So a row that an earlier import of the file has recorded is
+    skipped.
     """
     known = await _known_already(tx, commands, target)
-    taken: list[Taken | ApiError] = [Taken(RowOutcome.UNCHANGED)] * len(commands)
+    outcomes: list[RowResult | ApiError] = [RowResult(RowOutcome.UNCHANGED)] * len(commands)
     fresh = [position for position, command in enumerate(commands) if command.origin.request_id not in known]
     for is_consent, grouped in groupby(fresh, key=lambda position: isinstance(commands[position], Consent)):
         positions = list(grouped)
@@ -142,8 +143,8 @@ async def _take_consents(tx: Tx, commands: Sequence[Any], target: Target) -> lis
             else await opt_out(tx, organization_id, several, secret=secret)
         )
         for position, result in zip(positions, results, strict=True):
-            taken[position] = result if isinstance(result, ApiError) else Taken(CONSENT_OUTCOMES[result.outcome])
-    return taken
+            outcomes[position] = result if isinstance(result, ApiError) else RowResult(CONSENT_OUTCOMES[result.outcome])
+    return outcomes
 
 
 async def _known_already(tx: Tx, commands: Sequence[Consent | Withdrawal], target: Target) -> set[str]:
@@ -159,9 +160,9 @@ async def _known_already(tx: Tx, commands: Sequence[Consent | Withdrawal], targe
     )
 
 
-_TAKERS = {
-    ImportKind.SALES: _take_sales,
-    ImportKind.PROFILES: _take_profiles,
-    ImportKind.STORES: _take_stores,
-    ImportKind.CONSENTS: _take_consents,
+_WRITERS = {
+    ImportKind.SALES: _write_sales,
+    ImportKind.PROFILES: _write_profiles,
+    ImportKind.STORES: _write_stores,
+    ImportKind.CONSENTS: _write_consents,
 }

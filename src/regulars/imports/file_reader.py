@@ -1,4 +1,4 @@
-"""From a file to rows: find out what it is, and hold no more than a row of it in memory, but a spreadsheet whole."""
+"""Read the rows of a file: detect its format, and hold one row in memory at a time (a spreadsheet as a whole)."""
 
 import io
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from regulars.imports import sources
 from regulars.imports.csv_rows import Header, group_lines, rows_of, too_large
-from regulars.imports.mapping import Translation
+from regulars.imports.mapping import FileMapping
 from regulars.imports.model import ROW_BYTES_MAX, FileError, ImportKind, Row
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -15,12 +15,12 @@ PEEK_BYTES: Final = 4096
 
 Format = Literal["ndjson", "csv", "xlsx"]
 FORMATS: Final = ("ndjson", "csv", "xlsx")
-AS_IT_IS: Final = Translation()
+AS_IT_IS: Final = FileMapping()
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The rows in the order of the file, what to say about how they were read, and which columns were left out."""
+    """The rows in the order of the file, remarks for the user about how they were read, and the ignored columns."""
 
     rows: Iterator[Row]
     remarks: tuple[str, ...] = ()
@@ -28,14 +28,14 @@ class File:
 
 
 def guess_format(stream: io.BufferedReader) -> Format:
-    """A spreadsheet is a packed folder, a row of NDJSON begins with a brace, and no field name does either."""
+    """A spreadsheet begins with the signature of its format, and NDJSON with a brace; anything else is CSV."""
     if sources.is_spreadsheet(stream):
         return "xlsx"
     beginning = stream.peek(PEEK_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip()
     return "ndjson" if beginning[:1] in (b"{", b"") else "csv"
 
 
-def read_file(stream: io.BufferedReader, kind: ImportKind, form: Format | None, chosen: Translation = AS_IT_IS) -> File:
+def read_file(stream: io.BufferedReader, kind: ImportKind, form: Format | None, chosen: FileMapping = AS_IT_IS) -> File:
     """Raises FileError, before the first row, if the file or its header cannot be used."""
     stream = sources.unpacked(stream)
     form = form or guess_format(stream)

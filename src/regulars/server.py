@@ -148,9 +148,9 @@ def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
 
 
 def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """Add to routes of other rooms what only messaging knows. The response to an opt-out or an erasure waits
-    until no text is on its way to the number. The check of a number's consent also refuses a number with a reply that
-    may mean STOP."""
+    """Add behaviour of `messaging` to routes of rooms below it. The response to an opt-out or an erasure waits until no
+    text is on its way to the number. The check of a number's consent also refuses a number with a reply that may mean
+    STOP."""
 
     async def wait_until_sent(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
         await wait_for_texts_in_flight(database, organization_id, number_hashes, within_s=left_s - RESPONSE_S)

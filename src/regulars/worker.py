@@ -81,7 +81,7 @@ from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Due, Queue, Sweep
 from regulars.work.retries import RetryQueue
 
-# So long at most a worker goes on after a newer release has migrated the database and excluded it.
+# A worker stops at most this long after a newer release has migrated the database and excluded it.
 CHECK_RELEASE_S: Final = 2.0
 
 # The name of a listener never changes: a fact that it failed on waits under that name.
@@ -116,10 +116,10 @@ LISTENERS: Final[Listeners] = {
     },
 }
 
-# They hold the state of the organization's columns until the commit, so they come last.
+# They lock the state of the organization's columns until the commit, so they come last.
 FEEDERS: Final = frozenset(name for by in LISTENERS.values() for name in by if name.startswith("segments."))
 
-# What is kept for a time, and the column that says since when.
+# Rows with a retention time, and the column from which it counts.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXT_RETENTION)
 CAMPAIGN_RECIPIENTS: Final = Due(table="campaign_recipients", column="created_at", delay=TEXT_RETENTION)
@@ -133,7 +133,7 @@ REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST
 
 
 def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
-    """Everything that waits in a table for its time, new for each worker."""
+    """All queues of the worker; each worker makes its own."""
     sender = Sender(AddressPolicy(settings.webhook_allow))
     deliveries = DeliveryQueue(sender, vault.of(settings), DeliveryMetrics(PROCESS))
     return [
@@ -213,7 +213,7 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
 
 
 async def _stop_when_outdated(database: Database, stop: asyncio.Event) -> str:
-    """Stop when a newer release has migrated the database and excludes this worker; answers with the reason."""
+    """Stop when a newer release has migrated the database and excludes this worker; returns the reason."""
     while True:
         await asyncio.sleep(CHECK_RELEASE_S)
         with contextlib.suppress(psycopg.Error):

@@ -113,7 +113,7 @@ async def test_a_savepoint_that_is_rolled_back_leaves_the_statements_prepared(co
     for _ in range(10):
         await connection.execute("SELECT 1")
         await connection.fetch("SELECT %s::int + 1", (1,))
-    await connection.say(b"BEGIN")
+    await connection.run_simple(b"BEGIN")
     with pytest.raises(ZeroDivisionError):
         async with connection.transaction():
             raise ZeroDivisionError

@@ -131,7 +131,7 @@ def until_two_nodes_have_tried(url: str, *, times: int) -> None:
 @pytest.mark.parametrize("is_upgraded", [False, True])
 def test_nodes_that_wait_hold_up_no_build_that_a_reader_delays(empty_database_url, tmp_path, monkeypatch, is_upgraded):
     """A driver prepares a statement after five executions, and a prepared one keeps its snapshot."""
-    monkeypatch.setattr(migrate, "OTHER_NODE_LOOK_S", 0.02)
+    monkeypatch.setattr(migrate, "OTHER_NODE_POLL_S", 0.02)
     (tmp_path / "0001_wide.sql").write_text("CREATE TABLE wide (a int);")
     if is_upgraded:
         migrate.migrate(empty_database_url, folder=tmp_path)

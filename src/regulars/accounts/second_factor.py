@@ -1,4 +1,4 @@
-"""The second factor: codes of an sessions app, each of which works once, and recovery codes for a lost phone."""
+"""The second factor: codes of an authenticator app, each of which works once, and recovery codes for a lost phone."""
 
 import hashlib
 import hmac

@@ -106,7 +106,7 @@ def day_of(read: date | datetime, zone: tzinfo) -> date:
 
 
 def fold_text(value: str) -> str:
-    """Texts that fold to the same are the same: composed alike, whatever their case or spaces around; accents count."""
+    """Fold a text for comparison: Unicode composition, case and outer spaces do not matter; accents do."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", value.strip()).casefold())
 
 

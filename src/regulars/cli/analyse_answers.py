@@ -1,4 +1,4 @@
-"""`regulars analyse customers` and `products`: the answers of the analysis process, as a table, as JSON or as CSV."""
+"""`regulars analyse customers` and `products`: the results of the analysis process, as a table, as JSON or as CSV."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -118,7 +118,7 @@ def products(
 async def _ask(
     pool: Database, settings: Settings, scope: Scope, question: questions.QuestionOf[questions.AnswerType]
 ) -> questions.AnswerType:
-    """Without columns they are built first; the error says how far that is."""
+    """Run a question; if the segment columns do not exist, start building them and raise an error with the progress."""
     async with pool.transaction() as tx:
         await need_columns(tx, scope.organization_id)
         query = scope.members or await resolve_members(tx, scope.organization_id, None)

@@ -38,8 +38,8 @@ DISK_FREE_BYTES_MIN: Final = 1024**3
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
 # Nodes of a cluster use their own clocks for the age of sales and the order of consents.
 NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
-# Connections of one server process besides its pool: those that record and look up, and the wake-up. The worker, the
-# analysis process and the lock together have fewer besides the worker's pool.
+# Connections of one server process besides its pool: those for recording and look-ups, and one for wake-ups. The
+# worker, the analysis process and the lock together have fewer besides the worker's pool.
 CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
 # A recount waits for a worker, which locks the totals of sales for as long as a batch takes.
 RECOUNT_TRIES_MAX: Final = 40

@@ -1,4 +1,4 @@
-"""From the bytes of a request, or of a line of a file, to a valid consent or withdrawal."""
+"""Decode a consent or withdrawal from the bytes of a request, or of a line of a file."""
 
 from functools import partial
 
@@ -31,7 +31,7 @@ _withdrawals: Reader[OptOutIn] = Reader(OptOutBody)
 
 
 def decode_opt_in(body: bytes, *, origin: Origin) -> Consent:
-    """Decode and validate one consent, or raise the refusal it deserves."""
+    """Decode and validate one consent, or raise an `ApiError`."""
     return _consents.read(body, partial(_consent, origin))
 
 
@@ -49,7 +49,7 @@ def _consent(origin: Origin, sent: OptInIn, ignored: tuple[str, ...]) -> Consent
 
 
 def decode_opt_out(body: bytes, *, origin: Origin, default_country: str | None) -> Withdrawal:
-    """Decode and validate one withdrawal, or raise the refusal it deserves."""
+    """Decode and validate one withdrawal, or raise an `ApiError`."""
     given = {"default_country": default_country}
     return _withdrawals.read(body, partial(_withdrawal, origin, default_country), given=given)
 

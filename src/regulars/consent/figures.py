@@ -21,7 +21,7 @@ from regulars.work.queue import Due, Queue
 WEEKS: Final = 26
 BY_STORE_DAYS: Final = 30
 FRESH_S_MIN: Final = 30.0
-# While a page is open, counting takes at most one in so many seconds.
+# While a page is open, counting takes at most this share of the time: one second in this many.
 FRESH_PER_COUNTING: Final = 50
 
 

@@ -128,7 +128,7 @@ class Ledger:
         return self._heads[number_hash].id
 
     def append(self, number_hash: bytes, event: Event, details: EventDetails) -> int:
-        """Decide one event on its head, in memory. Gives its position in the list that `write` returns."""
+        """Decide one event on its head, in memory. Returns its position in the list that `write` returns."""
         self._events.append((number_hash, event, details))
         self._decided.append(self._decide(number_hash, event, details))
         return len(self._events) - 1

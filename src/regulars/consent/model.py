@@ -161,7 +161,7 @@ class Applied(NamedTuple):
 
 
 def apply(state: SubscriptionState | None, event: Event) -> Applied:
-    """One event on the state so far (None: the number is unknown), in constant time."""
+    """Apply one event to the current state (None: the number is unknown), in constant time."""
     if isinstance(event, OptIn):
         return _apply_opt_in(state, event)
     return _apply_opt_out(state, event)

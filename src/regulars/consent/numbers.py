@@ -42,7 +42,7 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
 async def lock_free_consents(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
 ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
-    """The same without waiting; gives also the numbers that another transaction has locked."""
+    """The same without waiting; returns also the numbers that another transaction has locked."""
     heads = await lock_free_heads(tx, organization_id, number_hashes)
     unlocked = set(number_hashes) - {head.number_hash for head in heads}
     # Read after the locks: a number without a head has no consent event, and nothing to lock.

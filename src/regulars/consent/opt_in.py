@@ -42,7 +42,7 @@ class Consent:
 async def opt_in(
     tx: Tx, organization_id: UUID, consents: Sequence[Consent], *, secret: bytes, found: "OptInReferences | None" = None
 ) -> list[OptInResult | ApiError]:
-    """Record the consents in order; gives for each the subscription right after it.
+    """Record the consents in order; returns for each the subscription right after it.
 
     A caller that has locked a number loaded and locked the profiles before it, and passes them as `found`.
     """

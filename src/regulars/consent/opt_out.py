@@ -53,7 +53,7 @@ class OptOutResult:
 async def opt_out(
     tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal], *, secret: bytes
 ) -> list[OptOutResult | ApiError]:
-    """Withdraw in order; gives for each withdrawal its subscriptions right after it."""
+    """Withdraw in order; returns for each withdrawal its subscriptions right after it."""
     found = await _OptOutReferences.load(tx, organization_id, withdrawals)
     targets = [_target(withdrawal, found, now=tx.now, secret=secret) for withdrawal in withdrawals]
     accepted = [target for target in targets if isinstance(target, _Target)]

@@ -40,7 +40,7 @@ async def erase_consent(
     is replayed: these are withdrawn in any case, because they were the person's when it happened.
 
     What remains of each number is a keyed hash, so that an older consent that a file brings back later is superseded.
-    The caller has locked the profiles against new links. All heads are locked together, in their order. Gives the ids
+    The caller has locked the profiles against new links. All heads are locked together, in their order. Returns the ids
     of the erased subscriptions.
     """
     linked = await queries.find_linked_hashes(tx, organization_id, numbers)

@@ -44,7 +44,7 @@ class NewPayload(NamedTuple):
 
 
 async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> set[bytes]:
-    """Insert heads in the order of their hash; gives the hashes of the inserted ones."""
+    """Insert heads in the order of their hash; returns the hashes of the inserted ones."""
     rows = await tx.fetch(
         _INSERT_HEADS + " ORDER BY it.number_hash ON CONFLICT (organization_id, number_hash) DO NOTHING"
         " RETURNING number_hash",

@@ -91,7 +91,7 @@ class _Walk:
     latest_opt_out_at: datetime | None = None
 
     def step(self, entry: LedgerEntry) -> str | None:
-        """Take one entry, or say what is wrong with it."""
+        """Verify one entry, or describe its error."""
         if entry.sequence != self.entries + 1:
             return "an entry before this one is missing"
         if entry.previous_hash != self.previous_hash:
@@ -108,7 +108,7 @@ class _Walk:
         return None
 
     def compare(self, head: HeadRow) -> str | None:
-        """Say what the head claims that does not follow from the entries."""
+        """Describe how the head differs from the state that follows from the entries."""
         if head.last_hash != self.previous_hash:
             return "the head has another last hash"
         if head.state is None:

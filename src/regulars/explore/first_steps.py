@@ -65,8 +65,8 @@ def consent_step(base: str, *, today: datetime) -> FirstStep:
 
 
 def _midnight(today: datetime) -> str:
-    """It has passed, is recent enough to count as fresh, and stays the same when the page is loaded again: a ticket
-    that is sent twice today is the same ticket."""
+    """A time in the past that is recent enough for automations. It is the same when the page is loaded again on the
+    same day, so that a ticket that is sent twice is the same ticket."""
     return today.strftime("%Y-%m-%dT00:00:00Z")
 
 

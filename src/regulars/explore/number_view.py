@@ -18,7 +18,7 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 ENTRIES_SHOWN: Final = 100
-# A longer chain is verified by the command line and by the certificate.
+# A page does not verify a longer chain; the command line and the certificate do.
 ENTRIES_VERIFIED_MAX: Final = 2_000
 
 

@@ -33,7 +33,7 @@ from regulars.webhooks.event_reference import EVENTS
 DOCUMENTS_PATH: Final = "/docs"
 REFERENCE_PATH: Final = "/docs/api"
 POSTMAN_PATH: Final = "/docs/postman.json"
-SOUGHT_CHARACTERS_MAX: Final = 100
+SEARCH_CHARACTERS_MAX: Final = 100
 STATE_WAIT_S: Final = 2.0
 # The first page is public, so it queries the database at most this often.
 STATE_AGE_S_MAX: Final = 1.0
@@ -87,8 +87,8 @@ class _Pages:
         return render_public("explore/first.html", state=state, steps=steps)
 
     async def reference(self, request: Request) -> Response:
-        sought = " ".join(request.query_params.get("q", "").split())[:SOUGHT_CHARACTERS_MAX]
-        page = self._render_reference(sought) if sought else self._whole_reference
+        search_text = " ".join(request.query_params.get("q", "").split())[:SEARCH_CHARACTERS_MAX]
+        page = self._render_reference(search_text) if search_text else self._whole_reference
         return HTMLResponse(page.replace(ANY_ADDRESS, html.escape(self._address(request))), headers=PUBLIC_HEADERS)
 
     async def postman(self, request: Request) -> Response:
@@ -115,9 +115,9 @@ class _Pages:
     def _whole_reference(self) -> str:
         return self._render_reference("")
 
-    def _render_reference(self, sought: str) -> str:
-        reference = search_reference(self._described, sought) if sought else self._described
-        return public_html("explore/reference.html", reference=reference, base=ANY_ADDRESS, sought=sought)
+    def _render_reference(self, search_text: str) -> str:
+        reference = search_reference(self._described, search_text) if search_text else self._described
+        return public_html("explore/reference.html", reference=reference, base=ANY_ADDRESS, search_text=search_text)
 
     @cached_property
     def _errors_html(self) -> str:

@@ -90,9 +90,9 @@ class Reference:
     receivers: tuple[CodeSample, ...]
 
 
-def search_reference(whole: Reference, sought: str) -> Reference:
+def search_reference(whole: Reference, search_text: str) -> Reference:
     """The operations and schemas that contain every search term in a name, a path, a text or a field."""
-    terms = sought.casefold().split()
+    terms = search_text.casefold().split()
 
     def has(*texts: str) -> bool:
         text = " ".join(texts).casefold()

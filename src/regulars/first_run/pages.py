@@ -1,4 +1,4 @@
-"""First steps, and the demo: pages that lead from an empty organization to a ticket, or to an invented chain."""
+"""The pages "First steps" and "Demo": from an empty organization to a first ticket, or to sample data."""
 
 import contextlib
 from dataclasses import replace
@@ -82,7 +82,7 @@ async def _create_key(visit: Visit) -> Response:
 
 
 async def _ask_for_demo(visit: Visit) -> Response:
-    """A second organization of its own, so that invented people never stand beside real ones."""
+    """Create a second organization for the demo, so that sample customers never mix with real ones."""
     async with visit.database.transaction() as tx:
         slug = await _running_demo(tx, visit)
         if slug is None:
@@ -125,7 +125,7 @@ async def _show_demo(visit: Visit) -> Response:
 
 
 async def _running_demo(tx: Tx, visit: Visit) -> str | None:
-    """A second click leads to the demo that the first one began."""
+    """A second click opens the demo that the first one created."""
     for one in await find_memberships(tx, visit.user.id):
         run = await find_run(tx, one.organization_id)
         if run is not None and run.finished_at is None and run.failed_at is None:
@@ -134,7 +134,7 @@ async def _running_demo(tx: Tx, visit: Visit) -> str | None:
 
 
 async def _create_demo(tx: Tx) -> Organization:
-    """Under the first free name: of two who click at once, each gets a demo of their own."""
+    """Create it under the first free name: if two users click at once, each gets their own demo."""
     for name in (DEMO_NAME, *(f"{DEMO_NAME} {number}" for number in range(2, DEMOS_MAX))):
         with contextlib.suppress(NameTaken):
             return await create_organization(tx.connection, name)

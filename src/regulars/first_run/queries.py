@@ -1,4 +1,4 @@
-"""What the page of first steps reads from the tables of other rooms."""
+"""The queries of the page "First steps" on tables of other rooms."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class FirstTicket(NamedTuple):
 
 
 async def find_first_ticket(tx: Tx, organization_id: UUID) -> FirstTicket | None:
-    """The first that arrived."""
+    """The ticket that arrived first."""
     rows = await tx.fetch(
         "SELECT e.id, e.external_id, e.created_at, e.currency, e.total_amount_cents, coalesce(s.name, s.external_id),"
         " p.external_id FROM sales_events e"

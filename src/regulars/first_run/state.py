@@ -1,4 +1,4 @@
-"""How far an organization is: what it has of what the first steps ask for, in one snapshot."""
+"""The progress of an organization through the first steps, read in one snapshot."""
 
 import json
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ STEPS: Final = 4
 
 
 class Arrival(NamedTuple):
-    """A request as it was answered, and why it was refused."""
+    """A request with its response status and, if it was refused, the reason."""
 
     entry: RequestLogEntry
     reason: str
@@ -65,5 +65,5 @@ async def read_state(tx: Tx, organization_id: UUID) -> FirstRunState:
 
 
 def reason_of(entry: RequestLogEntry) -> str:
-    """What the answer said was wrong; it names fields and never quotes a value."""
+    """The errors in the response; they name fields and never quote a value."""
     return "" if entry.problem is None else str(json.loads(entry.problem).get("detail", ""))

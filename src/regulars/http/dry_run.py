@@ -16,7 +16,7 @@ from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.route import ApiResponse, Request, Write, WriteRoute
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, Unavailable, invalid
-from regulars.kit.ids import RESOURCES, remembering_new
+from regulars.kit.ids import RESOURCES, collecting_new_ids
 
 PARAMETER: Final = "dry_run"
 DRY_RUN: Final = (b"x-dry-run", b"true")
@@ -43,7 +43,7 @@ class _UndoneError(Exception):
 async def run_dry(database: Database, route: WriteRoute, request: Request, command: object) -> ApiResponse:
     """The response that the write would get. Nothing is stored, no key is claimed and no listener is notified."""
     write = Write(request, command)
-    with remembering_new() as made:
+    with collecting_new_ids() as made:
         try:
             async with database.transaction() as tx:
                 [result] = await route.run(tx, request.caller.organization_id, [write])

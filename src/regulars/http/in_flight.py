@@ -70,7 +70,7 @@ class Pending:
 
 
 class InFlight:
-    """All that have no answer yet. One per process."""
+    """All writes without a response. One per process."""
 
     def __init__(self) -> None:
         # The oldest first.
@@ -139,7 +139,7 @@ class InFlight:
         for pending in settled:
             self._open.pop(pending, None)
             slot = (pending.write.request.caller.organization_id, pending.write.key or "")
-            # A late write has released its key, which another request may have taken.
+            # A write that was refused as late has released its key already, and another request may use the key now.
             if pending.write.key is not None and self._keys.get(slot) is pending:
                 del self._keys[slot]
 

@@ -1,7 +1,7 @@
 """The OpenAPI document, made from the same route declarations and types that the server runs.
 
-Nothing here knows a room: what an operation takes, answers and refuses is read from its `Route`; what every operation
-may refuse (key, rate, size, time) is added by kind of operation.
+It depends on no room: the parameters, responses and errors of an operation come from its `Route`; the errors that every
+operation may return (key, rate, size, time) are added by kind of operation.
 """
 
 import re
@@ -28,7 +28,7 @@ _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
 _STATUSES_TO_RETRY = frozenset({409, 429, 503})
 _STATUS_WITHOUT_KEY = 401
-# Said by what it is not: from a choice of an object and an array, openapi-generator makes Java that does not compile.
+# Described with `not`: from a choice of an object and an array, openapi-generator makes Java that does not compile.
 _FREE_JSON_SCHEMA = {
     "description": "Any JSON object or array of at most 16 KB, or null.",
     "not": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},
@@ -119,7 +119,7 @@ class _Types:
 
 
 def _short_name(name: str) -> str:
-    """Where two rooms have a type of one name, the room tells them apart: `ConsentAutomationOut`."""
+    """If two rooms have a type of the same name, the room becomes a prefix: `ConsentAutomationOut`."""
     parts = name.split(".")
     return parts[0] if len(parts) == 1 else parts[1].capitalize() + parts[-1]
 

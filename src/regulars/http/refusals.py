@@ -1,4 +1,4 @@
-"""What a route may refuse: what its room declares, and what every request of its kind may meet."""
+"""The errors of a route: those that its room declares, and those that every request of its kind may get."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -64,7 +64,7 @@ def refusals_of(route: Route) -> list[type[ApiError]]:
 
 
 def refusals_of_all(routes: Sequence[Route]) -> list[type[ApiError]]:
-    """Every refusal of the API, once."""
+    """Every error of the API, once."""
     return _in_order({*_UNROUTED, *[error for route in routes for error in refusals_of(route)]})
 
 

@@ -133,7 +133,7 @@ class Route:
     tag: str
     summary: str
     description: str = ""
-    # Whether its reference may be the caller's own id, which may look like a literal path.
+    # Whether references may be external ids, which may be spelled like a literal path.
     takes_external_ids: bool = True
     # Whether a key that may only ingest may call it. The response to such a key contains no stored data.
     takes_ingest_keys: bool = False
@@ -145,7 +145,7 @@ class Route:
     errors: tuple[type[ApiError], ...] = ()
     # Named examples of request bodies; a test sends each of them.
     examples: Mapping[str, Any] = field(default_factory=dict)
-    # Headers of this operation's own: status -> name -> what it says.
+    # Further response headers of this operation: status -> name -> description.
     answer_headers: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -238,7 +238,8 @@ def ignored_header(paths: Sequence[str]) -> tuple[bytes, bytes]:
 
 
 def _name(path: str) -> str:
-    """A name may hold line breaks and commas, and must not split the answer; one that is cut is not cut in a code."""
+    """Percent-encode a name, because line breaks and commas in it would split the header; a long name is not cut inside
+    an escape."""
     encoded = quote(path[:IGNORED_NAME_CHARACTERS_MAX], safe=_PLAIN_ASCII)
     if len(encoded) <= IGNORED_NAME_CHARACTERS_MAX:
         return encoded or '""'

@@ -15,17 +15,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
-# One more than an answer names.
+# One more than a response lists.
 IGNORED_MAX = 11
-# What decoders raise for what is no JSON, or more of it than they can hold.
+# The errors of the decoder for a body that is not JSON, or too deeply nested.
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Reader(Generic[T]):
-    """Reads bodies of one wire type. `make` turns what was read into what the room works with.
+    """Reads bodies of one wire type. `make` converts the decoded object to the room's own type.
 
-    It calls whatever the type names as a `check` itself: when it raises, the body is walked for all faults. A body for
-    which neither it nor the decoder raises is not looked at again.
+    `make` runs the `check` functions of the type's fields itself. If it or the decoder raises, the body is read a
+    second time to collect all errors.
     """
 
     def __init__(self, type_: Any) -> None:
@@ -34,41 +34,44 @@ class Reader(Generic[T]):
         self._described = inspect.type_info(type_)
         self._known = _known_members(self._described)
         fields = self._described.fields if isinstance(self._described, inspect.StructType) else ()
-        self._kept = frozenset(field.encode_name for field in fields if isinstance(_bare(field.type), inspect.RawType))
+        self._raw_fields = frozenset(
+            field.encode_name for field in fields if isinstance(_bare(field.type), inspect.RawType)
+        )
 
     def read(
         self, body: bytes, make: Callable[[T, tuple[str, ...]], R], *, given: Mapping[str, Any] = _NOTHING_GIVEN
     ) -> R:
-        """What `make` gives for the body and the paths of its unknown members, or one refusal with every fault.
+        """Return the result of `make` for the body and the paths of its unknown fields, or raise one error that lists
+        all errors.
 
-        `given` is what a `check` takes beside the value, where its type says so.
+        `given` has further arguments for `check` functions that need them.
         """
         json.check_bytes(body)
         try:
             return make(self._strict.decode(body), ())
         except (msgspec.ValidationError, ApiError):
-            return self._read_carefully(body, make, given)
+            return self._read_again(body, make, given)
         except NOT_JSON as error:
             raise not_json(error) from None
 
-    def _read_carefully(self, body: bytes, make: Callable[[T, tuple[str, ...]], R], given: Mapping[str, Any]) -> R:
+    def _read_again(self, body: bytes, make: Callable[[T, tuple[str, ...]], R], given: Mapping[str, Any]) -> R:
         try:
             document = _document_decoder.decode(body)
         except NOT_JSON as error:
-            # The strict decoder stopped at a wrong type, and what follows it is not even JSON.
+            # The strict decoder stopped at a wrong type, and the rest of the body is not JSON.
             raise not_json(error) from None
         ignored: dict[str, None] = {}
-        _note_unknown(self._known, document, "", ignored)
+        _collect_unknown(self._known, document, "", ignored)
         try:
             return make(self._lenient.decode(body), tuple(ignored)[:IGNORED_MAX])
         except (msgspec.ValidationError, ApiError) as error:
             raise self._all_faults(body, document, given) or error from None
 
     def _all_faults(self, body: bytes, document: Any, given: Mapping[str, Any]) -> ApiError | None:
-        if isinstance(document, dict) and self._kept and not self._kept.isdisjoint(document):
-            # Members that are kept to the letter are judged as they are written.
+        if isinstance(document, dict) and self._raw_fields and not self._raw_fields.isdisjoint(document):
+            # Fields that are stored as raw JSON are checked in their original spelling.
             members = members_decoder.decode(body)
-            document |= {name: members[name] for name in self._kept if document.get(name) is not None}
+            document |= {name: members[name] for name in self._raw_fields if document.get(name) is not None}
         found = validation.Faults(given)
         with contextlib.suppress(validation.Enough):
             validation.walk(self._described, document, found)
@@ -80,7 +83,7 @@ members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class _Known(dict[str, "_Known | None"]):
-    """The members of an object by name, each with its own members if it is an object or a list of objects."""
+    """The fields of an object by name, each with its own fields if it is an object or a list of objects."""
 
 
 def _known_members(type_: inspect.Type) -> _Known | None:
@@ -96,20 +99,20 @@ def _known_members(type_: inspect.Type) -> _Known | None:
     return None
 
 
-def _note_unknown(known: _Known | None, value: Any, path: str, unknown: dict[str, None]) -> None:
-    """Note the paths of members that are not known: the topmost of each, without the place in a list."""
+def _collect_unknown(known: _Known | None, value: Any, path: str, unknown: dict[str, None]) -> None:
+    """Collect the paths of unknown fields: only the outermost of each, and without list positions."""
     if known is None:
         return
     if isinstance(value, list):
         for item in value:
-            _note_unknown(known, item, f"{path}[]", unknown)
+            _collect_unknown(known, item, f"{path}[]", unknown)
     elif isinstance(value, dict):
         for name, member in value.items():
             at = f"{path}.{name}" if path else name
             if name not in known:
                 unknown[at] = None
             else:
-                _note_unknown(known[name], member, at, unknown)
+                _collect_unknown(known[name], member, at, unknown)
 
 
 def not_json(error: Exception) -> InvalidJson:
@@ -121,7 +124,7 @@ def _bare(type_: inspect.Type) -> inspect.Type:
 
 
 def strictly(type_: Any) -> Any:
-    """The same type, except that every object in it forbids members it does not know."""
+    """The same type, but every object in it forbids unknown fields."""
     origin, arguments = get_origin(type_), get_args(type_)
     if origin is Annotated:
         return Annotated[(strictly(arguments[0]), *arguments[1:])]

@@ -1,4 +1,4 @@
-"""Pages in the order of change: a caller can follow them for ever and misses no row.
+"""Pages in the order of change: a caller can poll for changes for ever and misses no row.
 
 A row has the timestamp of its transaction's start, and may be committed after a row with a newer timestamp. A caller
 that has passed this position would never see it. So a page ends before a *horizon*: all rows before it are committed or
@@ -32,7 +32,7 @@ class Since(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where a page begins: after an id in the order of creation, or somewhere in the order of change."""
+    """The start of a page: after an id in the order of creation, or at a position in the order of change."""
 
     after: UUID | None = None
     since: Since | None = None
@@ -46,9 +46,10 @@ class Start(NamedTuple):
         scope: str,
         position_of: Callable[[T], tuple[datetime, UUID]],
     ) -> tuple[Sequence[T], bool, str | None]:
-        """The page out of a list that was asked for one item more, whether more is there, and where to go on.
+        """Split rows that were fetched with one extra: the page, whether there are more, and the cursor of the next
+        page.
 
-        A walk through changes never ends: at the horizon its cursor is where to go on later.
+        A list of changes has no end: at the horizon, the cursor is the position from which to continue later.
         """
         page, has_more = found[:limit], len(found) > limit
         if self.since is None:
@@ -57,7 +58,7 @@ class Start(NamedTuple):
 
 
 async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: str) -> Start:
-    """Where the page of this query begins; its `scope` says the value of `updated_from`, if it has one."""
+    """Read the start of the page from the query; `scope` contains the value of `updated_from`, if there is one."""
     position = read_cursor(secret, scope, query["cursor"]) if "cursor" in query else ()
     if PARAMETER not in query:
         return Start(after=UUID(position[0]) if position else None)

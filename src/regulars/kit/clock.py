@@ -52,8 +52,8 @@ def _outside_the_years() -> ValueError:
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """The moment as clocks show it there; the first and the last hours there are, which some zones have in no year, as
-    clocks of UTC show them."""
+    """Convert to a time zone; times at the ends of the range of years, which overflow in some zones, are returned in
+    UTC."""
     try:
         return moment.astimezone(zone)
     except OverflowError:
@@ -99,21 +99,21 @@ def truncate_to_milliseconds(moment: datetime) -> datetime:
 
 
 def first_of_last(days: int, today: date) -> date:
-    """The first of the last N days: they are N calendar days, and today is one of them."""
+    """The first day of the last N calendar days, today included."""
     return today - timedelta(days=days - 1)
 
 
 def start_of_last(days: int, now: datetime, zone: tzinfo) -> datetime:
-    """The moment at which the last N days begin in a zone."""
+    """The start of the last N calendar days in a zone."""
     return datetime.combine(first_of_last(days, in_zone(now, zone).date()), clock_time(), zone)
 
 
 def is_in_future(moment: datetime, *, now: datetime, tolerance: timedelta) -> bool:
-    """Others' clocks run fast, and what is refused may be lost: a little of the future counts as now."""
+    """Clocks of callers may run fast, and a refused event may be lost: times up to `tolerance` ahead count as now."""
     return moment - now > tolerance
 
 
-# Seconds for measuring waits; they say nothing about the time of day.
+# Seconds for measuring durations, unrelated to the time of day.
 monotonic = time.monotonic
 
 
@@ -135,7 +135,7 @@ class DatabaseClock:
         self._queried_at = max(self._queried_at, queried_at)
 
     def is_fresh(self) -> bool:
-        """Whether it was asked for within the last second."""
+        """Whether the database's clock was read within the last second."""
         return monotonic() - self._queried_at <= CLOCK_READING_S_MAX
 
     def about_now(self) -> datetime:

@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString, NamedTuple
 import psycopg
 
 IS_CLUSTER: Final[LiteralString] = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
-# Asked of every node at the same time. A node that cannot be reached gives a row without success, not an error.
+# Queries all nodes at the same time. An unreachable node returns a row with `success` false, not an error.
 _NODES: Final[LiteralString] = """
 SELECT n.nodename, n.nodeport, COALESCE(a.success, false), a.result
 FROM pg_dist_node AS n
@@ -25,12 +25,12 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
   AND NOT EXISTS (SELECT FROM pg_dist_partition AS d WHERE d.logicalrelid = c.oid)
 ORDER BY 1
 """
-# Looked up before the organization is known, so they stay on the coordinator.
+# Read before the organization is known, so these tables stay on the coordinator.
 DIRECTORY_TABLES: Final = frozenset({"api_keys", "memberships", "organization_slugs", "sign_in_links"})
 
 
 class ClusterNode(NamedTuple):
-    """A node and what it said: its versions of PostgreSQL and Citus, and how far it is from the coordinator's clock."""
+    """A node: its versions of PostgreSQL and Citus, and the difference of its clock from the coordinator's."""
 
     name: str
     answers: bool

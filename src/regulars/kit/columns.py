@@ -14,9 +14,9 @@ from regulars.kit.arrays import BinaryArray
 class Columns:
     """The array class of each column, by name. The values are the rows' attributes of the same name.
 
-    A second element names another attribute, or is a function that converts the value:
-    `Columns(id=Ids, source=(Labels, "told.source"), detail=(Jsons, encode))`. An integer column of any size comes as
-    `Bigints`: PostgreSQL converts and checks it when it is stored.
+    A second element names another attribute, or is a function that converts the value: `Columns(id=Ids, source=(Labels,
+    "event.source"), detail=(Jsons, encode))`. Integer columns of any size use `Bigints`: PostgreSQL converts and checks
+    the value when it is stored.
     """
 
     def __init__(self, **columns: type[BinaryArray] | tuple[type[BinaryArray], str | Callable[[Any], Any]]) -> None:
@@ -39,19 +39,20 @@ class Columns:
         self.records: Final[LiteralString] = "json_to_recordset(%(records)s::json) AS it (" + typed + ")"
 
     def __or__(self, others: "Columns") -> "Columns":
-        """For the statement alone: the rows of each have their own attributes."""
+        """Combine the columns for a statement; the parameters of each are still made separately."""
         return Columns(**self.kinds, **others.kinds)
 
     def write(self, text: LiteralString, **others: LiteralString) -> LiteralString:
-        """A statement: `{columns}` are the names, `{arrays}` all rows, and `{rows}` the same as a table called `it`.
+        """Fill in a statement: `{columns}` are the names, `{arrays}` all rows, and `{rows}` the same as a table called
+        `it`.
 
-        `{records}` is that table from a parameter `records`, a list of JSON objects, which is quicker for rows that
-        are written as JSON without a loop. Others are replaced likewise, such as a list that `assign` wrote.
+        `{records}` is that table from a parameter `records`, a list of JSON objects, which is faster for rows that are
+        encoded as JSON anyway. Other placeholders are given by keyword, such as the result of `assign`.
         """
         return fill(text, columns=self.names, arrays=self.arrays, rows=self.rows, records=self.records, **others)
 
     def assign(self, source: LiteralString, *, but: Collection[str] = ()) -> LiteralString:
-        """For `SET`: each column but some, from the column of that name of the source."""
+        """The assignments of `SET`: each column, except `but`, from the same column of the source."""
         return ", ".join([name + " = " + source + "." + name for name in self.kinds if name not in but])
 
     def of(self, rows: Iterable[Any]) -> dict[str, BinaryArray]:
@@ -59,8 +60,8 @@ class Columns:
         return self.of_tuples(map(self.read, rows))
 
     def of_tuples(self, rows: Iterable[Sequence[Any]]) -> dict[str, BinaryArray]:
-        """The same, of rows that have a value for each column, in that order."""
-        # Without the checks of a strict zip: this is on the way of every write.
+        """The same for rows that are tuples in the order of the columns."""
+        # Not a strict zip, because every write passes here.
         arrays = {name: make(values) for name, make, values in zip(self.kinds, self.makers, zip(*rows))}  # noqa: B905
         return arrays or {name: kind(()) for name, kind in self.kinds.items()}
 

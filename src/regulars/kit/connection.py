@@ -84,7 +84,7 @@ class Connection(AsyncConnection[TupleRow]):
         """Run a statement; return the number of rows it changed."""
         return (await self._execute(query, params)).command_tuples or 0
 
-    async def say(self, text: bytes) -> PGresult:
+    async def run_simple(self, text: bytes) -> PGresult:
         """Run statements without parameters in one message; return the last result, as text."""
         self.pgconn.send_query(text)
         return await self._wait()

@@ -31,12 +31,12 @@ UNANSWERED_SLACK_MS = 5_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_MS = 60_000
 LOCK_TIMEOUT_MS = 500
-# Connections that reads leave to writes.
+# Connections of the pool that reads may not use, so that writes always find one.
 RESERVED_FOR_WRITES = 2
-# The number of recording batches that are usually in flight: one of several organizations, and others beside it.
+# The usual number of batches in flight that record sales: one shared by several organizations, and several of one.
 RECORDING_MAX = 8
 LOOKING_UP_MAX = 2
-# One more, only for reads that a whole request waits for.
+# One more connection, only for reads that block a whole request, such as authentication.
 URGENT_MAX = 1
 
 # Errors after which a retry may succeed.
@@ -103,7 +103,7 @@ class Database:
         self._looking_up = Pool(partial(self.dial, for_recording=True), at_most=LOOKING_UP_MAX + URGENT_MAX)
 
     async def open(self) -> None:
-        """Open a first connection; if the database is away, later callers open theirs."""
+        """Open a first connection; if the database is not reachable, later callers open theirs."""
         with suppress(*CONNECTION_ERRORS):
             await self._pool.open()
 
@@ -138,13 +138,14 @@ class Database:
         return self._borrowed(self._pool, until, reserve=reserve)
 
     def recording(self) -> AbstractAsyncContextManager[Connection]:
-        """A connection for statements that are planned once, never scan a table, and are a transaction each."""
+        """A connection for the hot path of recording: each statement is planned once, never scans a table, and is a
+        transaction."""
         return self._borrowed(self._recording, inf)
 
     @asynccontextmanager
     async def looking_up(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:
-        """The same for reads of rows by their keys. It has a pool of its own, so that reads and recording never wait
-        for each other, and one connection of it is only for urgent reads. The caller sets the deadline."""
+        """The same for reads by key. It has its own pool, so that reads and recording never wait for each other; one of
+        its connections is only for urgent reads. The caller sets the deadline."""
         reserve = 0 if is_urgent else URGENT_MAX
         async with self._borrowed(self._looking_up, inf, reserve=reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
@@ -182,7 +183,7 @@ class Database:
     async def _begun(self, begin: bytes, until: float) -> AsyncIterator[Tx]:
         async with self.connection(until=until) as connection:
             queried_at = monotonic()
-            begun = await connection.say(begin)
+            begun = await connection.run_simple(begin)
             now = datetime.fromisoformat((begun.get_value(0, 0) or b"").decode())
             self.clock.set(now, queried_at=queried_at)
             tx = Tx(connection, truncate_to_milliseconds(now))
@@ -191,10 +192,10 @@ class Database:
             except BaseException:
                 with suppress(*CONNECTION_ERRORS):
                     if connection.pgconn.transaction_status in _OPEN:
-                        await connection.say(b"ROLLBACK")
+                        await connection.run_simple(b"ROLLBACK")
                 tx.end(is_committed=False)
                 raise
-            ended = await connection.say(b"COMMIT")
+            ended = await connection.run_simple(b"COMMIT")
             if ended.command_status != b"COMMIT":
                 tx.end(is_committed=False)
                 raise InFailedSqlTransaction("a statement of the transaction had failed; nothing was written")

@@ -1,11 +1,12 @@
-"""Files and folders that survive a power cut: they are synced to disk before a name refers to them."""
+"""Sync files and folders to disk, so that they survive a power cut; callers sync before they rename to the final
+name."""
 
 import os
 from pathlib import Path
 
 
 def sync_tree(folder: Path) -> None:
-    """Bring every file and every folder beneath, and the folder itself, to the disk."""
+    """Sync the folder and all files and folders in it."""
     for parent, _folders, names in os.walk(folder, topdown=False):
         for name in names:
             path = Path(parent, name)
@@ -15,7 +16,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """A folder that is synced keeps the names in it; what they lead to has to be synced by itself."""
+    """Sync one file or folder. Syncing a folder makes its entries durable, but not the content of the files."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,8 @@
-"""What a refusal is, and those that any request may meet: one class each, with a fixed status and a stable code.
+"""The base class of API errors, and the errors that any request may get: one class each, with a fixed status and a
+stable code.
 
-A room's own refusals are in its `errors.py`. Cause, fix and whether to send the request again stand on the class: the
-page of errors and `docs/errors.md` are made from them, and the OpenAPI document lists what the routes declare.
+A room's own errors are in its `errors.py`. Cause, fix and whether to retry are attributes of the class: the page of
+errors and `docs/errors.md` are generated from them, and the OpenAPI document lists the errors that the routes declare.
 """
 
 from typing import ClassVar
@@ -10,12 +11,12 @@ import msgspec
 
 Headers = tuple[tuple[bytes, bytes], ...]
 RETRY_SOON = ((b"retry-after", b"1"),)
-# What a page says about sending the request again.
+# Whether to send the request again, for the page of errors.
 SAME_KEY = "with the same Idempotency-Key and the same bytes"
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """What is wrong with one field: where, a stable code, and a sentence for a person."""
+    """The error of one field: its path, a stable code, and a message."""
 
     field: str
     code: str
@@ -26,11 +27,11 @@ class ApiError(Exception):
     status: ClassVar[int]
     code: ClassVar[str]
     title: ClassVar[str]
-    # For the person who meets it.
+    # For the developer who gets the error.
     cause: ClassVar[str]
     fix: ClassVar[str]
     retry: ClassVar[str] = "No. The same request will be refused again."
-    # Of every response with it.
+    # Headers of every response with this error.
     own_headers: ClassVar[Headers] = ()
 
     def __init__(self, detail: str, *, errors: tuple[FieldError, ...] = (), headers: Headers = ()) -> None:

@@ -1,8 +1,9 @@
-"""Optimistic locking for everything that people edit: the form of a piece carries the etag of that piece.
+"""Optimistic locking for objects that users edit: a form carries the etag of the part that it edits.
 
-A piece is what one form shows: a step, the conditions of a branch, a whole segment. A change is made if its piece is
-still what the form was drawn from, whatever was changed elsewhere. If not, the form comes back as it was filled in. It
-says who changed the piece and what it is now, and carries the new etag: sending it again overwrites that.
+A part is what one form shows: a step, the conditions of a branch, a whole segment. A change is accepted if the part is
+unchanged since the form was rendered; changes of other parts do not matter. Otherwise the form is shown again with the
+user's input. It says who changed the part and what it is now, and carries the new etag: sending it again overwrites
+that change.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ CHARACTERS: Final = 16
 
 
 class EtagMismatch(Exception):
-    """Another user changed the piece after the form was drawn."""
+    """Another user changed the part after the form was rendered."""
 
 
 def etag_of(piece: object) -> str:
@@ -22,6 +23,6 @@ def etag_of(piece: object) -> str:
 
 
 def require_etag(piece: object, etag: str | None) -> None:
-    """None: the caller has no form, such as a command, and overwrites."""
+    """None for a caller without a form, such as a command: it overwrites."""
     if etag is not None and etag != etag_of(piece):
         raise EtagMismatch

@@ -45,7 +45,7 @@ def is_set(place: str) -> bool:
 def arm(
     place: str, act: Act, *, passes: int = 0, seconds: float = 0.0, sprung: Callable[[str, Act], None] = lambda *_: None
 ) -> None:
-    """Set a trap that springs once, when the place has been passed so many times. `sprung` hears it just before."""
+    """Arm a failpoint: it fails once, after `passes` calls of `hit`. `sprung` is called just before."""
     _traps[place] = _Trap(act, passes, seconds, sprung)
 
 

@@ -132,7 +132,7 @@ def split_references(references: Collection[Reference]) -> tuple[list[UUID], lis
     external_ids = {
         reference.external_id
         for reference in references
-        # PostgreSQL cannot even be asked for a text with U+0000.
+        # PostgreSQL accepts no parameter with U+0000.
         if isinstance(reference, ByExternalId) and "\0" not in reference.external_id
     }
     return sorted(ids, key=attrgetter("bytes")), sorted(external_ids)
@@ -144,10 +144,10 @@ def new_uuid() -> UUID:
 
 
 def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
-    """UUIDv7s as their sixteen bytes, which sort in this order. They are of the millisecond `at`, or of now.
+    """Make UUIDv7s, as sixteen bytes each and in ascending order, of the millisecond `at` or of now.
 
-    They have 48 bits of milliseconds, 12 bits of the fraction below, of which each takes the next, and 62 random bits.
-    Ids of two calls sort as the calls did, but for what is within a millisecond.
+    They have 48 bits of milliseconds, 12 bits of the fraction of a millisecond, which counts up within a call, and 62
+    random bits. Ids of two calls sort in the order of the calls, except within a millisecond.
     """
     if count > NEW_UUIDS_MAX:
         raise ValueError(f"at most {NEW_UUIDS_MAX} ids can be made at once")
@@ -156,19 +156,19 @@ def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
         milliseconds = round(at.timestamp() * 1_000)
     fraction = min((nanoseconds << 12) // 1_000_000, (1 << 12) - count)
     first = milliseconds << 16 | 0x7 << 12 | fraction
-    chance = random.getrandbits  # an id need only be unique; no secret hangs on it
+    chance = random.getrandbits  # an id must be unique, not secret
     made = [(time_ << 64 | 0x2 << 62 | chance(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
     if (remembered := _new.get()) is not None:
         remembered += made
     return made
 
 
-# The ids that were made inside `remembering_new`; None outside of it.
+# The ids that were made inside `collecting_new_ids`; None outside of it.
 _new: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default=None)
 
 
 @contextmanager
-def remembering_new() -> Iterator[list[bytes]]:
+def collecting_new_ids() -> Iterator[list[bytes]]:
     """Collect all ids that this task makes in the block."""
     made: list[bytes] = []
     token = _new.set(made)
@@ -179,7 +179,7 @@ def remembering_new() -> Iterator[list[bytes]]:
 
 
 def new_uuids_since(begun: datetime) -> Iterator[UUID]:
-    """Ids without end, by the clock that `begun` was read from as it goes on from this call."""
+    """Yield new ids without end, with times of the clock that `begun` was read from."""
     ahead = begun - datetime.now(UTC)
     while True:
         for identifier in new_uuids(_MADE_AT_ONCE, at=truncate_to_milliseconds(datetime.now(UTC) + ahead)):
@@ -195,14 +195,14 @@ _PROCESS = new_uuid().hex[:20]
 _requests = itertools.count(1)
 
 
-def _begin_anew() -> None:
+def _reset_process_id() -> None:
     global _PROCESS  # noqa: PLW0603  # a fork is another process
     _PROCESS = new_uuid().hex[:20]
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_process_id)
 
 
 def new_request_id() -> str:
-    """32 hexadecimal characters, unique to the process and the request: its start, and a number."""
+    """32 hexadecimal characters: a random prefix of the process, and a counter."""
     return f"{_PROCESS}{next(_requests):012x}"

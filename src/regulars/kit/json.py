@@ -96,7 +96,7 @@ def _check_values(body: bytes) -> None:
     try:
         document = json.loads(
             body,
-            # Of a name that comes twice both values are looked at.
+            # If a name occurs twice, both values are checked.
             object_pairs_hook=_Members,
             parse_float=_check_float,
             parse_int=_check_integer,

@@ -1,8 +1,8 @@
-"""Keyset lists: a list is one order of an index, read on from a position, forward or backward.
+"""Keyset pagination: a list is the order of an index, read from a position, forward or backward.
 
-A statement leaves slots for what depends on the request: `{narrowed}` for the filters in use, `{beyond}` for the
-position and `{ordered}` for the order; where an order is not simply its keys, `{direction}` and `{than}`. A subselect
-has the alias of its table, so that a slot means the same inside and outside. What no index knows is looked for among a
+A statement has placeholders for what depends on the request: `{narrowed}` for the active filters, `{beyond}` for the
+position and `{ordered}` for the order; if the order is not simply its keys, `{direction}` and `{than}`. A subselect has
+the alias of its table, so that a placeholder means the same inside and outside. A filter without an index searches a
 bounded number of rows (`scan`): a rare filter never reads a whole organization.
 """
 
@@ -24,7 +24,7 @@ NO_FILTERS: Filters = {}
 
 
 class PageRequest(NamedTuple):
-    """So many rows after a position, or those before it in the reverse order."""
+    """Up to `limit` rows after a position, or before it in reverse order."""
 
     limit: int
     position: Position | None = None
@@ -34,12 +34,12 @@ class PageRequest(NamedTuple):
 class PageRows(list[T]):
     """The rows of one page, in the direction of the request."""
 
-    # Where a scan stopped that looked at as many rows as it may before it found enough.
+    # Where a scan stopped because it reached its limit of rows before the page was full.
     ended_at: Position | None = None
 
 
 class Keyset:
-    """The order of a list: expressions as its index has them, each with the function that reads it from a cursor."""
+    """The order of a list: the expressions of its index, each with the function that parses its value from a cursor."""
 
     def __init__(self, keys: Mapping[LiteralString, Callable[[str], Any]], *, is_descending: bool = False) -> None:
         self._columns = [SQL(text) for text in keys]
@@ -75,8 +75,8 @@ class Keyset:
         filters: Filters,
         rows_max: int,
     ) -> PageRows[T]:
-        """The rows that fit among the next `rows_max` of the table. The statement selects those by `{indexed}` and
-        `LIMIT %(looked_at)s` inside, and what fits by `{narrowed}` outside."""
+        """The matching rows among the next `rows_max` of the table. The inner query selects these by `{indexed}` and
+        `LIMIT %(looked_at)s`; the outer query filters them by `{narrowed}`."""
         is_narrowed = any(values[name] is not None for name in filters)
         given = {**values, "looked_at": rows_max if is_narrowed else page.limit}
         inside = narrow(values, indexed)
@@ -88,7 +88,7 @@ class Keyset:
     async def _find_end(
         self, tx: Tx, table: Composable, page: PageRequest, values: Values, *, indexed: Composable, rows_max: int
     ) -> Position | None:
-        """The position of the last row that was looked at, or None if the list ends before."""
+        """The position of the last row that was scanned, or None if the list ends before."""
         statement = SQL(
             """
             SELECT {columns} FROM {table}
@@ -139,20 +139,20 @@ def page_of(
     *,
     fits: Callable[[T], bool] = lambda _row: True,
 ) -> PageRows[T]:
-    """A page of a short list that is in memory. A row that is not there any more begins the list anew."""
+    """A page of a short list in memory. If the row of the position is gone, the page starts at the beginning."""
     turned = list(rows[::-1] if page.is_backward else rows)
     start = next((place + 1 for place, row in enumerate(turned) if position_of(row) == page.position), 0)
     return PageRows([row for row in turned[start:] if fits(row)][: page.limit])
 
 
 def narrow(values: Values, filters: Filters) -> Composable:
-    """The conditions whose value is given, each with its AND."""
+    """The conditions that have a value, each with an AND before it."""
     return SQL(" ").join(SQL("AND {}").format(SQL(text)) for name, text in filters.items() if values[name] is not None)
 
 
 async def walk_in_order(tx: Tx) -> None:
-    """For the rest of the transaction: before its first ANALYZE the planner takes an organization for a handful of rows
-    and would sort all of them, where an index has them in order."""
+    """Make the planner read in index order for the rest of the transaction: before the first ANALYZE it expects few
+    rows of an organization, and would sort all of them."""
     await tx.execute("SET LOCAL enable_bitmapscan = off")
     await tx.execute("SET LOCAL enable_sort = off")
 

@@ -1,7 +1,7 @@
 """Log lines as events with named values: readable on a terminal, JSON everywhere else, always on stderr.
 
-Lines carry ids, counts and times, never the people behind them: `redact` drops what slips in by a known name, and
-`scrub` takes keys and passwords out of any text, so a traceback of a library cannot leak them either.
+Lines have ids, counts and times, and no personal data: `redact` replaces values of sensitive names, and `scrub` removes
+keys and passwords from any text, so that the traceback of a library cannot leak them either.
 """
 
 import logging
@@ -43,13 +43,13 @@ SENSITIVE_NAMES: Final = frozenset(
     }
 )
 REDACT_DEPTH_MAX: Final = 6
-# An API key, a webhook secret, the password of a database address, and a phone number in E.164 form.
-# PostgreSQL quotes the values of the row in these lines of its complaints.
+# PostgreSQL's error messages quote the values of the row in these lines.
 _DETAILS: Final = re.compile(r"^(?:DETAIL|CONTEXT):.*$\n?", re.MULTILINE)
+# An API key, a webhook secret, the password of a database address, and a phone number in E.164 form.
 _SECRETS: Final = re.compile(
     r"rgl_[0-9A-Za-z]{8,}|whsec_[0-9A-Za-z+/=]{8,}|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\+[1-9][0-9]{6,14}\b"
 )
-# uvicorn's access log would repeat what our own request lines say, with the query and its phone numbers.
+# Uvicorn's access log would repeat our own request lines, with the query string and its phone numbers.
 _SILENCED: Final = ("uvicorn.access",)
 _ROUTED: Final = ("uvicorn", "uvicorn.error", "uvicorn.asgi", "psycopg")
 
@@ -67,7 +67,7 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*shared, _drop_coloured_twin],
+        foreign_pre_chain=[*shared, _drop_color_message],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             redact,
@@ -139,7 +139,7 @@ def _rendering(*, as_json: bool, colors: bool) -> list[structlog.types.Processor
     return [structlog.processors.format_exc_info, redact, renderer]
 
 
-def _drop_coloured_twin(_logger: object, _method: str, event: Event) -> Event:
-    """Uvicorn sends each message a second time with terminal colours."""
+def _drop_color_message(_logger: object, _method: str, event: Event) -> Event:
+    """Uvicorn adds a copy of each message with terminal colours."""
     event.pop("color_message", None)
     return event

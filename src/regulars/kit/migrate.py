@@ -1,4 +1,4 @@
-"""Brings a database to the schema of this release: numbered SQL files, forward only, one transaction each."""
+"""Migrate a database to the schema of this release: numbered SQL files, forward only, one transaction each."""
 
 import time
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from regulars.kit.releases import MIGRATIONS, Limits, ProcessRole
 
 # Another node may be migrating at the same time: wait as long as its migration may take.
 OTHER_NODE_WAIT_S = 3600.0
-OTHER_NODE_LOOK_S = 0.2
+OTHER_NODE_POLL_S = 0.2
 # A migration that cannot get its lock at once would make every request behind it wait.
 LOCK_TIMEOUT = "5s"
 STATEMENT_TIMEOUT = "10min"
 # CREATE INDEX CONCURRENTLY reads the table twice and waits for all older transactions.
 OUTSIDE_TIMEOUT = "1h"
-# A line of its own among the comments that a file begins with.
+# A file with this line among its first comments runs outside a transaction.
 OUTSIDE = b"-- outside a transaction"
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7345112001)"
-# A cluster (Citus) changes the parts of a table at the same time, over a connection each, and then refuses to
-# make a function in the same transaction; one after the other, both are possible.
+# Citus changes the shards of a table in parallel, over a connection each, and then refuses to create a function in the
+# same transaction. Sequentially, both are possible.
 ONE_PART_AT_A_TIME = """
 SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true) FROM pg_extension WHERE extname = 'citus'
 """
@@ -38,8 +38,8 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     """Apply the missing migrations and return their names. Several nodes may call it at once."""
     try:
         with db_session.connect(url) as connection:
-            # A statement that is prepared, or has parameters, keeps its snapshot until the next one of its transaction,
-            # and builds of indexes wait for that. The driver would prepare by itself what is executed often.
+            # A prepared statement keeps its snapshot until the next statement of its transaction, and index builds wait
+            # for that. The driver would prepare statements that run often.
             connection.prepare_threshold = None
             releases.refuse_outdated(connection, ProcessRole.SERVER, known=releases.newest_migration(folder))
             _create_register(connection)
@@ -49,7 +49,7 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
 
 
 def pending(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
-    """The names of the migrations that this release brings and the database has not had yet."""
+    """The names of the migrations of this release that the database lacks."""
     with db_session.connect(url) as connection:
         known = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
         applied = connection.execute("SELECT name FROM migrations").fetchall() if known == (True,) else []
@@ -80,7 +80,8 @@ def _create_register(connection: psycopg.Connection[Any]) -> None:
 
 
 def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
-    """Whether it was applied is read under the lock: the node before us may have done it while we waited."""
+    """Apply a migration; return False if it was applied already. That is checked under the lock, because another node
+    may have applied it while this one waited."""
     with _locked(connection):
         if (file.stem,) in connection.execute("SELECT name FROM migrations").fetchall():
             return False
@@ -102,7 +103,7 @@ def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
 
 def _register(connection: psycopg.Connection[Any], name: str, limits: Limits | None) -> None:
     if limits is None:
-        # One from before 0081, which adds the columns of the limits.
+        # A migration from before 0081, which adds the columns of the limits.
         connection.execute("INSERT INTO migrations (name) VALUES (%s)", (name,))
         return
     connection.execute(
@@ -112,10 +113,11 @@ def _register(connection: psycopg.Connection[Any], name: str, limits: Limits | N
 
 
 def _run_outside(url: str, file: Path, statements: bytes) -> None:
-    """For what PostgreSQL does in no transaction: building an index on a large table without stopping its writers.
+    """Run statements that PostgreSQL does not allow in a transaction, such as CREATE INDEX CONCURRENTLY.
 
-    Each statement is on its own, so the file must be one that can be run again after it broke off. One connection holds
-    the lock, in a transaction that runs nothing meanwhile and so holds up no build; this other one builds.
+    Each statement commits by itself, so it must be possible to run the file again after an interruption. The caller's
+    connection holds the lock, in a transaction that is idle meanwhile and so does not delay the index build; this
+    function uses a second connection.
     """
     with db_session.connect(url) as outside:
         outside.execute(
@@ -136,10 +138,10 @@ def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes,
 
 @contextmanager
 def _locked(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """A transaction that holds the lock on migrating.
+    """A transaction that holds the migration lock.
 
-    Each try is a transaction of its own: a node that waits inside one may hold a snapshot, which the node that has the
-    lock waits for when it builds an index, and both would wait for ever.
+    Each attempt is a separate transaction: a node that waits inside a transaction may hold a snapshot, for which an
+    index build of the other node waits, and both would wait for ever.
     """
     deadline = time.monotonic() + OTHER_NODE_WAIT_S
     while True:
@@ -149,7 +151,7 @@ def _locked(connection: psycopg.Connection[Any]) -> Iterator[None]:
                 return
         if time.monotonic() > deadline:
             raise MigrationError("Another node has been migrating the database for an hour: look at it first.")
-        time.sleep(OTHER_NODE_LOOK_S)
+        time.sleep(OTHER_NODE_POLL_S)
 
 
 def _one_line(error: psycopg.Error) -> str:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A page of a list; each room names its own, which is what the API description calls it."""
+    """A page of a list; each room has a subclass, whose name is used in the OpenAPI document."""
 
     data: list[T]
     has_more: bool
@@ -27,7 +27,8 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 def read_limit(query: Mapping[str, str]) -> int:
-    """The page size asked for: 50 by default, lowered to 200, and refused below 1 or when it is not an integer."""
+    """The requested page size: 50 by default, at most 200 (a larger one is lowered); refused below 1 or if it is not an
+    integer."""
     text = query.get("limit")
     if text is None:
         return PAGE_ITEMS_DEFAULT
@@ -63,7 +64,7 @@ def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
 def cut_page(
     found: Sequence[T], limit: int, *, secret: bytes, scope: str, position_of: Callable[[T], tuple[str, ...]]
 ) -> tuple[Sequence[T], str | None]:
-    """The page out of a list that was asked for one item more than the limit, and the cursor of the next, if any."""
+    """Split rows that were fetched with one extra: the page, and the cursor of the next page, if there is one."""
     page = found[:limit]
     return page, write_cursor(secret, scope, position_of(page[-1])) if len(found) > limit else None
 

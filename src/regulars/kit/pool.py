@@ -66,7 +66,8 @@ class Pool:
 
     def give_back(self, connection: Connection) -> None:
         if connection.closed:
-            # After a restart of PostgreSQL the idle connections are dead too: only this caller notices, not each one.
+            # After a restart of PostgreSQL all idle connections are dead: close them now, so that only this caller gets
+            # an error.
             self._hang_up_idle()
         elif self._is_closed or connection.has_large_buffer or not connection.is_idle():
             connection.hang_up()

@@ -1,4 +1,4 @@
-"""When a process should stop: signals, and a pipe that ends when the parent does. And how often it collects garbage."""
+"""Stop signals of a process, a pipe that closes when the parent ends, and the settings of garbage collection."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ class Lifeline:
 
 
 def when_ended(lifeline: int, then: Callable[[], None]) -> None:
-    """Call `then` once the other end of the lifeline is gone."""
+    """Call `then` when the other end of the lifeline is closed."""
     loop = asyncio.get_running_loop()
 
     def ended() -> None:

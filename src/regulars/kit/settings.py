@@ -39,7 +39,7 @@ class SettingsError(Exception):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Described:
-    """One setting as an operator wants to see it."""
+    """One setting with its value and description, for operators."""
 
     name: str
     variable: str
@@ -205,7 +205,7 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """What stands beside the type of a field of `Settings`."""
+    """The metadata of a field of `Settings`."""
 
     kind: SettingKind
     meaning: str
@@ -260,7 +260,7 @@ def describe(settings: Settings) -> list[Described]:
 
 
 def masked_url(url: str) -> str:
-    """The address without its password, whether it stands before the host or in the query.
+    """The address without its password, before the host or in the query.
 
     A password written without escapes may hold `/` and `@`, so everything up to the last `@` goes.
     """
@@ -297,7 +297,7 @@ def _find_file(
         return named
     data_dir = from_environment.get("data_dir")
     folders = [Path.cwd(), Path(data_dir[1]).expanduser() if data_dir else default_data_dir()]
-    # A data folder of another user cannot be looked into, and then holds no settings of ours either.
+    # The data folder of another user cannot be read, and has no settings of ours.
     return next((path for path in (folder / CONFIG_FILE_NAME for folder in folders) if os.access(path, os.R_OK)), None)
 
 

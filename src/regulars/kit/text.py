@@ -1,5 +1,5 @@
-"""Rules for what is written as text: what an `external_id`, a reference and a timestamp may look like,
-and how a cell of a file is kept from being a formula."""
+"""Text rules: the allowed form of an `external_id`, a reference and a timestamp, and protection of CSV cells against
+formulas."""
 
 import re
 from datetime import datetime
@@ -9,11 +9,11 @@ from regulars.kit.clock import parse_timestamp
 from regulars.kit.errors import FieldError, ReservedExternalId, invalid
 from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES
 
-# A number in international form and a plain number begin like formulas and are none.
+# International phone numbers and plain numbers begin like formulas but are harmless.
 _HARMLESS: Final = re.compile(r"\+[1-9][0-9]{6,14}|[+-]?[0-9]+(\.[0-9]+)?")
 _RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-# Where the list separator of the computer is a semicolon, a spreadsheet cuts there, and at a line break, in spite of
-# the quotes: a new cell begins in the middle of this one.
+# Some spreadsheets split a cell at a semicolon or a line break in spite of the quotes, so a new cell may begin in the
+# middle of this one.
 _CUT: Final = re.compile(r"([;\t\r\n][ \"]*)(?=[=+@-])")
 
 
@@ -30,7 +30,7 @@ def check_external_id(value: str, *, field: str = "external_id") -> str:
 
 
 def check_reference(value: str, *, field: str) -> str:
-    # The common case, printable ASCII without outer spaces, is decided by three quick looks.
+    # The common case, printable ASCII without outer spaces, is checked first, because it is fast.
     if value.isascii() and value.isprintable() and value == value.strip() and 0 < len(value) <= _MAX:
         return value
     if not value or not value.strip():
@@ -62,7 +62,7 @@ def is_control(character: str) -> bool:
 
 
 def safe_cell(text: str) -> str:
-    """The text, with an apostrophe before each part that a spreadsheet would take for a formula."""
+    """The text, with an apostrophe before each part that a spreadsheet would run as a formula."""
     text = _CUT.sub(r"\1'", text)
     if text.startswith(_RISKY) and not _HARMLESS.fullmatch(text):
         return f"'{text}"

@@ -20,7 +20,7 @@ EXTERNAL_ID_SCHEMA: Final = {
     "format": "external-id",
 }
 
-# Whatever a caller likes to keep beside a thing; the document has it as a component.
+# Any JSON that a caller stores with an object, such as `metadata`; a component of the OpenAPI document.
 FREE_JSON: Final = "FreeJson"
 FREE_JSON_SCHEMA: Final = {"$ref": f"#/components/schemas/{FREE_JSON}"}
 
@@ -29,7 +29,7 @@ HIDDEN: Final = "x-hidden"
 # PHP writes an empty map like this.
 EmptyMap = Annotated[list[Any], Meta(max_length=0, extra_json_schema={HIDDEN: True})]
 
-# What people call a thing of theirs.
+# The name of an object that a user creates.
 Name = Annotated[str, Meta(min_length=1, max_length=120)]
 Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
 ExternalIdIn = Annotated[str, Meta(extra={"check": check_external_id}, extra_json_schema=EXTERNAL_ID_SCHEMA)]

@@ -27,7 +27,7 @@ _PROBE: Final[tuple[LiteralString, ...]] = (
 
 
 def trouble(error: BaseException) -> str:
-    """The sentence for the caller about a database error that is not the caller's fault."""
+    """The message for the caller about a database error that is not the caller's fault."""
     if isinstance(error, ReadOnlySqlTransaction):
         return READ_ONLY
     return DISK_FULL if isinstance(error, DiskFull) else UNREACHABLE
@@ -42,7 +42,7 @@ class Writability:
         self._probed_at = float("-inf")
 
     def saw(self, error: BaseException) -> str:
-        """Record an error that a request met; return the sentence for its caller."""
+        """Record the database error of a request; return the message for its caller."""
         self._is_full = self._is_full or isinstance(error, DiskFull)
         return trouble(error)
 

@@ -1,4 +1,4 @@
-"""From the `x-api-key` header to the caller, with a cache that cannot keep a revoked key alive for over a second."""
+"""Authenticate the `x-api-key` header, with a cache that accepts a revoked key for at most a second."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from regulars.organizations import queries
 from regulars.organizations.model import KeyHolder, Permission, hash_key, is_well_formed
 
 CACHE_S = 1.0
-# A busy key is confirmed again before its second is over, so that its callers never all ask at once; and with it, in
-# the same statement, all busy keys that would be due soon.
+# A busy key is queried again before its second is over, so that its callers do not all wait for a query at once. The
+# same statement refreshes all busy keys that are due soon.
 REFRESH_AFTER_S = 0.5
 REFRESH_ALONG_AFTER_S = 0.25
 CACHED_KEYS_MAX = 10_000
@@ -26,7 +26,7 @@ _log = log.get(__name__)
 
 @dataclass(slots=True)
 class _Confirmed:
-    """A key's holder, and when the database was last asked; whether the key was used since."""
+    """A cached key: its holder, when the database was queried, and whether the key was used since."""
 
     queried_at: float
     caller: KeyHolder
@@ -34,7 +34,8 @@ class _Confirmed:
 
 
 class Authenticator:
-    """One per process. It also remembers which keys were used, and notes it at most once a minute, off the request."""
+    """One per process. It also collects which keys were used, and records that at most once a minute, outside of
+    requests."""
 
     def __init__(self, database: Database, *, default_country: str | None = None) -> None:
         self._database = database
@@ -45,7 +46,7 @@ class Authenticator:
         self._used: set[UUID] = set()
 
     def cached(self, key: bytes) -> KeyHolder | None:
-        """The caller if this very key was confirmed less than a second ago."""
+        """The caller, if the database confirmed this key less than a second ago."""
         entry = self._cache.get(key)
         if entry is None:
             return None
@@ -85,7 +86,7 @@ class Authenticator:
         return None if entry is None else entry.caller
 
     async def _refresh(self) -> None:
-        """Ask for all busy keys whose second will be over before long."""
+        """Query all busy keys whose cache entry expires soon."""
         before = monotonic() - REFRESH_ALONG_AFTER_S
         try:
             await self._confirm(
@@ -97,8 +98,9 @@ class Authenticator:
             self._refreshing = None
 
     async def _confirm(self, keys: Sequence[bytes]) -> dict[bytes, VaultError]:
-        """Put the keys that are live into the cache, and take the others out; those whose secret cannot be opened."""
-        # The age of the cached answer counts from before the question, so a slow query cannot stretch it.
+        """Cache the live keys and remove the others; return the keys whose organization's secret cannot be
+        decrypted."""
+        # The age of a cache entry counts from before the query, so a slow query does not make it live longer.
         queried_at = monotonic()
         hashes = {key: hash_key(key.decode("latin-1")) for key in keys}
         async with self._database.looking_up(is_urgent=True) as tx:

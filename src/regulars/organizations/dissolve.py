@@ -61,7 +61,7 @@ async def _delete_rows_of(database: Database, table: str, organization_id: UUID,
 
 
 def referring_first(references: Mapping[str, set[str]]) -> list[str]:
-    """The tables in an order in which each goes before those that it refers to."""
+    """The tables ordered so that each comes before the tables that it refers to."""
     ordered: list[str] = []
     waiting = {table: targets & set(references) - {table} for table, targets in references.items()}
     while waiting:

@@ -1,4 +1,4 @@
-"""Create and list organizations and keys; used by the command line and, later, by the pages."""
+"""Create and list organizations and API keys."""
 
 import secrets
 from collections.abc import Collection
@@ -30,7 +30,8 @@ Connection = AsyncConnection[TupleRow]
 
 
 async def create_organization(connection: Connection, name: str) -> Organization:
-    """A new one, or `NameTaken`: the user who creates one joins it, so an existing one is never returned."""
+    """Create an organization, or raise `NameTaken`. An existing one is never returned, because the caller joins the
+    organization."""
     organization = Organization(new_uuid(), name, await _now(connection))
     stored = await protect(connection, organization.id, secrets.token_bytes(SECRET_BYTES))
     is_new = await queries.insert_organization_if_new(
@@ -67,12 +68,12 @@ async def is_demo(connection: Connection, organization_id: UUID) -> bool:
 
 
 async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
-    """Mark it for good: its customers are invented, and it never sends a real text."""
+    """Mark the organization permanently: it has sample customers and never sends a real text."""
     await queries.mark_as_demo(connection, organization_id)
 
 
 async def dismiss_first_steps(connection: Connection, organization_id: UUID) -> None:
-    """The navigation shows them no longer; their page stays."""
+    """Remove the entry from the navigation; the page stays."""
     await queries.set_shows_first_steps(connection, organization_id, is_shown=False)
 
 
@@ -83,7 +84,7 @@ async def list_organizations(connection: Connection) -> list[Organization]:
 async def create_key(
     connection: Connection, organization_id: UUID, name: str, *, permission: Permission = Permission.FULL
 ) -> tuple[ApiKey, str]:
-    """The key is returned this once; only its hash is kept."""
+    """The key is returned only here; the database stores its hash."""
     secret = new_key()
     key = ApiKey(
         id=new_uuid(),
@@ -104,13 +105,13 @@ async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKe
 
 
 async def revoke_key(connection: Connection, key_id: UUID, *, organization_id: UUID | None = None) -> ApiKey | None:
-    """The key as it is now, or None if there is none of that organization, or of any; one that was revoked before keeps
-    its time."""
+    """Return the revoked key, or None if the key does not exist or belongs to another organization. A key that was
+    revoked before keeps its time of revocation."""
     return await queries.revoke_key(connection, key_id, await _now(connection), organization_id=organization_id)
 
 
 async def revoke_restored_keys(tx: Tx, key_ids: Collection[UUID], *, revokes_all: bool) -> None:
-    """Of the keys that a restored backup brought back live: those that had been revoked, or all."""
+    """Revoke keys that a restored backup made valid again: those that had been revoked, or all."""
     await queries.revoke_restored_keys(tx, key_ids, revokes_all=revokes_all)
 
 

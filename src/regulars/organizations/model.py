@@ -30,7 +30,7 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class Particulars:
-    """What the use cases need to know of an organization where no request says it: for imports and the demo."""
+    """The settings of an organization for use cases that run without a request, such as imports and the demo."""
 
     secret: bytes = field(repr=False)
     default_country: str | None
@@ -40,7 +40,7 @@ class Permission(StrEnum):
     """What a key may do."""
 
     FULL = "full"
-    # Write, without reading what was stored before: for tills and other places that may lose their key.
+    # May write, but not read stored data: for tills and other devices that may be stolen.
     INGEST = "ingest"
 
 
@@ -58,7 +58,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """Who calls with a key, as requests need it."""
+    """The caller that a key identifies, with what a request needs."""
 
     organization_id: UUID
     api_key_id: UUID
@@ -73,7 +73,7 @@ def new_key() -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Whether the text can be a key at all: a typing error or a stray token costs no query."""
+    """Whether the text has the form of a key: a mistyped key or another token costs no query."""
     if len(key) != _KEY_CHARACTERS or not key.startswith(KEY_PREFIX):
         return False
     random = key[len(KEY_PREFIX) : -CHECKSUM_CHARACTERS]
@@ -91,7 +91,7 @@ def checksum(random: str) -> str:
 
 
 def hash_key(key: str) -> bytes:
-    """What is kept of a key. It has 178 bits of its own randomness, so a plain hash is enough."""
+    """The stored form of a key. A key has 178 random bits, so a hash without salt is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 

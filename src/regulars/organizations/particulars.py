@@ -1,4 +1,4 @@
-"""What an organization says of itself: its name, time zone, locale and default country."""
+"""The settings of an organization: its name, time zone, locale and default country."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -21,7 +21,7 @@ class OrganizationSettings:
     time_zone: str
     locale: str
     default_country: str | None
-    # Owners and admins enter only with a second factor.
+    # Owners and admins need a second factor.
     requires_second_factor: bool = False
 
 
@@ -37,7 +37,7 @@ def is_time_zone(name: str) -> bool:
 
 
 def time_zones() -> list[str]:
-    """The zones that people live in; the database of zones also has many old names."""
+    """The current time zones; the zone database also has many old names."""
     return [*sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")), "UTC"]
 
 

@@ -106,7 +106,7 @@ async def revoke_key(
 
 
 class LiveKey(NamedTuple):
-    """A key that is not revoked, and what requests need to know of its organization."""
+    """A key that is not revoked, with the settings of its organization that requests need."""
 
     id: UUID
     organization_id: UUID
@@ -116,7 +116,7 @@ class LiveKey(NamedTuple):
 
 
 async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey | VaultError]:
-    """Those that are live. A secret that cannot be opened fails its own organization's keys and no others."""
+    """The keys that are not revoked. A secret that cannot be decrypted affects only the keys of its organization."""
     rows = await tx.fetch(
         "SELECT wanted.key_hash, k.id, o.id, o.secret, o.sealed_secret, o.default_country, k.permission"
         " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
@@ -139,7 +139,7 @@ def _live_key(row: TupleRow) -> LiveKey | VaultError:
 
 
 async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:
-    """Note that keys were used, unless that was noted less than a minute ago."""
+    """Record that keys were used, unless that was recorded less than a minute ago."""
     await connection.execute(
         "UPDATE api_keys SET last_used_at = %s WHERE id = ANY(%s) AND (last_used_at IS NULL OR last_used_at < %s)",
         (now, list(key_ids), before),
@@ -227,7 +227,7 @@ async def revoke_restored_keys(tx: Tx, key_ids: Collection[UUID], *, revokes_all
 
 
 async def find_tables_of_organizations(tx: Tx) -> dict[str, set[str]]:
-    """Every table with a column `organization_id`, and which tables each refers to."""
+    """All tables with a column `organization_id`, each with the tables that it refers to."""
     rows = await tx.fetch(
         "SELECT c.relname::text, coalesce(array_agg(t.relname::text) FILTER (WHERE t.oid IS NOT NULL), '{}')"
         " FROM pg_class o JOIN pg_class c ON c.relnamespace = o.relnamespace"
@@ -241,13 +241,14 @@ async def find_tables_of_organizations(tx: Tx) -> dict[str, set[str]]:
 
 
 async def find_ctids(tx: Tx, table: str, organization_id: UUID, *, at_most: int) -> list[str]:
-    """Where in the table rows of the organization lie."""
+    """The row addresses (ctid) of the organization's rows in a table."""
     query = sql.SQL("SELECT ctid::text FROM {} WHERE organization_id = %s LIMIT %s").format(sql.Identifier(table))
     return [row[0] for row in await tx.fetch(query, (organization_id, at_most))]
 
 
 async def delete_by_ctids(tx: Tx, table: str, organization_id: UUID, ctids: Sequence[str]) -> int:
-    """Rows that have moved since are found by the next look. With every other way closed, the plan is by place."""
+    """Delete rows by their addresses; the next scan finds rows that have moved since. All other scans are disabled for
+    the planner."""
     await tx.execute(
         "SELECT set_config(name, 'off', true) FROM unnest("
         " ARRAY['enable_seqscan', 'enable_indexscan', 'enable_indexonlyscan', 'enable_bitmapscan']) AS name"
@@ -257,7 +258,7 @@ async def delete_by_ctids(tx: Tx, table: str, organization_id: UUID, ctids: Sequ
 
 
 async def delete_organization(tx: Tx, organization_id: UUID) -> None:
-    """With its keys and its names in addresses, whose rows point to it."""
+    """Delete the organization with its keys and slugs, which refer to it."""
     await tx.execute("DELETE FROM api_keys WHERE organization_id = %s", (organization_id,))
     await tx.execute("DELETE FROM organization_slugs WHERE organization_id = %s", (organization_id,))
     await tx.execute("DELETE FROM organizations WHERE id = %s", (organization_id,))

@@ -1,4 +1,4 @@
-"""Sealing the secrets of organizations: beside the plain ones, in place of them, and with another key."""
+"""Seal (encrypt) the secrets of organizations: beside the plain secrets, instead of them, and with another key."""
 
 import hmac
 from typing import Any, Final, NamedTuple
@@ -16,14 +16,15 @@ SEALED_SINCE: Final = 97
 
 
 class StoredSecret(NamedTuple):
-    """What a new row gets: the plain secret only while older releases may read it."""
+    """The columns of a new row; the plain secret only while older releases may read it."""
 
     plain: bytes | None
     sealed: bytes | None
 
 
 async def protect(connection: queries.Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
-    """How the secret of a new organization is stored; without the database's key it is plain, or refused.
+    """How to store the secret of a new organization: plain if this process lacks the database's key, or an error if
+    plain secrets are no longer allowed.
 
     Call it in the transaction of the new row: until that ends, nothing is sealed and the key is not changed.
     """
@@ -41,7 +42,7 @@ async def protect(connection: queries.Connection, organization_id: UUID, secret:
 
 
 def write_sealed(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
-    """Write the sealed form where it is missing, beside the plain one; how many that were."""
+    """Seal the secrets that are only plain, and keep both forms; return how many."""
     rows = connection.execute(
         "SELECT id, secret FROM organizations WHERE sealed_secret IS NULL AND secret IS NOT NULL"
     ).fetchall()
@@ -54,11 +55,11 @@ def write_sealed(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
 
 
 def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
-    """Take the plain secrets away, once each opens from its sealed form; how many organizations there are.
+    """Delete the plain secrets after checking that each sealed one decrypts to it; return the number of organizations.
 
-    Call it in a transaction. No organization is created meanwhile: it would not know how to store its secret.
+    Call it in a transaction. The table lock prevents new organizations meanwhile, whose secret would be stored plain.
     """
-    # Before the table, as `protect` does: in the other order the two would wait for each other.
+    # Before the lock on the table, in the order of `protect`: otherwise the two could deadlock.
     mark_sealed(connection)
     connection.execute("LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE")
     write_sealed(connection, vault)

@@ -1,8 +1,8 @@
-"""The secret of an organization, with which numbers, cursors and callback addresses are keyed: it never changes.
+"""The secret of an organization: the key of the hashes of phone numbers, of cursors and of callback addresses. It never
+changes.
 
-It lies in the database sealed, plain, or both. A process has one key, so the vault is set once for the whole process.
-What was unsealed is remembered by its sealed form: an organization's secret is opened once in a process, whatever the
-number of requests.
+The database stores it sealed (encrypted), plain, or both. A process has one key, so the vault is set once per process.
+Decrypted secrets are cached by their sealed form, so each is decrypted once per process.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _find_vault: Callable[[], AnyVault] = NoVault
 
 
 def unlock_with(find_vault: Callable[[], AnyVault]) -> None:
-    """Set where this process finds its vault; it is asked for when the first sealed secret is met."""
+    """Set the function that returns the vault of this process; it is called when the first sealed secret is read."""
     global _find_vault  # noqa: PLW0603  # a process has one key
     _find_vault = find_vault
     _opened.clear()

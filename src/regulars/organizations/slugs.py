@@ -1,4 +1,4 @@
-"""The name of an organization in addresses: made from its name, changeable, and old ones lead on for good."""
+"""The slug of an organization in addresses: derived from its name, changeable, and old slugs redirect for ever."""
 
 import re
 import unicodedata
@@ -15,14 +15,15 @@ SLUG_CHARACTERS_MAX: Final = 48
 NAME_CHARACTERS_USED: Final = 40
 FALLBACK: Final = "organization"
 SLUG: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-# More organizations of one name get a longer, certain suffix.
+# Further organizations of the same name get their id as a suffix.
 NUMBERS_TRIED_MAX: Final = 20
 
 Connection = AsyncConnection[TupleRow]
 
 
 def slug_of(name: str) -> str:
-    """`Maison Corvelle & Fils` is `maison-corvelle-fils`; accents are dropped, other scripts leave the fallback."""
+    """`Maison Corvelle & Fils` becomes `maison-corvelle-fils`; accents are dropped, and a name in another script gets
+    the fallback."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_CHARACTERS_USED].strip("-") or FALLBACK
 
@@ -32,14 +33,15 @@ def is_slug(text: str) -> bool:
 
 
 async def ensure_slug(connection: Connection, organization_id: UUID, name: str, *, now: datetime) -> str:
-    """The current slug; an organization that has none, such as one made by an older release, gets one."""
+    """Return the current slug; create one for an organization without, such as one of an older release."""
     base = slug_of(name)
     numbered = [base, *(f"{base}-{number}" for number in range(2, NUMBERS_TRIED_MAX)), f"{base[:12]}-{organization_id}"]
     for candidate in numbered:
         current = await queries.find_current_slug(connection, organization_id)
         if current is not None:
             return current
-        # The unique keys decide: of the slug, against other organizations, and of the current one, against ourselves.
+        # Unique keys resolve races: on the slug, with other organizations; on the current slug, with other requests of
+        # this organization.
         await queries.insert_slug_if_free(connection, organization_id, candidate, now)
     current = await queries.find_current_slug(connection, organization_id)
     if current is None:
@@ -48,7 +50,7 @@ async def ensure_slug(connection: Connection, organization_id: UUID, name: str, 
 
 
 async def change_slug(connection: Connection, organization_id: UUID, slug: str, *, now: datetime) -> bool:
-    """Whether it could be had: a slug that another organization has or had is refused. Call it in a transaction."""
+    """Change the slug; return False if another organization has or had it. Call it in a transaction."""
     owner = await queries.find_slug_owner(connection, slug)
     if owner is not None and owner != organization_id:
         return False

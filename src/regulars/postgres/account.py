@@ -41,7 +41,7 @@ def choose() -> Account:
 def run(
     account: Account, command: Sequence[str | Path], *, folder: Path, descriptors: Sequence[int] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Runs one of PostgreSQL's programs to its end, under the account, with nothing of our environment but PATH."""
+    """Run one of PostgreSQL's programs under the account until it ends, with only PATH from our environment."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     try:
         return subprocess.run(  # noqa: S603  # the programs are PostgreSQL's own and the arguments ours
@@ -72,7 +72,7 @@ def run(
 
 
 def _dedicated_account() -> pwd.struct_passwd:
-    """Finds or makes the account that owns the data when root starts the database.
+    """Find or create the account that owns the data when root starts the database.
 
     It is a separate account, because other processes of `postgres` or of the unprivileged account could read the data.
     """

@@ -1,4 +1,4 @@
-"""Makes, starts and stops one cluster; every caller holds the start lock of its folder."""
+"""Create, start and stop one PostgreSQL cluster; every caller holds the start lock of its folder."""
 
 import os
 import shlex
@@ -23,9 +23,9 @@ START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 90
 CONNECT_SECONDS_MAX = 5
 POLL_SECONDS = 0.05
-# Linux; elsewhere `ps` answers.
+# On Linux; other systems use `ps`.
 PROCESSES = Path("/proc")
-# No process can have this number, so PostgreSQL takes the note for what it is: left over.
+# No process can have this id, so PostgreSQL treats the pid file as stale.
 UNUSED_PID = "2147483647"
 SUPERUSER = "regulars"
 DATABASE = "regulars"
@@ -64,10 +64,10 @@ def is_running(folder: Folder) -> bool:
 
 
 def postmaster(folder: Folder) -> int | None:
-    """The process named in postmaster.pid if it is this cluster's postmaster, and not a later process that got the
-    same number: after a crash in a container numbers come back within seconds.
+    """The process id in postmaster.pid, if it is this cluster's postmaster and not a later process with the same id: in
+    a container, process ids are reused within seconds after a crash.
     """
-    pid = _noted_pid(folder)
+    pid = _read_pid(folder)
     return pid if pid is not None and str(folder.cluster) in _command_line(pid) else None
 
 
@@ -78,7 +78,7 @@ def start(cluster: Cluster) -> None:
             _create(cluster)
         check_major_version(folder, cluster.major)
         configuration.write(folder, cluster.account, superuser=SUPERUSER, throwaway=cluster.throwaway)
-        _disown_stale_notes(folder)
+        _invalidate_stale_pid_file(folder)
         _launch(cluster, claim)
     _create_database(folder)
 
@@ -101,7 +101,7 @@ def wait_until_ready(folder: Folder) -> None:
 
 
 def stop(cluster: Cluster) -> None:
-    """Ends the sessions and stops. Committed data is on disk already."""
+    """End the sessions and stop PostgreSQL. Committed data is on disk already."""
     command: list[str | Path] = [
         cluster.bin / "pg_ctl",
         "stop",
@@ -114,7 +114,7 @@ def stop(cluster: Cluster) -> None:
 
 
 def _create(cluster: Cluster) -> None:
-    """Makes the cluster under another name first, so that an initdb that was killed leaves nothing half-made behind."""
+    """Create the cluster under a temporary name first, so that a killed initdb leaves no partial cluster."""
     folder = cluster.folder
     shutil.rmtree(folder.unfinished_cluster, ignore_errors=True)
     folder.unfinished_cluster.mkdir(mode=0o700)
@@ -138,7 +138,7 @@ def _create(cluster: Cluster) -> None:
         reason = made.stderr.strip().rpartition("\n")[2]
         raise EmbeddedDatabaseError(f"The data folder {folder.root} could not be filled by initdb: {reason}")
     folder.unfinished_cluster.rename(folder.cluster)
-    # initdb has synced what is inside; the name of the whole is ours to sync.
+    # initdb has synced the files inside; the directory entry of the cluster itself is synced here.
     if not cluster.throwaway:
         disk.sync(folder.root)
 
@@ -149,8 +149,8 @@ def _launch(cluster: Cluster, claim: int) -> None:
     deadline = time.monotonic() + START_SECONDS_MAX
     while _run_start_command(cluster, claim).returncode != 0:
         reason = start_log.reason(folder)
-        # Processes of a postmaster that was killed may still finish a statement, and two generations on the same files
-        # would destroy them: PostgreSQL refuses, and we ask again until they are gone.
+        # Child processes of a killed postmaster may still finish a statement, and a second PostgreSQL on the same files
+        # would destroy them. PostgreSQL refuses to start then, so retry until they have ended.
         if "pre-existing shared memory block" not in reason or time.monotonic() > deadline:
             raise EmbeddedDatabaseError(f"The embedded PostgreSQL in {folder.root} did not start: {reason}")
         time.sleep(10 * POLL_SECONDS)
@@ -180,14 +180,14 @@ def _create_database(folder: Folder) -> None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
 
 
-def _noted_pid(folder: Folder) -> int | None:
+def _read_pid(folder: Folder) -> int | None:
     try:
-        return int(_note(folder).read_text().partition("\n")[0])
+        return int(_pid_file(folder).read_text().partition("\n")[0])
     except (FileNotFoundError, ValueError):
         return None
 
 
-def _note(folder: Folder) -> Path:
+def _pid_file(folder: Folder) -> Path:
     return folder.cluster / "postmaster.pid"
 
 
@@ -201,20 +201,20 @@ def _command_line(pid: int) -> str:
     return found.stdout
 
 
-def _disown_stale_notes(folder: Folder) -> None:
-    """Makes PostgreSQL treat a stale postmaster.pid as stale although its process id is in use: by another process, or
-    by the dead postmaster itself, which stays a zombie where the first process of a container does not reap children.
+def _invalidate_stale_pid_file(folder: Folder) -> None:
+    """Make PostgreSQL treat a stale postmaster.pid as stale although its process id is in use: by another process, or
+    by the dead postmaster, which stays a zombie if the first process of a container does not reap its children.
 
     The file stays: its seventh line names the shared memory by which PostgreSQL finds out whether processes of the
     killed postmaster still use the data files.
     """
-    # The lock file of the socket has no such line, and no other process uses this folder.
+    # The lock file of the socket has no such line, and no other process uses the socket's folder.
     (folder.socket / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
-    if _noted_pid(folder) is None:
-        _remove_unreadable_note(folder)
+    if _read_pid(folder) is None:
+        _remove_unreadable_pid_file(folder)
         return
     # The folder belongs to the database's account, so a link in it must not lead root's write elsewhere.
-    descriptor = os.open(_note(folder), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(_pid_file(folder), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "r+") as file:
         _, _, rest = file.read().partition("\n")
         file.seek(0)
@@ -222,17 +222,17 @@ def _disown_stale_notes(folder: Folder) -> None:
         file.truncate()
 
 
-def _remove_unreadable_note(folder: Folder) -> None:
-    """A power cut may leave the note empty or full of zeros, and PostgreSQL would refuse to start for it.
+def _remove_unreadable_pid_file(folder: Folder) -> None:
+    """Remove a pid file that a power cut left empty or full of zeros, because PostgreSQL would refuse to start.
 
-    That its processes are gone is certain without it: the caller holds the lock that every one of them inherits.
+    No process of the old PostgreSQL runs any more: the caller holds the lock that all of them inherit.
     """
     try:
-        _note(folder).unlink()
+        _pid_file(folder).unlink()
     except FileNotFoundError:
         return
     _log.warning(
         "postmaster.note_unreadable",
-        file=str(_note(folder)),
+        file=str(_pid_file(folder)),
         reason="It was empty or garbled, as a power cut may leave it; it was removed, and PostgreSQL recovers.",
     )

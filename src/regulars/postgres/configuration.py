@@ -10,7 +10,7 @@ from regulars.postgres.folder import Folder
 MAIN_FILE = "postgresql.conf"
 HBA_FILE = "pg_hba.conf"
 IDENT_FILE = "pg_ident.conf"
-# The operator's own file is read last, and written by us only when it is missing.
+# The operator's own file is read last; it is created if missing, and never overwritten.
 LOCAL_FILE = "local.conf"
 
 SETTINGS = {
@@ -18,18 +18,18 @@ SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
     "unix_socket_permissions": "0700",
-    # Eight server processes as they come, and a worker.
+    # Enough for eight server processes with default settings, and a worker.
     "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "jit": "off",
-    # A steady stream of inserts: rare, spread checkpoints and small full-page images.
+    # For a steady stream of inserts: rare, spread checkpoints and small full-page images.
     "max_wal_size": "4GB",
     "min_wal_size": "256MB",
     "checkpoint_timeout": "15min",
     "checkpoint_completion_target": "0.9",
     "wal_compression": "pglz",
-    # A week of logs, one file a weekday, each emptied when its day comes again.
+    # A week of logs: one file per weekday, truncated when the weekday returns.
     "logging_collector": "on",
     "log_filename": "postgresql-%a.log",
     "log_truncate_on_rotation": "on",
@@ -40,12 +40,12 @@ SETTINGS = {
     "log_error_verbosity": "terse",
     "log_parameter_max_length_on_error": "0",
     "log_parameter_max_length": "0",
-    # What every answered write rests on; start-up refuses a server without them.
+    # Acknowledged writes depend on these; the server does not start without them.
     "fsync": "on",
     "synchronous_commit": "on",
     "full_page_writes": "on",
 }
-# Tests keep their cluster in memory, where fsync costs nothing, so they run with the promises of production.
+# Tests have their cluster in memory, where fsync costs nothing, so they run with the durability of production.
 THROWAWAY = {"max_wal_size": "1GB", "min_wal_size": "80MB", "shared_buffers": "64MB"}
 
 

@@ -1,8 +1,8 @@
 """The embedded database: one PostgreSQL per data folder, shared by every command that runs at the same time.
 
 The postmaster is detached from the command that started it. Each command holds a shared file lock while it uses the
-database, and the one that finds itself last stops it. The kernel drops the locks of a process that was killed, so
-nothing has to be cleaned up after `kill -9`: the next command finds the postmaster running, or recovers it.
+database, and the last one stops it. The kernel drops the locks of a process that was killed, so nothing has to be
+cleaned up after `kill -9`: the next command finds the postmaster running, or recovers it.
 """
 
 import fcntl
@@ -29,14 +29,14 @@ _guard = threading.Lock()
 
 
 def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
-    """Starts the database unless it runs, counts this process as a user of it, and answers its URL.
+    """Start the database if it is not running, register this process as a user, and return the URL.
 
-    A throwaway cluster, for tests, is small and is not synced to disk when it is made.
+    A throwaway cluster, for tests, is small and not synced to disk when it is created.
     """
     account = accounts.choose()
     folder = folders.prepare(_absolute(data_dir), account)
     with _guard, _start_lock(folder):
-        folders.furnish(folder, account)
+        folders.create_subfolders(folder, account)
         cluster = _cluster(folder, account, throwaway=throwaway)
         if clusters.is_running(folder):
             clusters.wait_until_ready(folder)
@@ -49,12 +49,12 @@ def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
 
 
 def postmaster(data_dir: Path) -> int | None:
-    """The process that runs the database, if one does; two small reads, so that a watcher may ask often."""
+    """The process id of the running database, or None; it reads two small files, so it may be called often."""
     return clusters.postmaster(Folder(_absolute(data_dir)))
 
 
 def exists(data_dir: Path) -> bool:
-    """Whether a database was ever made in the folder; nothing is made by asking."""
+    """Whether the folder has a database; creates nothing."""
     try:
         (Folder(_absolute(data_dir)).cluster / "PG_VERSION").stat()
     except FileNotFoundError:
@@ -67,12 +67,12 @@ def exists(data_dir: Path) -> bool:
 
 
 def prepare_folder(data_dir: Path) -> None:
-    """Makes the data folder, or raises when it cannot be used, without starting anything in it."""
+    """Create the data folder, or raise if it cannot be used; starts nothing."""
     folders.prepare(_absolute(data_dir), accounts.choose())
 
 
 def release(data_dir: Path) -> None:
-    """Says that this process no longer uses the database; the last user stops it."""
+    """Unregister this process as a user of the database; the last user stops it."""
     folder = Folder(_absolute(data_dir))
     with _guard:
         users_lock = _held_locks.pop((os.getpid(), folder.root), None)
@@ -105,12 +105,12 @@ def binaries(data_dir: Path) -> Path:
     account = accounts.choose()
     folder = folders.prepare(_absolute(data_dir), account)
     with _guard, _start_lock(folder):
-        folders.furnish(folder, account)
+        folders.create_subfolders(folder, account)
         return _cluster(folder, account).bin
 
 
 def check_major_version(data_dir: Path) -> None:
-    """Raises when the data were made by another PostgreSQL than the one this release brings."""
+    """Raise if the data belongs to another major version of PostgreSQL than the one of this release."""
     clusters.check_major_version(Folder(_absolute(data_dir)), wheels.locate().major)
 
 
@@ -119,13 +119,13 @@ def _absolute(data_dir: Path) -> Path:
 
 
 def _cluster(folder: Folder, account: accounts.Account, *, throwaway: bool = False) -> Cluster:
-    """As root the programs are copied into the data folder: the clone may lie under a home that only root enters."""
+    """As root, copy the programs into the data folder: the clone may be in a home folder that only root can enter."""
     wheel = wheels.locate()
     clusters.check_major_version(folder, wheel.major)
     programs = wheel.bin
     if account.is_other:
         programs = wheels.copied_bin(wheel, folder.programs)
-        # What a running PostgreSQL runs from stays as it is.
+        # The programs of a running PostgreSQL are not replaced.
         if not clusters.is_running(folder):
             wheels.copy_into(wheel, folder.programs)
     return Cluster(folder=folder, account=account, bin=programs, major=wheel.major, throwaway=throwaway)

@@ -1,4 +1,4 @@
-"""The data folder: what lies where in it, who may enter, and where the socket is."""
+"""The data folder: its layout, its permissions, and the place of the socket."""
 
 import hashlib
 import os
@@ -22,8 +22,8 @@ SHORT_SOCKET_PARENT = Path("/tmp")  # noqa: S108  # the folder in it is made 070
 
 @dataclass(frozen=True)
 class Folder:
-    """As root, `root` and the settings in it belong to root, so that a database gone astray cannot lead root's writes
-    elsewhere by a planted link; only `cluster`, `socket` and `logs` belong to the database's account.
+    """If root starts the database, `root` and its settings belong to root, so that a compromised database cannot
+    redirect root's writes by a symbolic link; only `cluster`, `socket` and `logs` belong to the database's account.
     """
 
     root: Path
@@ -70,10 +70,10 @@ class Folder:
 
 
 def prepare(data_dir: Path, account: Account) -> Folder:
-    """Makes the data folder if it is missing, and refuses one that another user could change.
+    """Create the data folder if it is missing, and refuse one that another user could change.
 
-    Permissions of folders that were there before are left alone, with one exception: as root, a data folder that is
-    empty (but for locks) or already ours is opened to the group of the database's account.
+    Permissions of existing folders are not changed, with one exception: if root starts the database, the group of its
+    account gets access to a data folder that is empty (except for locks) or already ours.
     """
     folder = Folder(data_dir)
     if any(mark in str(data_dir) for mark in UNSAFE_IN_PATHS):
@@ -105,8 +105,8 @@ def prepare(data_dir: Path, account: Account) -> Folder:
     return folder
 
 
-def furnish(folder: Folder, account: Account) -> None:
-    """Makes the folders inside the data folder and the one of the socket; the caller holds the start lock."""
+def create_subfolders(folder: Folder, account: Account) -> None:
+    """Create the folders inside the data folder and the folder of the socket; the caller holds the start lock."""
     for path in (folder.settings, folder.programs):
         _make(path, mode=0o755 if account.is_other else 0o700)
     _check_reachable(folder, account)
@@ -123,7 +123,7 @@ def _make_with_parents(data_dir: Path) -> bool:
     missing = [path for path in (data_dir, *data_dir.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=0o755, exist_ok=True)
-        # A strict umask as root would shut the database's account out of folders we have just made.
+        # With a strict umask of root, the database's account could not enter the new folders.
         path.chmod(0o700 if path == data_dir else 0o755)
         disk.sync(path.parent)
     return True

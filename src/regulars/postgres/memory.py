@@ -1,4 +1,4 @@
-"""How much of the machine's memory the embedded server takes for its pages."""
+"""The share of the machine's memory for the page cache of the embedded PostgreSQL."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/
 
 
 def shared_buffers(memory_bytes: int) -> str:
-    """The setting of that name for a machine with so much memory."""
+    """The value of `shared_buffers` for a machine with this much memory."""
     return f"{min(max(memory_bytes // SHARE, LEAST), MOST) // MEBIBYTE}MB"
 
 

@@ -1,4 +1,5 @@
-"""Which of PostgreSQL's programs to use on a server: those of the wheel, or on a newer server the machine's own."""
+"""Choose PostgreSQL's programs for a server: those of the wheel, or for a newer server those installed on the
+machine."""
 
 import re
 import shutil
@@ -9,14 +10,14 @@ from typing import Final
 from regulars.postgres import wheel
 from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
 
-# Where distributions keep several versions side by side; what is on PATH comes first.
+# Where distributions install several versions side by side; PATH takes precedence.
 SYSTEM_FOLDERS: Final = (("/usr/lib/postgresql", "*/bin"), ("/usr", "pgsql-*/bin"))
 VERSION_S_MAX: Final = 10
 MAJOR: Final = 10_000
 
 
 def fitting(server_version: int) -> Path:
-    """The bin folder of programs that are at least as new as the server, as pg_dump demands."""
+    """The bin folder of programs that are at least as new as the server, which pg_dump requires."""
     wanted = server_version // MAJOR
     try:
         ours = wheel.locate()
@@ -41,7 +42,7 @@ def _system_folders() -> list[Path]:
 
 
 def major(folder: Path) -> int | None:
-    """The version that all three programs have in common with pg_dump; None where they are not together."""
+    """The version of pg_dump, if the other programs are in the same folder; else None."""
     if not all((folder / program).exists() for program in ("pg_dump", "pg_restore", "psql")):
         return None
     try:

@@ -18,12 +18,12 @@ import psycopg
 from regulars.postgres.errors import ProgramsError
 
 SOCKET_NAME: Final = ".s.PGSQL.5432"
-# "Length 8, let us speak TLS"; a server that will answers with the letter S.
+# The SSLRequest message of PostgreSQL's protocol; a server that supports TLS replies with the letter S.
 TLS_REQUEST: Final = bytes((0, 0, 0, 8, 4, 210, 22, 47))
 YES: Final = b"S"
 PIECE_BYTES: Final = 1 << 16
-# The server's question how to prove a password, and the answer to it that is bound to the TLS connection, which a
-# program at our end of it cannot give.
+# The authentication request of the server, and the method with channel binding, which a program behind the relay cannot
+# use because it has no TLS connection of its own.
 AUTHENTICATION: Final = b"R"
 SASL: Final = bytes((0, 0, 0, 10))
 WITH_CHANNEL_BINDING: Final = b"SCRAM-SHA-256-PLUS\0"
@@ -35,7 +35,7 @@ Options = dict[str, str]
 
 @contextlib.contextmanager
 def opened(connection: psycopg.Connection[Any]) -> Iterator[Path]:
-    """The folder of a socket that leads to the server of this connection, which uses TLS."""
+    """Yield the folder of a socket that forwards to the server of this connection over TLS."""
     options = effective_options(connection)
     if options.get("channel_binding") == "require":
         raise ProgramsError(
@@ -51,7 +51,7 @@ def opened(connection: psycopg.Connection[Any]) -> Iterator[Path]:
 def effective_options(connection: psycopg.Connection[Any]) -> Options:
     """All options of the connection, whether they came from the address, the environment or a file."""
     found = {option.keyword.decode(): option.val.decode() for option in connection.pgconn.info if option.val}
-    # Of several hosts, the one that answered.
+    # Of several hosts, the one that the driver connected to.
     answered = {"host": connection.info.host, "hostaddr": connection.info.hostaddr, "port": str(connection.info.port)}
     return found | answered
 
@@ -79,7 +79,7 @@ def trust(options: Options) -> ssl.SSLContext:
 
 
 class Relay:
-    """A thread with a loop of its own, because the caller waits for a program."""
+    """A thread with its own event loop, because the caller blocks while it waits for a program."""
 
     def __init__(self, path: Path, options: Options, context: ssl.SSLContext) -> None:
         self._path = path
@@ -133,7 +133,7 @@ class Relay:
             return
         there = asyncio.create_task(_pump(reader, server_writer))
         back = asyncio.create_task(_pump_answers(server_reader, writer))
-        # The direction that ends first ends both: PostgreSQL's protocol has no half-closed connections.
+        # When one direction ends, both end: PostgreSQL's protocol has no half-closed connections.
         await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
         if there.done() and not back.done():
             await asyncio.wait({back}, timeout=END_S_MAX)
@@ -166,7 +166,7 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 
 
 async def _pump_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Forward responses. The first is read alone: it may offer a method that only a TLS client can use."""
+    """Forward responses. The first one is changed: it may offer channel binding, which only a TLS client can use."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         kind = await reader.readexactly(1)
         length = await reader.readexactly(4)

@@ -1,4 +1,4 @@
-"""Finds PostgreSQL's programs in the installed wheel, and copies them where another account can reach them."""
+"""Find PostgreSQL's programs in the installed wheel, and copy them to a folder that another account can read."""
 
 import filecmp
 import os
@@ -30,7 +30,8 @@ class Wheel:
 
 
 def locate() -> Wheel:
-    """Finds the newest PostgreSQL of the wheel without importing the wheel, whose modules act on import."""
+    """Find the newest PostgreSQL of the wheel without importing the wheel, because its modules have side effects on
+    import."""
     spec = util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise EmbeddedDatabaseError(
@@ -51,16 +52,16 @@ def locate() -> Wheel:
 
 
 def copied_bin(wheel: Wheel, folder: Path) -> Path:
-    """Where the copy of the programs has its bin folder."""
+    """The bin folder of the copied programs."""
     return folder / wheel.version / PACKAGE / wheel.install.name / "bin"
 
 
 def copy_into(wheel: Wheel, folder: Path) -> None:
-    """Copies the programs, unless there is a copy in which every byte is as in the wheel; nothing may run from it.
+    """Copy the programs, unless there is a copy with the same content; no process may run from the old copy.
 
-    The programs find their libraries by a path relative to themselves, so both keep their places. The copy gets its
-    final name only when all of it is on the disk: after a power cut there is a complete one or none. It is compared
-    nevertheless, because a disk or a person may damage it, and a damaged program does not say why it fails.
+    The programs find their libraries by a relative path, so the copy has the same layout. It gets its final name after
+    it is synced to disk: after a power cut there is a complete copy or none. It is compared nevertheless, because it
+    may be damaged later, and a damaged program fails without a useful message.
     """
     home = folder / wheel.version
     if _is_whole(wheel, home):
@@ -77,7 +78,7 @@ def copy_into(wheel: Wheel, folder: Path) -> None:
 
 
 def remove_older_copies(wheel: Wheel, folder: Path) -> None:
-    """Only while nothing runs from them: a running PostgreSQL still loads libraries from its own copy."""
+    """Call it only while no process runs from them: a running PostgreSQL still loads libraries from its own copy."""
     if not folder.is_dir():
         return
     for copy in folder.iterdir():

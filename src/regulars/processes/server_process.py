@@ -21,9 +21,9 @@ BACKLOG: Final = 2048
 # Longer than the idle time of usual proxies and client pools, so that they close a connection first and never
 # send a request into one that we are closing.
 KEEP_ALIVE_S: Final = 75
-# Of the grace, what is kept for closing the pool after the last answer.
+# The part of the grace period that is reserved for closing the pool after the last response.
 CLOSING_S: Final = 1
-# What is still open this long after the grace will never end by itself.
+# A process that still runs this long after the grace period is ended by force.
 STUCK_S: Final = 5
 EXIT_BY_FORCE: Final = 70
 

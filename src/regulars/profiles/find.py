@@ -37,7 +37,7 @@ async def find_profiles_by_phone(
 
 
 async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
-    """Lock the profiles against deletion until the transaction ends; gives those that still exist.
+    """Lock the profiles against deletion until the transaction ends; returns those that still exist.
 
     A transaction calls this before it writes a profile's id into another table: an erasure then waits, and finds what
     was written. Other transactions may refer to the same profile, or change its fields, at the same time.
@@ -46,7 +46,7 @@ async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 
 async def try_lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
-    """Lock against changes without waiting; gives the profiles that another transaction has locked."""
+    """Lock against changes without waiting; returns the profiles that another transaction has locked."""
     existing = await queries.find_existing(tx, organization_id, sorted(set(ids)))
     return existing - await queries.lock_free_profiles(tx, organization_id, sorted(existing))
 

@@ -224,7 +224,7 @@ _UPDATE: Final = (Columns(id=Ids, updated_at=Timestamps) | _CHANGEABLE).write(
 
 
 async def insert_profiles_if_new(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> set[UUID]:
-    """Insert the profiles that do not exist yet, in the order of their external_id; gives the inserted ids."""
+    """Insert the profiles that do not exist yet, in the order of their external_id; returns the inserted ids."""
     values = {"organization_id": organization_id, "now": tx.now, "records": _records(profiles)}
     return {row[0] for row in await tx.fetch(_INSERT, values)}
 

@@ -70,7 +70,7 @@ _flat_attributes: Reader[dict[str, str | None]] = Reader(FlatAttributesIn)
 
 
 def decode_profile(body: bytes, *, default_country: str | None) -> ProfileUpsert:
-    """Decode and validate one profile, or raise the refusal it deserves."""
+    """Decode and validate one profile, or raise an `ApiError`."""
     return _profiles.read(body, partial(_upsert, default_country=default_country))
 
 

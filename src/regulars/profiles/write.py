@@ -123,7 +123,7 @@ AttributesOutcome = Profile | ProfileNotFound | ValidationError
 
 
 async def set_attributes(tx: Tx, organization_id: UUID, wanted: Sequence[AttributeChanges]) -> list[AttributesOutcome]:
-    """Apply the changes in order, to profiles that exist; gives for each the profile right after it."""
+    """Apply the changes in order, to profiles that exist; returns for each the profile right after it."""
     ids, external_ids = split_references([change.reference for change in wanted])
     locked = await queries.lock_profiles_to_change(tx, organization_id, ids=ids, external_ids=external_ids)
     stored = {profile.id: profile for profile in locked}

@@ -43,7 +43,7 @@ async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> RequestL
 
 
 async def count_answers(tx: Tx, organization_id: UUID) -> dict[UUID, Counts]:
-    """How many answers each key got in the last 24 hours, the one that runs included."""
+    """The number of responses to each key in the last 24 hours, the current hour included."""
     return await queries.sum_counts_by_key(tx, organization_id, since=tx.now - timedelta(hours=COUNTED_HOURS))
 
 
@@ -62,7 +62,7 @@ async def sweep(database: Database, organization_id: UUID) -> int:
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """The entries whose path names them go."""
+    """Delete the entries whose path names these customers."""
     await queries.delete_entries_of_profiles(tx, organization_id, people.profile_ids)
 
 

@@ -18,7 +18,7 @@ _PERSONAL: Final = frozenset({"{profile_id}", "{subscription_id}"})
 
 
 class ResponseFilter(StrEnum):
-    """Which answers to show."""
+    """The filter of the log."""
 
     ALL = "all"
     REFUSED = "refused"
@@ -27,7 +27,7 @@ class ResponseFilter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestLogEntry:
-    """One answer. `problem` is the body of a refusal, as JSON."""
+    """One response. `problem` is the body of an error, as JSON."""
 
     id: UUID
     api_key_id: UUID
@@ -44,7 +44,7 @@ class RequestLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many answers there were, kept in the log or not."""
+    """The number of responses, whether the log stored them or not."""
 
     answers: int = 0
     refusals: int = 0

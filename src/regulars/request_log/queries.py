@@ -38,7 +38,7 @@ _ADD_COUNTS: Final = _COUNTS.write(
 
 
 async def add_counts(tx: Tx, organization_id: UUID, counts: Mapping[UUID, Counts], *, hour: datetime) -> None:
-    """Add to the hour's counts, in the order of keys, so that two processes do not wait for each other crosswise."""
+    """Add to the counts of the hour, in the order of keys, so that two processes do not deadlock."""
     rows = [(api_key_id, count.answers, count.refusals) for api_key_id, count in sorted(counts.items())]
     await tx.execute(_ADD_COUNTS, {"organization_id": organization_id, "hour": hour, **_COUNTS.of_tuples(rows)})
 
@@ -72,7 +72,7 @@ _FILTERS: Final = {"api_key_id": "api_key_id = %(api_key_id)s"}
 async def list_entries(
     tx: Tx, organization_id: UUID, page: PageRequest, *, api_key_id: UUID | None, status_min: int
 ) -> PageRows[RequestLogEntry]:
-    """Those of one key or of all, with at least this status; the newest first."""
+    """The entries of one key or of all, with at least this status; the newest first."""
     return await _NEWEST.fetch(
         tx,
         SQL(
@@ -126,7 +126,7 @@ async def delete_entries_of_profiles(tx: Tx, organization_id: UUID, profile_ids:
 
 
 async def delete_entries_before(tx: Tx, organization_id: UUID, *, until: datetime, at_most: int) -> int:
-    """Delete the oldest entries up to this time; answer how many there were."""
+    """Delete the oldest entries up to this time; return how many."""
     rows = await tx.fetch(
         """
         DELETE FROM request_log

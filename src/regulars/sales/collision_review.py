@@ -193,7 +193,7 @@ async def _list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) ->
 async def decide(
     tx: Tx, organization_id: UUID, sales_event_id: UUID, decision: Decision, *, note: str | None, decided_by: str
 ) -> bool:
-    """Store the decision; gives whether there was a collision to decide."""
+    """Store the decision; returns whether there was a collision to decide."""
     rows = await tx.fetch(
         """
         UPDATE ticket_collision_totals

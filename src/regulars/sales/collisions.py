@@ -26,8 +26,8 @@ async def record_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tu
     by_sale: dict[UUID, Counter[bytes]] = {}
     for sale, stored in attempts:
         # A till's retry must not bring back an erased person. A later erasure would not find an attempt on an anonymous
-        # sale, and sales anonymised before they were marked look like any anonymous one. So no attempt on such a sale
-        # is stored with personal data.
+        # sale, and sales that an older release anonymised are not marked, so they cannot be told from other anonymous
+        # sales. So no attempt on any anonymous sale is stored with personal data.
         content = without_person(sale) if stored.profile is None else sale
         by_sale.setdefault(stored.id, Counter())[describe(content)] += 1
     # A statement does not see its own rows: the bound of ten holds only with one attempt per sale in each statement. An

@@ -1,9 +1,9 @@
-"""From the bytes of a request, or of a line of a file, to a valid sale.
+"""Decode a sale from the bytes of a request, or of a line of a file.
 
-There are two ways to read a ticket, and one to make a sale of what was read. The *plain* reader is so strict that
-msgspec has checked nearly everything when it succeeds: the common ticket is read by it alone. Whatever it refuses is
-read again by the *full* reader, which accepts all that is allowed and reports what is wrong with the rest. A test holds
-that they never disagree about a ticket that both accept.
+There are two readers of a ticket, and one function that makes a sale of the result. The *plain* reader is so strict
+that msgspec has checked nearly everything when it succeeds: the common ticket is read by it alone. A ticket that it
+refuses is read again by the *full* reader, which accepts everything that is allowed and reports all errors. A test
+checks that both give the same result for a ticket that both accept.
 """
 
 import re
@@ -181,7 +181,7 @@ def decode_request(request: SaleRequest) -> Sale:
 
 
 def decode_sale(body: bytes) -> Sale:
-    """Decode and validate one sale, or raise the refusal it deserves."""
+    """Decode and validate one sale, or raise an `ApiError`."""
     return decode_plainly(body) or decode_fully(body)
 
 
@@ -220,7 +220,7 @@ def decode_plain_batch(body: bytes) -> list[Sale] | None:
 
 
 def _has_free_objects(wire: _PlainSale) -> bool:
-    """Whether the decoder passed over something, be it a first one whose name came again with null."""
+    """Whether the decoder skipped a value, such as the first of two fields of one name whose second is null."""
     return not (wire.payments is wire.loyalty is wire.metadata is _ABSENT)
 
 

@@ -104,7 +104,7 @@ def encode_new(
     created_at: datetime,
     state: AutomationState,
 ) -> bytes:
-    """The envelope of a sale that is about to be stored under this canonical id."""
+    """Encode the response to a sale that is about to be stored under this canonical id."""
     return encode(SalesEventEnvelope(_show(sale, identifier, store, profile, created_at), _AUTOMATION[state]))
 
 

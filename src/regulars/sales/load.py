@@ -32,7 +32,7 @@ async def load_sales(
     stores: Mapping[Reference, UUID],
     profiles: Mapping[Reference, UUID],
 ) -> int:
-    """Copy the sales in and answer how many there were; one that exists already fails the whole transaction."""
+    """Copy the sales; return how many. A sale that exists already fails the whole transaction."""
     beginning = f"{organization_id.hex}\t{tx.now}"
     size = 0
     rows: list[str] = []

@@ -50,7 +50,7 @@ async def _erase_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]
 
 
 async def _unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
-    """Remove personal data from the sales of these profiles, and mark them; gives their ids."""
+    """Remove personal data from the sales of these profiles, and mark them; returns their ids."""
     rows = await tx.fetch(
         "UPDATE sales_events"
         " SET profile_id = NULL, payments = NULL, loyalty = NULL, metadata = NULL, anonymised_at = %s"
@@ -70,7 +70,7 @@ async def _delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection
 async def _delete_naming_collisions(
     tx: Tx, organization_id: UUID, references: Collection[str], *, quoted: Collection[str]
 ) -> list[UUID]:
-    """Delete attempts of these customers, or with one of their references in a free object; gives the sales."""
+    """Delete attempts of these customers, or with one of their references in a free object; returns the sales."""
     rows = await tx.fetch(
         """
         DELETE FROM ticket_collisions

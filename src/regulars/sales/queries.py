@@ -110,7 +110,7 @@ async def list_sales(
 
 
 async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:
-    """Insert in external_id order; gives the inserted ids. The others were stored before."""
+    """Insert in external_id order; returns the inserted ids. The others were stored before."""
     ordered = sorted(sales, key=lambda sale: sale.ticket.external_id)
     rows = await tx.fetch(
         "INSERT INTO sales_events (organization_id, created_at, profile_id, " + COLUMNS + ")"  # noqa: S608  # the names are ours

@@ -1,6 +1,6 @@
 """Record a list of sales in a transaction: the fallback path, for anything a sale can be.
 
-A known external_id is answered with the first sale, whatever else the request says. A store must exist. A customer's
+For a known external_id the response is the first sale, whatever the request contains. A store must exist. A customer's
 external_id that is not known becomes a light profile, but only for a sale that goes in.
 """
 

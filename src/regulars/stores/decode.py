@@ -1,4 +1,4 @@
-"""From the bytes of a request, or of a line of a file, to a valid upsert of a store."""
+"""Decode the upsert of a store from the bytes of a request, or of a line of a file."""
 
 from typing import Annotated
 
@@ -66,7 +66,7 @@ _stores: Reader[StoreIn] = Reader(StoreIn)
 
 
 def decode_store(body: bytes) -> StoreUpsert:
-    """Decode and validate one store, or raise the refusal it deserves."""
+    """Decode and validate one store, or raise an `ApiError`."""
     return _stores.read(body, _upsert)
 
 

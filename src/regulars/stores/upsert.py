@@ -118,7 +118,7 @@ _UPDATE: Final = (Columns(id=Ids, updated_at=Timestamps) | _CHANGEABLE).write(
 
 
 async def _insert_stores_if_new(tx: Tx, organization_id: UUID, stores: Sequence[Store]) -> set[UUID]:
-    """Insert the stores that do not exist yet, in the order of their external_id; gives the inserted ids."""
+    """Insert the stores that do not exist yet, in the order of their external_id; returns the inserted ids."""
     values = {"organization_id": organization_id, "now": tx.now, "records": _records(stores)}
     return {row[0] for row in await tx.fetch(_INSERT, values)}
 

@@ -26,7 +26,7 @@ AFTER: Final = "after"
 BEFORE: Final = "before"
 SORT: Final = "sort"
 FILTER_CHARACTERS_MAX: Final = 255
-# Filters that are neither chips nor behind the button.
+# Kinds of filters that are neither shown as chips nor in the filter menu.
 _NOT_CHIPS: Final = frozenset({"search", "hidden"})
 DAY_MIN: Final = date(2000, 1, 1)
 DAY_MAX: Final = date(9000, 1, 1)

@@ -72,7 +72,7 @@ async def list_posted(
 
 
 async def list_statuses(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:
-    """All endpoints; those that need a person come first."""
+    """All endpoints; those that need attention come first."""
     found = await _read_statuses(tx, organization_id, await list_endpoints(tx, organization_id))
     return sorted(found, key=lambda one: (not one.needs_a_person, one.endpoint.state == "disabled"))
 

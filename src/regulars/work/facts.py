@@ -1,6 +1,6 @@
 """A fact: something that happened, recorded in the transaction that made it true, for listeners in rooms above.
 
-Whether a fact may start an automation is decided once, when it is recorded, and every response says it.
+Whether a fact may start an automation is decided once, when it is recorded; the API returns it as `automation.state`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

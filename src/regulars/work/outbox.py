@@ -1,8 +1,8 @@
 """The outbox: facts are recorded in the transaction that made them true, and handed to their listeners afterwards.
 
-Listeners of one fact do not know each other. If one fails, the others' success is committed with a row for the one
-that failed (`retries.py`), which is tried again alone. One that cannot get its lock, or takes too long, blocks no
-other listener either: its facts are put aside for it at once, and for a while it is not waited for again.
+Listeners of one fact do not know each other. If one fails, the others' success is committed with a row for the one that
+failed (`retries.py`), which is tried again alone. A listener that cannot get its lock, or takes too long, blocks no
+other listener either: its facts are moved to its own queue at once, and for a while new facts go there directly.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -73,7 +73,7 @@ async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
 
 
 async def behind_since(tx: Tx, organization_id: UUID, *, by: timedelta = BEHIND_MIN) -> datetime | None:
-    """When the oldest waiting fact was recorded, if listeners lag behind `by` so much; figures are as of then."""
+    """When the oldest waiting fact was recorded, if listeners lag by at least `by`; derived figures are as of then."""
     oldest = await queries.find_oldest_row(tx, organization_id)
     return oldest if oldest is not None and tx.now - oldest >= by else None
 

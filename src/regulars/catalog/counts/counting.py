@@ -88,7 +88,7 @@ class CountQueue(RowQueue[CountJob]):
 
 
 async def count_every_key(tx: Tx, organization_id: UUID, catalog: Catalog) -> CountJob:
-    """Count the values of all keys, each by its declared type; gives the count that runs already, if one does."""
+    """Count the values of all keys, each by its declared type; returns the count that runs already, if one does."""
     for count in await queries.list_overviews(tx, organization_id, catalog):
         if count.state is JobState.RUNNING:
             return count

@@ -150,7 +150,7 @@ def _comparison(node: Node, prefix: str, missing: str) -> dict[str, Any]:
     if not key:
         raise Incomplete(missing)
     if not comparison:
-        # The key is unknown, so the form offered no comparison. Any comparison leads to the error about the key.
+        # The key is unknown, so the form offered no comparison. With any comparison, the check reports the unknown key.
         comparison = "is_set"
     data: dict[str, Any] = {"key": key, "comparison": comparison, **_wanted(node, prefix, comparison)}
     if comparison in NEGATIVE:

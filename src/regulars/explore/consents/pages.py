@@ -1,4 +1,5 @@
-"""Consent: the figures, the list of numbers, the page of one, and its certificate as a document and to print."""
+"""Pages about consent: the figures, the list of numbers, the page of one number, and its certificate as JSON and for
+print."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -53,7 +54,7 @@ class Weeks:
 
 
 class StoreRow(NamedTuple):
-    """How well a store asks: consents of 30 days beside its tickets of 30 days."""
+    """The opt-in rate of a store: its opt-ins and its tickets in 30 days."""
 
     name: str
     url: str
@@ -83,7 +84,7 @@ async def show_consent(visit: Visit) -> Response:
 
 
 async def _stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
-    """Stores that tickets or consents came from, the best at asking first."""
+    """The stores with tickets or consents, the highest opt-in rate first."""
     today = _today(visit)
     async with visit.database.reading() as tx:
         totals = await sum_stores(tx, visit.organization_id, first=today - timedelta(days=29), last=today)
@@ -107,7 +108,7 @@ def _today(visit: Visit) -> Any:
 
 
 def _weeks(visit: Visit, counted: FiguresSnapshot) -> Weeks:
-    """Whole weeks from Monday on, the running one last."""
+    """Weeks from Monday, the current one last."""
     monday = _today(visit) - timedelta(days=_today(visit).weekday())
     starts = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS - 1))]
     changes = [] if counted.figures is None else counted.figures.changes
@@ -285,7 +286,7 @@ async def print_certificate(visit: Visit) -> Response:
 
 
 def _sentence(visit: Visit, state: SubscriptionState, customer: str | None) -> str:
-    """What a reader of the certificate should know first."""
+    """The first sentence of the certificate."""
     number = mask.phone(visit, state.phone_number) or "This number"
     who = f"{customer} ({number})" if customer else number
     brand, moment = visit.organization.name, visit.format.full_moment

@@ -1,1 +1,1 @@
-"""Customers: the list, the page of one, their data as a file, and their erasure."""
+"""Pages about customers: the list, and the page of one customer."""

@@ -1,5 +1,5 @@
-"""What the list of customers can be narrowed and sorted by. A filter is a condition, so that all of them together are a
-small segment, which the analysis process answers and which can be saved."""
+"""The filters and sort orders of the list of customers. Each filter is a condition, so that all filters together are a
+segment, which the analysis process evaluates and the user can save."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ LAST: Final = (
     ("-365", "Before the last 365 days"),
     (NEVER, "Never"),
 )
-# What can be left out of the table: its name in the address, and its title.
+# The columns that can be hidden: their name in the address, and their title.
 COLUMNS: Final = {
     "number": "Number",
     "months": "Last 12 months",
@@ -44,7 +44,7 @@ _AMOUNT: Final = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?\s*([A-Za-z]{3})
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the address asks for; `fault` says which filter cannot be read."""
+    """The filters and sort order in the address; `fault` says which filter cannot be read."""
 
     match: All
     order: Order
@@ -92,7 +92,7 @@ async def read_chosen(tx: Tx, visit: Visit, view: ListView) -> Chosen:
 
 
 def read_amount(text: str, currency: Currency) -> tuple[int, Currency] | None:
-    """Cents and currency; None where it is no amount in a currency that tills send."""
+    """Cents and currency; None if the text is not an amount, or the currency is not supported."""
     found = _AMOUNT.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The list of customers: found by name, id or number, or all of them, with their months, sums and consent."""
+"""The list of customers: searched by name, id or number, filtered, or all, with purchase months, sums and consent."""
 
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
@@ -58,7 +58,7 @@ from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
-# A page that asks again by itself comes at once, with how far it is.
+# The page is rendered after this time; without a result it shows the progress and reloads by itself.
 AT_ONCE_S: Final = 0.5
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
@@ -80,8 +80,8 @@ class ListedCustomer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """What the analysis process says: a page of customers, how far it is with what must be ready first, that nothing is
-    there yet that could be asked, or why it does not answer."""
+    """The response of the analysis process, one of four: a page of customers, the progress of preparing its data, the
+    fact that this preparation was never started, or the reason why there is no response."""
 
     found: Members | None = None
     progress: Progress | None = None
@@ -136,13 +136,13 @@ class CustomerList:
         try:
             first = await self._analysis.members(visit.organization_id, query, limit=EXPORT_ROWS)
         except (NotReady, AnalysisUnavailable):
-            # The page says how far it is, or what is wrong.
+            # The page shows the progress, or the error.
             return await self.show(visit)
         rows = self._rows_of_members(visit, query, first)
         return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
 
     async def prepare(self, visit: Visit) -> Response:
-        """Begin to read the customers, so that they can be filtered and sorted."""
+        """Start preparing the data for filters and sort orders."""
         async with visit.database.transaction() as tx:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, f"{visit.url(PATH)}?{urlencode(parse_qsl(visit.form.get('query', '')))}")
@@ -196,7 +196,7 @@ def _offset(visit: Visit) -> int:
 
 
 async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[ProfileHit]:
-    """The customers in the order of the result, without those deleted since."""
+    """The customers in the order of the result, without those that were deleted since."""
     ids = () if found is None else found.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
     return [ProfileHit(profiles[it], (str(it),)) for it in ids if it in profiles]
@@ -238,7 +238,7 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
 
 
 async def dress(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[ListedCustomer]:
-    """What the list shows beside each name."""
+    """The data that the list shows for each customer."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
     standings = await find_consent_statuses(tx, visit.organization_id, ids)
@@ -259,12 +259,12 @@ def _status(standing: ConsentStatus | None) -> str | None:
 
 
 def number_of(profile: Profile, standing: ConsentStatus | None) -> str | None:
-    """Their own number, or the one that came with a consent."""
+    """The customer's own number, or the number of their consent."""
     return profile.phone_number or (None if standing is None else standing.phone_number)
 
 
 def status_of(profile: Profile, status: str | None) -> str | None:
-    """Never asked, and with a number that no text reaches, is worth saying."""
+    """The status for the list: UNREACHABLE for a customer without a consent event whose number cannot receive texts."""
     if status is None and profile.phone_number and not profile.phone_reachable:
         return "UNREACHABLE"
     return status

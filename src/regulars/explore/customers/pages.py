@@ -1,4 +1,4 @@
-"""Customers: the list, the page of one with timeline, consent and attributes, their data as a file, their erasure."""
+"""The page of one customer, with timeline, consent and attributes; and the addresses of the list of customers."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +44,7 @@ TEXTS_SHOWN_MAX: Final = 200
 RUNS_SHOWN_MAX: Final = 200
 RECIPIENTS_SHOWN_MAX: Final = 200
 NUMBERS_LOOKED_AT_MAX: Final = 5
-# What became of a text, in a word and as a badge.
+# The label and the badge for the state of a text.
 TEXT_STATES: Final = {
     "queued": ("Waits", "pending"),
     "sending": ("Leaving", "pending"),
@@ -164,7 +164,7 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
 async def _texts_and_runs(
     tx: Tx, visit: Visit, profile: Profile, subscriptions: list[Subscription]
 ) -> list[TimelineEntry]:
-    """What we wrote, what they answered, and the journeys and campaigns they were in: the newest of each."""
+    """The texts to the customer, their replies, and their journeys and campaigns: the newest of each."""
     texts = await list_texts(
         tx, visit.organization_id, secret=visit.organization.secret, profile_id=profile.id, limit=TEXTS_SHOWN_MAX
     )
@@ -179,7 +179,7 @@ async def _texts_and_runs(
 
 
 def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscription | None:
-    """The number asked for; else the one that texts go to: subscribed, and consented last."""
+    """The requested number; else the one that texts go to: subscribed, with the latest consent."""
     if not subscriptions:
         return None
     identifier = SUBSCRIPTION.decode(wanted or "")
@@ -193,7 +193,7 @@ def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscripti
 async def _entries(
     tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None
 ) -> list[LedgerEntry]:
-    """What was said about each of the numbers; that of the chosen one is known already."""
+    """The ledger entries of all numbers; those of the selected number are loaded already."""
     entries: list[LedgerEntry] = []
     for one in subscriptions:
         if number is not None and one.id == number.subscription.id:
@@ -204,7 +204,7 @@ async def _entries(
 
 
 async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentOf]:
-    """Which segments they are in, by their own rows; those come first."""
+    """All segments, with those that the customer is in first."""
     rows = await list_segments(tx, visit.organization_id)
     ids = {SEGMENT.encode(row.id): row.name for row in rows}
     inside = await find_segments_of(tx, visit.organization_id, ids.keys(), profile.id)

@@ -1,5 +1,5 @@
-"""A customer's facts in one line: tickets, returns, consents, texts, replies, journeys and campaigns, the newest first,
-page by page."""
+"""The timeline of a customer: tickets, returns, consents, texts, replies, journeys and campaigns, newest first, in
+pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KINDS: Final = {
     "texts": "Texts",
     "journeys": "Journeys",
 }
-# Why a recipient of a campaign has no text, by reason or outcome.
+# Labels for recipients of a campaign without a text, by reason or outcome.
 NO_TEXT: Final = {
     "held_out": "Held out: they get no text, so that its effect can be measured.",
     "waiting": "They wait for their text.",
@@ -37,7 +37,7 @@ NO_TEXT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One thing that happened; exactly one of what it may be is there."""
+    """One event of the timeline; exactly one of its optional fields is set."""
 
     at: datetime
     key: str
@@ -46,7 +46,7 @@ class TimelineEntry:
     text: TextRow | None = None
     reply: ReplyRow | None = None
     run: RunRow | None = None
-    # Of a campaign that has not texted them.
+    # A campaign that sent the customer no text.
     recipient: RecipientOfPerson | None = None
 
     @property
@@ -67,7 +67,7 @@ class TimelineEntry:
 
     @property
     def title(self) -> str:
-        """What a consent did, or why a campaign sent no text; a ticket speaks for itself."""
+        """The label of a consent entry, or the reason why a campaign sent no text; empty for tickets."""
         if self.recipient is not None:
             return NO_TEXT[self.recipient.reason or self.recipient.outcome]
         return "" if self.entry is None else title_of(self.entry)
@@ -97,7 +97,8 @@ def merge(
     kind: str = "all",
     before: str | None = None,
 ) -> Timeline:
-    """The facts of one kind or of all, before the position of an earlier page; an unknown position is ignored."""
+    """Merge the events of one kind or of all, older than the last one of the previous page; an invalid position is
+    ignored."""
     facts = [TimelineEntry(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
     facts += [TimelineEntry(at=one.effective_at, key=f"{one.sequence:020}", entry=one) for one in entries]
     facts += more
@@ -117,8 +118,8 @@ def facts_of(
     runs: Sequence[RunRow],
     recipients: Sequence[RecipientOfPerson],
 ) -> list[TimelineEntry]:
-    """Texts by when they left or were decided about, runs by when they began, campaigns without a text by when their
-    audience was stored."""
+    """Texts have the time of sending or of the decision not to send, runs the time of entry, and campaigns without a
+    text the time when their audience was stored."""
     facts = [TimelineEntry(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
     facts += [TimelineEntry(at=one.received_at, key=str(one.id), reply=one) for one in replies]
     facts += [TimelineEntry(at=one.entered_at, key=str(one.id), run=one) for one in runs]
@@ -132,7 +133,7 @@ def facts_of(
 
 
 def by_day(facts: Sequence[TimelineEntry], formats: Format) -> list[tuple[str, list[TimelineEntry]]]:
-    """The facts under the days they happened on, as the reader writes dates."""
+    """Group the events by day, with dates in the user's format."""
     days: list[tuple[str, list[TimelineEntry]]] = []
     for fact in facts:
         day = formats.list_day(fact.at)

@@ -72,7 +72,7 @@ def _show(visit: Visit, text: str, found: Found | None) -> Response:
 
 
 async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
-    """The page of the only thing with this id or number."""
+    """The page of the only object with this id or number."""
     customers = await search_exactly(
         tx,
         visit.organization_id,

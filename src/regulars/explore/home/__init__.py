@@ -1,1 +1,1 @@
-"""What happened today and lately, and what needs a person."""
+"""The home page of an organization: recent figures, and what needs a user's attention."""

@@ -1,4 +1,5 @@
-"""The figures of the first page: a period, the one before it, the stores' rhythm, and what needs a person."""
+"""The figures of the home page: a period, the period before it, the usual tickets of each store, and what needs
+attention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class TroubledJourney(NamedTuple):
     row: JourneyRow
     parked: int
     inside: int
-    # Runs that wait at a branch that cannot be judged; and what cannot be, with the reason, by place.
+    # Runs that wait at a branch whose condition cannot be evaluated; and the reasons by branch, or by `filter`.
     at_fault: int
     unjudgeable: Mapping[str, str]
 
@@ -53,7 +54,7 @@ class StoreLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    # All of the chart, also those without a ticket.
+    # All days of the chart, also those without a ticket.
     days: Mapping[date, PerCurrency]
     # The same days by the name of the store, if the chart shows stores.
     by_store: Mapping[str, PerCurrency]
@@ -62,7 +63,7 @@ class Overview:
     today: PerCurrency
     stores: list[StoreLine]
     has_more_stores: bool
-    # In the last 24 hours.
+    # API responses in the last 24 hours.
     answers: Counts
     open_collisions: int
     undecided_replies: int
@@ -92,7 +93,7 @@ async def read_overview(
 ) -> Overview:
     today = now.astimezone(zone).date()
     length = PERIODS[period]
-    # A single day makes no chart, so the days shown are thirty then; the figures above stay those of the day.
+    # For a single day the chart shows thirty days; the figures above it are still those of the day.
     shown = max(length, 30)
     oldest = today - timedelta(days=max(shown, 2 * length) - 1)
     sales = await read_sales(tx, organization_id, first=oldest, last=today, by=By.DAY)
@@ -109,7 +110,7 @@ async def read_overview(
         total=_sum(sales.rows, today - timedelta(days=length - 1), today),
         before=_sum(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
         today=_sum(sales.rows, today, today),
-        # Troubled stores first, then by name.
+        # Silent stores first, then by name.
         stores=sorted(lines, key=lambda line: (not line.rhythm.is_silent, line.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
         answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
@@ -128,8 +129,8 @@ async def read_overview(
 
 
 async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
-    """Journeys that need a person: with a condition that cannot be judged, with runs that failed again and again, or
-    paused with customers in them."""
+    """Journeys that need attention: with a condition that cannot be evaluated, with runs that failed after all retries,
+    or paused with customers in them."""
     parked = await count_parked(tx, organization_id, most=PARKED_COUNTED_MAX)
     at_fault = await count_at_fault(tx, organization_id, most=PARKED_COUNTED_MAX)
     every = await list_journeys(tx, organization_id, limit=JOURNEYS_LOOKED_AT_MAX)

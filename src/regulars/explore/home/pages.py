@@ -1,4 +1,4 @@
-"""The first page of an organization."""
+"""The home page of an organization."""
 
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -58,7 +58,7 @@ async def show_home(visit: Visit) -> Response:
     by = visit.query.get("by", "")
     by = by if by in BY_LABELS else "week" if period == "12m" else "day"
     zone = visit.format.zone
-    # A transaction of its own: it tells the planner how to walk, and that holds until its end.
+    # In a separate transaction, because it changes planner settings until the end of the transaction.
     async with visit.database.transaction() as tx:
         webhooks = await list_troubled(tx, visit.organization_id)
     async with visit.database.snapshot() as tx:
@@ -102,7 +102,8 @@ async def show_home(visit: Visit) -> Response:
 
 
 def _currencies(overview: Overview) -> list[str]:
-    """Those of the period, the larger first, and those of the other days that are drawn."""
+    """The currencies of the period, the largest net sales first; then those that occur only on other days of the
+    chart."""
     drawn = {currency for total in overview.days.values() for currency in total.sums}
     known = [currency for currency, _ in overview.total.by_size()]
     return [*known, *sorted(drawn - set(known))]
@@ -127,7 +128,7 @@ def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
 
 
 def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> list[Attention]:
-    """What needs a person, most urgent first."""
+    """What needs a user's attention, most urgent first."""
     found = [_webhook(visit, status) for status in overview.webhooks]
     if overview.held is not None:
         found.append(_held(visit, overview.held))

@@ -13,7 +13,7 @@ from regulars.web.format import Format
 BY_LABELS: Final = {"day": "Day", "week": "Week", "store": "Store"}
 # More bars than these are too thin to point at; the table has all stores.
 STORES_DRAWN_MAX: Final = 40
-# Of a store on the axis: more would run into the next one on a phone.
+# Characters of a store's name on the axis: more would overlap the next name on a phone.
 LABEL_CHARACTERS_MAX: Final = 9
 
 
@@ -68,7 +68,7 @@ def _days(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, 
 
 
 def _weeks(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str, str, PerCurrency]]:
-    """From Monday on; the first may be cut."""
+    """Weeks from Monday; the first one may be incomplete."""
     weeks = parts_of(Period(min(days), max(days)), "week")
     names = [formats.day(week.first) for week in weeks]
     totals = [add_totals(days[day] for day in week) for week in weeks]
@@ -76,7 +76,7 @@ def _weeks(formats: Format, days: Mapping[date, PerCurrency]) -> list[tuple[str,
 
 
 def _stores(by_store: Mapping[str, PerCurrency], currency: str) -> list[tuple[str, str, PerCurrency]]:
-    """Those that sold in the currency, the largest first."""
+    """The stores with sales in the currency, the largest first."""
     sold = [(name, total) for name, total in by_store.items() if currency in total.sums]
     ranked = sorted(sold, key=lambda one: (-one[1].sums[currency].net_cents, one[0].casefold()))
     return [(name, name.partition(" ")[0][:LABEL_CHARACTERS_MAX], total) for name, total in ranked]

@@ -32,7 +32,7 @@ TEMPLATE: Final = "explore/simulator.html"
 PHONES_SHOWN: Final = 12
 LINES_SHOWN: Final = 40
 HASH_BYTES: Final = 32
-# What reaches a phone, or may have; nothing else is on its screen.
+# The states of texts that the phone shows.
 ON_THE_PHONE: Final = frozenset({"sent", "delivered"})
 QUICK: Final = ("STOP", "START", "HELP", "Arrêtez de m'écrire", "À quelle heure ouvrez-vous ?")
 
@@ -62,12 +62,12 @@ class SimulatedPhone(NamedTuple):
 
     @property
     def waiting(self) -> int:
-        """Texts that are on their way to it."""
+        """The number of texts that are queued or being sent."""
         return sum(line.text is not None and line.text.state in {"queued", "sending"} for line in self.lines)
 
 
 async def show_simulator(visit: Visit) -> Response:
-    """The phone that was heard of last; `q` opens another."""
+    """The phone with the most recent message; `q` opens another."""
     asked = visit.query.get("q", "").strip()
     form = FormState({"q": asked})
     if asked:
@@ -159,7 +159,7 @@ def _hash(reference: str) -> bytes | None:
 
 
 async def reply(visit: Visit) -> Response:
-    """Take in a reply as a provider would bring it; only where no real one is connected."""
+    """Receive a reply as from a provider; only if no real provider is connected."""
     form = FormState(visit.form)
     words = form.value("text").strip()
     if not words:

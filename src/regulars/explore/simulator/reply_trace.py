@@ -1,4 +1,4 @@
-"""What a reply did, room by room: the ledger, journeys, the confirmation, webhooks."""
+"""The effects of a reply: ledger entries, ended journeys, the confirmation, webhooks."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ from regulars.webhooks.model import PostedEvent
 
 ENTRIES_LOOKED_AT: Final = 20
 EVENTS_SHOWN: Final = 5
-# Those that just ended are among the newest.
+# Runs that have just ended are among the newest.
 RUNS_LOOKED_AT: Final = 20
 _SECOND: Final = timedelta(seconds=1)
 _HASH_SHOWN: Final = 10
@@ -40,7 +40,7 @@ class TraceStep(NamedTuple):
 
 
 async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscription | None) -> list[TraceStep]:
-    """In the order of things; what happens in the worker appears when it has happened."""
+    """The effects in order; those of the worker appear when it has produced them."""
     steps = [_received(visit, reply)]
     if subscription is not None:
         entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_LOOKED_AT)

@@ -1,1 +1,1 @@
-"""Stores: the list with its leaders, and the page of one."""
+"""Pages about stores: the list, ranked by sales, and the page of one store."""

@@ -1,7 +1,7 @@
-"""What each store sold lately: the lines of the list.
+"""The sales of each store in recent days, for the list.
 
-A chain of up to a thousand stores can be ranked by what they sold. Larger ones are listed by name: a
-ranking needs the totals of all stores, a page of names only those of its own.
+Up to a thousand stores can be ranked by sales. More stores are listed by name: a ranking needs the totals of all
+stores, a page of names only those of the page.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ def first_day(now: datetime, zone: ZoneInfo) -> date:
 async def read_totals(
     tx: Tx, organization_id: UUID, *, now: datetime, zone: ZoneInfo, store_ids: Sequence[UUID] | None = None
 ) -> Mapping[UUID, PerCurrency]:
-    """What these stores sold lately, or all."""
+    """The recent sales of these stores, or of all."""
     today = now.astimezone(zone).date()
     sales = await read_sales(
         tx, organization_id, first=first_day(now, zone), last=today, by=By.STORE, store_ids=store_ids
@@ -68,7 +68,7 @@ async def read_lines(
 
 
 async def rank_stores(tx: Tx, organization_id: UUID, *, word: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:
-    """Those with the word in their name, place or code, by what they sold."""
+    """The stores with the text in their name, place or code, ranked by sales."""
     stores = await list_stores(tx, organization_id, after=None, limit=RANKED_MAX)
     sold = {store.id: _largest(totals.get(store.id, PerCurrency())) for store in stores}
     # Amounts of two currencies do not compare: the currency of more stores comes first, and inside it the larger sum.
@@ -87,7 +87,7 @@ def name_of(store: Store) -> str:
 
 
 def _largest(total: PerCurrency) -> tuple[str, int]:
-    """The currency that a store sells most in, and how much; one without tickets has none, and stands last."""
+    """The currency with most sales of a store, and the amount; a store without tickets sorts last."""
     return next(((currency, sums.net_cents) for currency, sums in total.by_size()), ("", 0))
 
 

@@ -1,4 +1,4 @@
-"""Stores: the list, by what they sold or by name, and the page of one."""
+"""Pages about stores: the list, by sales or by name, and the page of one store."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
@@ -71,7 +71,7 @@ def _view(visit: Visit, known: int) -> ListView:
 
 class _FoundStores(NamedTuple):
     stores: PageRows[NamedStore]
-    # Of all of them and of others.
+    # The totals of these stores, and perhaps of others.
     totals: Mapping[UUID, PerCurrency]
 
 

@@ -1,4 +1,4 @@
-"""API keys: a list, a new key shown this once with a line to try it, and revoking one."""
+"""Pages about API keys: the list, creating a key, which is shown once, and revoking one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

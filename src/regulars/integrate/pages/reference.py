@@ -19,7 +19,7 @@ from regulars.webhooks.event_reference import EVENTS
 
 PATH = "/reference"
 SCHEMAS = "schemas"
-# Stands in the curl lines where the address goes that the reader uses.
+# Placeholder in the curl commands for the address that the user's browser uses.
 ANY_ADDRESS = "http://server.invalid"
 
 
@@ -74,6 +74,6 @@ def _subject(read: reference.Reference, anchor: str | None) -> reference.Referen
 
 
 def _in_languages(operation: reference.Operation, address: str) -> list[CodeSample]:
-    """The call with curl, then as a program in each language, at the reader's own address."""
+    """The call with curl and as a program in each language, with the address that the user's browser uses."""
     every = [CodeSample("curl", operation.curl), *operation.samples]
     return [CodeSample(language, text.replace(ANY_ADDRESS, address)) for language, text in every]

@@ -1,4 +1,4 @@
-"""The request log: the last answers of the API, newest first, and one of them with what it said."""
+"""Pages about the request log: the last responses of the API, newest first, and one of them with its body."""
 
 import json
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from regulars.web.route import Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/requests"
-# Members whose own members are named by the caller, and may tell more than a type.
+# Fields whose keys the caller chooses, so that the keys may be personal data.
 _OPEN_MAPS: Final = ("attributes.", "properties.")
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the page says of the log's own limits."""
+    """The sentence on the page about the limits of the log."""
 
     days: int = RETENTION.days
     per_key: int = ENTRIES_PER_KEY_MAX

@@ -1,4 +1,4 @@
-"""The inbox of collisions: those that wait, those that were decided, and the comparison that decides."""
+"""Pages about ticket collisions: the open ones, the reviewed ones, and the comparison of one."""
 
 from dataclasses import replace
 from typing import Any, Final

@@ -45,7 +45,7 @@ class TotalsFill(Queue):
 
 
 async def fill_batch(database: Database, organization_id: UUID, *, sales_max: int = BATCH_SALES) -> bool:
-    """Count one batch; gives whether there is more to count now."""
+    """Count one batch; returns whether there is more to count now."""
     async with database.transaction() as tx:
         fill = await progress.lock_fill_if_free(tx, organization_id)
         if fill is None or fill.due_at is None:

@@ -51,7 +51,8 @@ class Health(NamedTuple):
 def next_attempt(
     now: datetime, *, attempts: int, retry_after: timedelta | None = None, chance: float
 ) -> datetime | None:
-    """When to retry after so many failed attempts; None after the last one. The receiver may ask for a later time."""
+    """When to retry after this many failed attempts; None after the last one. The receiver may request a later time.
+    `chance` (0 to 1) scales the jitter."""
     due_at = RETRIES.due_at(now, attempts=attempts, chance=chance)
     if due_at is None or retry_after is None:
         return due_at

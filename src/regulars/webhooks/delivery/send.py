@@ -47,7 +47,7 @@ class Sender:
         self._sessions: dict[str, aiohttp.ClientSession] = {}
 
     async def send(self, message: OutgoingMessage) -> AttemptOutcome:
-        """Make one attempt. Only 2xx is a success; any failure becomes a sentence."""
+        """Make one attempt. Only 2xx is a success; the outcome describes any failure in a sentence."""
         started = monotonic()
         try:
             async with asyncio.timeout(TIMEOUT_S):

@@ -1,4 +1,4 @@
-"""Endpoints: the list with their health, a new one, one with its secret, and what can be done with it."""
+"""Pages about endpoints: the list with their health, creating one, and one with its secret and its actions."""
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
@@ -250,7 +250,7 @@ class EndpointPages:
 
 @contextlib.asynccontextmanager
 async def _opening_secrets() -> AsyncIterator[None]:
-    """Secrets that this server's key cannot open are a conflict with a sentence, and not an internal error."""
+    """Report a secret that this server's key cannot decrypt as a conflict, not as an internal error."""
     try:
         yield
     except VaultError as error:
@@ -278,7 +278,7 @@ def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: En
 
 
 def _read(visit: Visit, form: FormState) -> tuple[str, str, list[str]]:
-    """The fields; a family that is chosen stands for its events."""
+    """Read the fields; a selected family includes its events."""
     url = form.text("url", characters_max=URL_CHARACTERS_MAX)
     description = form.text("description", required=False, characters_max=DESCRIPTION_CHARACTERS_MAX)
     chosen = visit.form_lists.get("events", [])
@@ -298,13 +298,13 @@ def _url(visit: Visit, endpoint: Endpoint) -> str:
 
 
 def _revealing(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str | None = None) -> Response:
-    """To the endpoint's page, which shows the secrets this once: they are carried with the id they belong to."""
+    """Redirect to the endpoint's page, which shows the secrets once; the id before them names their endpoint."""
     carried = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
     return redirect(visit, _url(visit, endpoint), done=done, reveal=carried)
 
 
 async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:
-    """The address of the developer, for the admin who decides."""
+    """The email address of the developer, for the admin who approves."""
     if not endpoint.is_draft or not visit.may(Action.READ_AUDIT_LOG):
         return None
     only = ActFilter(act="webhook.draft", subject=WEBHOOK.encode(endpoint.id))

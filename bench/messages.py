@@ -79,7 +79,7 @@ WHERE m.organization_id = %(organization_id)s
 """
 ATTEMPTS = """
 INSERT INTO webhook_attempts (organization_id, delivery_id, number, attempted_at, duration_ms, status, error, answer)
-SELECT organization_id, id, 1, created_at, 20, 503, 'The answer was 503.', 'Maintenance' FROM webhook_deliveries
+SELECT organization_id, id, 1, created_at, 20, 503, 'The response was 503.', 'Maintenance' FROM webhook_deliveries
 WHERE organization_id = %(organization_id)s AND state <> 'delivered'
 """
 

@@ -308,7 +308,7 @@ def test_do_not_contact_opens_those_who_were_erased_and_withdrawn_the_others(vis
     assert "No number matches" in owner.get("/consent/numbers", status="DO_NOT_CONTACT").text
     shop.api.delete(f"/v1/profiles/{shop.customer['id']}")
     erased = owner.get("/consent/numbers", status="DO_NOT_CONTACT").text
-    assert "forgotten number" in erased
+    assert "erased number" in erased
     assert identifier in erased
     assert "No number matches" in owner.get("/consent/numbers", status="UNSUBSCRIBED").text
 

@@ -125,7 +125,7 @@ def test_deep_groups_and_many_conditions_are_refused():
         deep = {"type": "any", "of": [deep]}
     assert ("filter", "Groups are nested at most 5 deep.") in faults(filter=deep)
     many = {"type": "any", "of": [{"type": "subscribed"}] * 51}
-    assert any("At most 50 conditions" in message for _, message in faults(filter=many))
+    assert any("at most 50 conditions" in message for _, message in faults(filter=many))
 
 
 def test_a_whole_definition_reads_writes_and_runs():

@@ -126,11 +126,11 @@ def sign_up(walk: Walk, token: str) -> None:
 def see_a_demo(walk: Walk) -> None:
     tab = walk.tab
     tab.get_by_role("button", name="Fill a demo organization").click()
-    walk.reads("Filling Demo", "Sample data; no real people")
+    walk.reads("Loading sample data into Demo", "Sample data; no real people")
     with psycopg.connect(walk.database_url) as connection:
         connection.execute("UPDATE demo_runs SET tickets = 300")
     walk.work("demo")
-    walk.reads("Your demo is ready", "300 tickets of two years are in and counted")
+    walk.reads("Your demo is ready", "300 tickets from two years are loaded")
     tab.get_by_role("link", name="Look around").click()
     walk.reads("Net sales per day", "Needs attention")
     expect(tab.locator("main")).not_to_contain_text("No ticket in the last 30 days")

@@ -137,7 +137,7 @@ def test_a_delivery_fails_is_seen_with_its_answer_and_is_replayed(desk, hook):
     assert '"first_name": "Odile"' in page
     listed = desk.owner.get("/webhooks").text
     assert "Failing" in listed
-    assert "It is disabled on" in listed
+    assert "It will be disabled on" in listed
     assert f"Webhook to {hook.host} fails" in _home(desk)
     hook.status, hook.answer = 204, b""
     again = desk.owner.post(f"/webhooks/deliveries/{delivery}/replay")
@@ -227,7 +227,7 @@ def test_a_ping_arrives_and_a_disabled_endpoint_says_why_it_cannot_be_pinged(des
     assert pinged.status_code == 303
     desk.work()
     assert json.loads(hook.received[0][1])["data"] == {"webhook": endpoint}
-    assert "0 waiting deliveries are held" in desk.owner.get(f"/webhooks/{endpoint}/disable").text
+    assert "0 waiting deliveries are put on hold" in desk.owner.get(f"/webhooks/{endpoint}/disable").text
     desk.owner.post(f"/webhooks/{endpoint}/disable")
     refused = desk.owner.post(f"/webhooks/{endpoint}/ping")
     assert refused.status_code == 400
@@ -243,8 +243,8 @@ def test_a_rotation_shows_both_secrets_and_until_when(desk, hook):
     page = desk.follow(desk.owner.post(f"/webhooks/{endpoint}/rotate"))
     new, old = list(dict.fromkeys(SECRET.findall(page)))
     assert (new != first, old) == (True, first)
-    assert "It signs too until" in page
-    assert "The secret before the rotation signs too until" in desk.owner.get(f"/webhooks/{endpoint}").text
+    assert "It is valid too until" in page
+    assert "The previous secret is valid too until" in desk.owner.get(f"/webhooks/{endpoint}").text
 
 
 def test_an_endpoint_is_changed_and_deleted_by_typing_its_address(desk, hook):
@@ -326,7 +326,7 @@ def test_a_developer_drafts_an_endpoint_and_an_admin_approves_it_with_one_press(
     desk.work()
     assert hook.received == [], "nothing is sent to a draft"
     shown = developer.get(f"/webhooks/{endpoint}").text
-    assert "waits for the approval of an admin" in shown
+    assert "waits for an admin" in shown
     assert "Approve" not in shown.partition("<main")[2]
     assert developer.post(f"/webhooks/{endpoint}/enable").status_code == 403
     assert developer.post(f"/webhooks/{endpoint}/ping").status_code == 400

@@ -21,7 +21,7 @@ from regulars.webhooks.delivery.schedule import (
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 OK = AttemptOutcome(None, 200)
-BAD = AttemptOutcome("The answer was 500.", 500)
+BAD = AttemptOutcome("The response was 500.", 500)
 SLOW = AttemptOutcome("no answer", is_timeout=True)
 H = 3600
 

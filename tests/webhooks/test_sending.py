@@ -67,7 +67,7 @@ async def test_a_ping_reaches_the_endpoint_whatever_it_takes(shop, receiver):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"HTTP/1.1 500 Oops\r\ncontent-length: 5\r\n\r\nno!!!", "The answer was 500."),
+        (b"HTTP/1.1 500 Oops\r\ncontent-length: 5\r\n\r\nno!!!", "The response was 500."),
         (b"HTTP/1.1 301 Moved\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n", "A redirect"),
         (b"220 mail.example ESMTP\r\n", "not HTTP"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort", "not HTTP"),

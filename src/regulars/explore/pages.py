@@ -134,7 +134,7 @@ class _Pages:
                 missing = await asyncio.wait_for(self._missing(), STATE_WAIT_S)
                 has_users = missing is not None or await asyncio.wait_for(self._has_users(), STATE_WAIT_S)
             except (TimeoutError, *CONNECTION_ERRORS):
-                missing, has_users = "The database does not answer.", True
+                missing, has_users = "The database does not respond.", True
             self._state = state = _State(missing, has_users, datetime.now(UTC), monotonic())
         return state
 
@@ -174,7 +174,7 @@ async def _refused(_request: Request, refusal: Exception) -> Response:
     if not isinstance(refusal, HTTPException):
         raise refusal
     if refusal.status_code == HTTPStatus.NOT_FOUND:
-        title, text = "There is no page here", "The address may be mistyped, or what it named is gone."
+        title, text = "There is no page here", "The address may be mistyped, or the page no longer exists."
     else:
         title, text = f"{HTTPStatus(refusal.status_code).phrase}", "This page does not support the request."
     status = refusal.status_code

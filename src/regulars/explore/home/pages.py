@@ -143,7 +143,7 @@ def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> lis
                 "ticket",
                 "warn",
                 visit.format.count(overview.open_collisions, "conflicting ticket"),
-                "Same ticket number, other content. The first one was kept.",
+                "Same ticket number, other content. The first one is stored.",
                 "",
                 visit.url("/collisions"),
             )
@@ -220,7 +220,7 @@ def _troubled(visit: Visit, line: TroubledJourney) -> Attention:
         return _unjudgeable(visit, line, url)
     if line.parked:
         title = f"{line.row.name}: {visit.format.count(line.parked, 'run needs', 'runs need')} a person"
-        return Attention("automate", "no", title, "They failed again and again.", "", f"{url}/runs?state=parked")
+        return Attention("automate", "no", title, "They failed after all retries.", "", f"{url}/runs?state=parked")
     paused = line.row.paused_at
     many = visit.format.count(line.inside, "customer waits", "customers wait")
     since = "" if paused is None else visit.format.ago(paused).removesuffix(" ago")
@@ -247,7 +247,7 @@ def _campaign(visit: Visit, line: CampaignInNeed) -> Attention:
         return Attention("message", "no" if line.row.reason else "warn", f"{line.row.name} is paused", text, when, url)
     when = visit.format.ago(line.stalled_since).removesuffix(" ago")
     if line.row.frozen_at is None:
-        text = line.row.reason or "The worker has not taken its audience yet."
+        text = line.row.reason or "The worker has not loaded its audience yet."
         return Attention("message", "no", f"{line.row.name} should have started", text, when, url)
     title = f"{line.row.name} has sent nothing for ten minutes"
     return Attention("message", "no", title, f"{left} for the text.", when, url)

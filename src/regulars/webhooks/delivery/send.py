@@ -53,7 +53,7 @@ class Sender:
             async with asyncio.timeout(TIMEOUT_S):
                 outcome = await self._post(message)
         except TimeoutError:
-            outcome = AttemptOutcome(f"There was no whole answer within {TIMEOUT_S:.0f} seconds.", is_timeout=True)
+            outcome = AttemptOutcome(f"There was no complete response within {TIMEOUT_S:.0f} seconds.", is_timeout=True)
         except AddressRefused as refusal:
             outcome = AttemptOutcome(str(refusal))
         except ssl.SSLError as error:
@@ -82,8 +82,9 @@ class Sender:
             beginning = await _read_beginning(response.content)
             if response.status in SUCCESSES:
                 return AttemptOutcome(None, response.status)
+            is_redirect = response.status in REDIRECTS
             return AttemptOutcome(
-                "A redirect is not followed." if response.status in REDIRECTS else f"The answer was {response.status}.",
+                "A redirect is not followed." if is_redirect else f"The response was {response.status}.",
                 response.status,
                 response=beginning,
                 retry_after=read_retry_after(response.headers.get("retry-after"), now=message.now()),

@@ -43,12 +43,12 @@ class CheckerPages:
         choices = await self._choices(visit)
         chosen = form.choice("endpoint", [value for value, _ in choices])
         if not form.value("headers").strip():
-            form.refuse("headers", "Paste the headers of the request, one a line.")
+            form.refuse("headers", "Paste the headers of the request, one per line.")
         secrets: list[NamedSecret] = []
         if chosen == OWN:
             own = read_secret(form.value("secret"))
             if own is None:
-                form.refuse("secret", "It begins with whsec_ and goes on in base 64.")
+                form.refuse("secret", "It must be whsec_ followed by base64.")
             else:
                 secrets = [NamedSecret(own, "the secret you pasted")]
         values: dict[str, Any] = {"choices": choices, "own": OWN}
@@ -74,7 +74,7 @@ class CheckerPages:
         return [*own, (OWN, "A secret that I paste")]
 
     async def _secrets(self, visit: Visit, chosen: str) -> list[NamedSecret]:
-        names = ("the endpoint's secret", "the secret before the rotation")
+        names = ("the endpoint's secret", "the previous secret")
         try:
             async with visit.database.transaction() as tx:
                 opened = await manage.open_secrets(tx, visit.organization_id, WEBHOOK.decode(chosen), vault=self._vault)

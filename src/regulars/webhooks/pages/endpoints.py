@@ -110,7 +110,7 @@ class EndpointPages:
         except (EndpointRefused, VaultError) as error:
             _refuse(form, str(error))
             return _form_page(visit, form, types)
-        done = "The draft waits for the approval of an admin." if is_draft else "The endpoint is made."
+        done = "The draft waits for an admin's approval." if is_draft else "The endpoint was created."
         return _revealing(visit, created.endpoint, created.secret, done=done)
 
     async def show(self, visit: Visit) -> Response:
@@ -165,7 +165,7 @@ class EndpointPages:
         except WebhookError as error:
             _refuse(form, str(error))
             return _form_page(visit, form, types, before)
-        return redirect(visit, _url(visit, changed), done="Saved; what waits goes to this address.")
+        return redirect(visit, _url(visit, changed), done="Saved. Waiting deliveries go to this address.")
 
     async def ping(self, visit: Visit) -> Response:
         form = FormState()
@@ -188,14 +188,14 @@ class EndpointPages:
             endpoint = (await find_referred(tx, visit)).endpoint
             await manage.disable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.disable", endpoint)
-        return redirect(visit, _url(visit, endpoint), done="Disabled; what waits is held.")
+        return redirect(visit, _url(visit, endpoint), done="Disabled. Waiting deliveries are on hold.")
 
     async def enable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             endpoint = (await find_referred(tx, visit)).endpoint
             await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.approve" if endpoint.is_draft else "webhook.enable", endpoint)
-        done = "Approved; events are sent from now on." if endpoint.is_draft else "Enabled; what was held goes out now."
+        done = "Approved. Events are sent now." if endpoint.is_draft else "Enabled. Held deliveries are sent now."
         return redirect(visit, _url(visit, endpoint), done=done)
 
     async def withdraw(self, visit: Visit) -> Response:
@@ -206,7 +206,7 @@ class EndpointPages:
                 await _record(tx, visit, "webhook.withdraw", endpoint, before=_describe(endpoint))
         except NotPossibleNow as error:
             raise Conflict(str(error)) from None
-        return redirect(visit, visit.url(PATH), done="The draft is deleted.")
+        return redirect(visit, visit.url(PATH), done="The draft was deleted.")
 
     async def ask_to_delete(self, visit: Visit) -> Response:
         return await self._confirm(visit, "webhooks/delete.html")
@@ -216,12 +216,12 @@ class EndpointPages:
         async with visit.database.transaction() as tx:
             status = await find_referred(tx, visit)
         if form.value("host").strip() != WebhookView.host(status.endpoint.url):
-            form.refuse("host", "Type the address as it stands above, without https://.")
+            form.refuse("host", "Type the address as shown above, without https://.")
             return refused(visit, "webhooks/delete.html", form, **_confirmation(visit, status))
         async with visit.database.transaction() as tx:
             await manage.delete_endpoint(tx, visit.organization_id, status.endpoint.id)
             await _record(tx, visit, "webhook.delete", status.endpoint, before=_describe(status.endpoint))
-        return redirect(visit, visit.url(PATH), done="Deleted; nothing more is sent to it.")
+        return redirect(visit, visit.url(PATH), done="Deleted. Nothing more is sent to it.")
 
     async def ask_to_rotate(self, visit: Visit) -> Response:
         return await self._confirm(visit, "webhooks/rotate.html")
@@ -233,7 +233,7 @@ class EndpointPages:
             both = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
             await _record(tx, visit, "webhook.rotate", endpoint)
         secrets = " ".join([rotated.secret, *both[1:]])
-        return _revealing(visit, endpoint, secrets, done="The secret is rotated; both sign for 24 hours.")
+        return _revealing(visit, endpoint, secrets, done="The secret was rotated. Both are valid for 24 hours.")
 
     async def reveal(self, visit: Visit) -> Response:
         async with _opening_secrets(), visit.database.transaction() as tx:

@@ -70,7 +70,7 @@ from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages import inbox, messages, rules, team_number, write_text
+from regulars.messaging.pages import holdout, inbox, messages, rules, team_number, write_text
 from regulars.messaging.pages.message_view import MESSAGES, OriginFinders, TextOrigin
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
@@ -194,6 +194,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *simulator.PAGES,
         *SettingsPages(sealing, public_url=settings.public_url).pages(),
         *rules.PAGES,
+        *holdout.PAGES,
         *find.PAGES,
         *EndpointPages(sealing, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(sealing).pages(),

@@ -27,7 +27,7 @@ from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.records import sweep as sweep_idempotency_keys
 from regulars.journeys.backtest.requests import BacktestQueue
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
-from regulars.journeys.retention import sweep_runs
+from regulars.journeys.retention import sweep_holdouts, sweep_runs
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
 from regulars.journeys.runs.fact_handlers import handle_consents, handle_messages, handle_sales
 from regulars.journeys.runs.queue import RunQueue
@@ -40,6 +40,7 @@ from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusa
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.holdout.draw import HoldoutDraws
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
 from regulars.messaging.inbox.poll import InboundPolls
@@ -126,6 +127,7 @@ CAMPAIGN_RECIPIENTS: Final = Due(table="campaign_recipients", column="created_at
 REPLIES: Final = Due(table="replies", column="received_at", delay=TEXT_RETENTION)
 ERASED_REPLIES: Final = Due(table="erased_replies", column="erased_at", delay=HASH_RETENTION)
 RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUN_RETENTION)
+JOURNEY_HOLDOUTS: Final = Due(table="journey_holdouts", column="passed_at", delay=RUN_RETENTION)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
 COLUMNS: Final = Due(table="segment_columns", column="fenced_at", delay=UNNEEDED_AFTER)
@@ -140,9 +142,11 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         OutboxQueue(LISTENERS, last=FEEDERS),
         RetryQueue(LISTENERS),
         TextQueue(gateways.providers),
+        HoldoutDraws(),
         RunQueue(),
         BacktestQueue(),
         Sweep("journeys.sweep", RUNS, sweep_runs, poll_every_s=3600),
+        Sweep("journeys.sweep_holdouts", JOURNEY_HOLDOUTS, sweep_holdouts, poll_every_s=3600),
         StartQueue(Analysis(settings)),
         CampaignQueue(),
         CostQueue(Analysis(settings), gateways.database),

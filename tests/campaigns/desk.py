@@ -36,7 +36,11 @@ from regulars.worker import LISTENERS
 T = TypeVar("T")
 REACHABLE = {"type": "consent", "state": "may_be_texted"}
 OUR_LISTENERS = {
-    kind: {name: it for name, it in by_name.items() if name.startswith(("segments.", "catalog.", "campaigns."))}
+    kind: {
+        name: it
+        for name, it in by_name.items()
+        if name.startswith(("segments.", "catalog.", "campaigns.", "attribution."))
+    }
     for kind, by_name in LISTENERS.items()
 }
 

@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from tests.campaigns.test_proof import read_proof
 from tests.messaging.desk import ALWAYS
+from tests.messaging.test_holdout import draw_all
 
 from regulars.campaigns import manage
 from regulars.campaigns.run.feed import FED_AT_ONCE_MAX
 from regulars.kit.ids import CAMPAIGN
+from regulars.messaging.holdout.settings import change_holdout
 from regulars.messaging.holds import hold, release
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.settings.model import Cap, Rule, SmsSettings
@@ -311,3 +313,31 @@ def test_a_recipient_who_had_a_text_waits_for_the_caps_where_the_campaign_says_s
         second,
     )
     assert (soonest, fed) == (True, 0)
+
+
+def test_customers_of_the_global_holdout_are_in_no_arm_and_have_an_outcome_of_their_own(desk):
+    desk.crowd(60)
+    desk.do(lambda tx: change_holdout(tx, desk.organization_id, percent=20, with_journeys=False, by="ann"))
+    waiting = desk.send(holdout_percent=20)
+    # The quarter is not drawn yet.
+    assert desk.load(waiting).row.reason == "The global holdout of this quarter is being drawn."
+    desk.act(manage.cancel, waiting)
+    draw_all(desk)
+    [(held_out,)] = desk.sql("SELECT held_out FROM holdout_quarters WHERE organization_id = %s")
+    assert 0 < held_out < 60
+    desk.crowd(5)
+    found = desk.estimate(holdout_percent=20)
+    assert (found.global_holdout, found.recipients + found.held_out) == (held_out, 65 - held_out)
+    campaign = desk.send(holdout_percent=20, recipients=found.recipients)
+    desk.work()
+    outcomes = desk.outcomes(campaign)
+    assert outcomes["global_holdout"] == held_out
+    assert sum(outcomes.values()) == 65
+    # Their share of the others is held out by the campaign itself.
+    assert 0 < outcomes["held_out"] < 65 - held_out
+    assert desk.load(campaign).row.recipients == 65 - held_out
+    texted = desk.sql(
+        "SELECT count(*) FROM texts JOIN holdout_customers USING (organization_id, profile_id)"
+        " WHERE organization_id = %s AND is_held_out"
+    )
+    assert texted == [(0,)]

@@ -14,9 +14,10 @@ READING = {
     "key list", "consent verify", "audit verify", "message list", "segment schema", "segment list", "segment show",
     "segment count", "segment members", "segment explain", "inbox list", "journey schema", "journey list",
     "journey show", "journey runs", "journey trace", "journey backtest", "webhook list", "webhook show",
-    "webhook deliveries", "sms provider show", "sms rules show", "sms rules holidays", "organization list", "user list",
-    "config", "backup", "campaign schema", "campaign list", "campaign show", "campaign check", "campaign recipients",
-    "attribution show", "analyse sales", "analyse stores", "analyse customers", "analyse products",
+    "webhook deliveries", "sms provider show", "sms rules show", "sms rules holidays", "sms holdout show",
+    "organization list", "user list", "config", "backup", "campaign schema", "campaign list", "campaign show",
+    "campaign check", "campaign recipients", "attribution show", "analyse sales", "analyse stores", "analyse customers",
+    "analyse products",
 }  # fmt: skip
 # Commands about the installation and not about one organization; and a log is deleted with its organization.
 BEYOND_ORGANIZATIONS = {
@@ -25,6 +26,7 @@ BEYOND_ORGANIZATIONS = {
 }  # fmt: skip
 SMS_COMMANDS = (
     "hold", "release", "provider set simulator --brand Corvelle", "rules set --cap 1/24", "rules set-sender FR --sender S",
+    "holdout set --percent 10",
 )  # fmt: skip
 RECORDED = {
     "organization create": "organization.create",
@@ -37,6 +39,7 @@ RECORDED = {
     "sms provider set": "texts.provider",
     "sms rules set": "texts.rules",
     "sms rules set-sender": "texts.sender",
+    "sms holdout set": "texts.holdout",
     "segment create": "segment.create",
     "segment update": "segment.update",
     "segment rebuild": "segment.rebuild",

@@ -20,7 +20,7 @@ SELECT r.profile_id, r.outcome, t.state FROM campaign_recipients r
 LEFT JOIN texts t ON t.organization_id = r.organization_id AND t.origin_kind = 'campaign'
     AND t.origin_id = r.campaign_id AND t.step = r.profile_id::text
 WHERE r.organization_id = %s AND CASE
-    WHEN r.arm = 0 THEN t.id IS NOT NULL OR r.outcome <> 'held_out'
+    WHEN r.arm <= 0 THEN t.id IS NOT NULL OR r.outcome NOT IN ('held_out', 'global_holdout')
     WHEN t.id IS NULL THEN r.outcome NOT IN ('expired', 'skipped')
     ELSE t.state <> r.outcome END
 """

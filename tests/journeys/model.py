@@ -288,7 +288,7 @@ class World:
                 case "branch":
                     yield from self._fork(run, step, run.customer in self.subscribed, prefix=f"{prefix}{number}.")
                 case "split":
-                    share = share_of(run.journey.id, self.ids[run.customer])
+                    share = share_of(run.journey.id, self.ids[run.customer], salt=place)
                     yield from self._fork(run, step, share < step["percent"], prefix=f"{prefix}{number}.")
                 case "send_text":
                     run.events.append((place, "texts"))

@@ -77,6 +77,12 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
         (({"do": "wait"},), {}, ("1", "The wait has no length; set minutes, hours or days.")),
         (({"do": "wait_for_purchase", "then": [EXIT]},), {}, ("1", "Waiting for a purchase needs a limit")),
         (({"do": "split", "percent": 50},), {}, ("1", "Both paths are empty")),
+        (({"do": "split", "percent": 90, "holdout": True, "then": [EXIT]},), {}, ("1", "that path has none")),
+        (
+            ({"do": "split", "percent": 90, "holdout": True, "else": [{"do": "send_text", "text": "Hi"}]},),
+            {},
+            ("1", "the second path are held out, so it must not send a text"),
+        ),
         ((EXIT, {"do": "wait", "days": 1}), {}, ("2", "No run reaches this step")),
         (({"do": "wait", "days": 1, "id": "a"}, {"do": "exit", "id": "a"}), {}, ("a", "Two steps have this id.")),
         (({"do": "send_text", "text": "Hi {{ profile.nick }}"},), {}, ("1", "There is no field profile.nick")),

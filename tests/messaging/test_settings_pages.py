@@ -215,3 +215,24 @@ def test_settings_of_one_organization_are_not_those_of_another(owner, api_databa
     other = new_tenant(api_database_url)
     stranger = Visitor(owner.http, owner.base_url, sign_in_now(api_database_url, other.organization_id, Role.OWNER))
     assert "Ours" not in stranger.get("/settings/texts").text
+
+
+def test_the_global_holdout_says_what_a_change_does_to_the_running_quarter(
+    owner, visitor_as, api, tenant, api_database_url
+):
+    path = "/settings/texts/holdout"
+    assert "A share is drawn at once, for the rest of this quarter" in text_of(owner, path)
+    refused = owner.post(path, percent="100")
+    assert refused.status_code == 400
+    assert "A global holdout has 0 to 20 % of the customers, and this is 100 %." in refused.text
+    assert owner.post(path, percent="ten").status_code == 400
+    assert visitor_as(Role.MARKETER).post(path, percent="10").status_code == 403
+    assert owner.post(path, percent="10", with_journeys="on").status_code == 303
+    work_through(api_database_url, tenant.organization_id)
+    page = text_of(owner, path)
+    assert "The customers who are held out now stay held out until then." in page
+    assert "also held out" in text_of(visitor_as(Role.MARKETER), path)
+    assert owner.post(path, percent="0").status_code == 303
+    page = text_of(owner, path)
+    assert "The holdout of this quarter was ended." in page
+    assert "No customer is held out." in page

@@ -169,6 +169,7 @@ ACTS = {
     "/settings/texts/hold": lambda _it: ("/settings/texts/hold", {"reason": "A test"}),
     "/settings/texts/release": lambda _it: ("/settings/texts/release", {"reason": "A test"}),
     "/settings/texts/rules/caps": lambda _it: ("/settings/texts/rules/caps", {"texts_0": "1", "hours_0": "24"}),
+    "/settings/texts/holdout": lambda _it: ("/settings/texts/holdout", {"percent": "10"}),
     "/settings/texts/countries/{country}/hours": lambda it: (
         "/settings/texts/countries/FR/hours",
         dict.fromkeys(DAYS, "9-18"),

@@ -51,6 +51,12 @@ ROWS = (
        VALUES (%(o)s, %(run)s, 1, now(), 'sent', to_json(%(marker)s::text))""",
     """INSERT INTO journey_customers (organization_id, journey_id, profile_id, run_id)
        VALUES (%(o)s, %(journey)s, %(profile)s, %(run)s)""",
+    """INSERT INTO journey_holdouts (organization_id, journey_id, step, month, profile_id, passed_at, first_day, percent,
+       is_held_out) VALUES (%(o)s, %(journey)s, '1', '2026-10-01', %(profile)s, now(), '2026-10-02', 10, true)""",
+    """INSERT INTO holdout_quarters (organization_id, quarter, percent, begins_on)
+       VALUES (%(o)s, '2026-10-01', 10, '2026-10-01')""",
+    """INSERT INTO holdout_customers (organization_id, quarter, profile_id, is_held_out)
+       VALUES (%(o)s, '2026-10-01', %(profile)s, true)""",
     """INSERT INTO journey_backtests (organization_id, journey_id, definition, days, asked_at, asked_by)
        VALUES (%(o)s, %(journey)s, %(definition)s, 1, now(), 'staff')""",
     """INSERT INTO campaigns (organization_id, id, name, state, revision, definition, created_at, updated_at)

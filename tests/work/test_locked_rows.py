@@ -49,6 +49,8 @@ SEEDS: dict[str, dict[str, Any]] = {
     "journey_runs": {"state": "active", "fact_kind": "sale", "step": "a", "version": 1},
     "journey_backtests": {"definition": json.dumps(JOURNEY), "days": 7},
     "journeys.sweep": {"state": "ended", "fact_kind": "sale"},
+    "journeys.sweep_holdouts": {},
+    "holdouts": {"percent": 0},
     "campaigns.start": {"state": "scheduled", "definition": CAMPAIGN, "not_after": Raw("now() + interval '1 day'")},
     "campaigns": {"state": "ended", "definition": CAMPAIGN, "not_after": Raw("now()")},
     "campaigns.cost": {},

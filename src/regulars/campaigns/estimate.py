@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns.audience import resolve_definition
-from regulars.campaigns.definition import Definition, Variant
+from regulars.campaigns.definition import PERCENT, Definition, Variant
 from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.model import split_holdout
 from regulars.campaigns.rendering import load_values
@@ -23,6 +23,7 @@ from regulars.conditions.loading import country_of
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit.db import Database, Tx
 from regulars.messaging.gate import forecast_texts
+from regulars.messaging.holdout.groups import find_drawn
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.rates import find_rate
 from regulars.messaging.settings.store import Texting, load_texting
@@ -52,6 +53,8 @@ class Estimate:
     # Of those who may be texted: who gets a text and who gets none.
     recipients: int
     held_out: int
+    # Customers of the global holdout, who are in no arm; scaled from the sample.
+    global_holdout: int
     size: AudienceSize
     # How many customers were rendered; fewer than the recipients: the size is scaled.
     sampled: int
@@ -88,7 +91,19 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
     if texting is None:
         raise CampaignNotFound("There is no organization with this id.")
     people = await _load_sample(tx, organization_id, definition, counts.sample, texting)
-    return _assemble(definition, counts, people, texting)
+    global_holdout = await _estimate_holdout(tx, organization_id, counts)
+    return _assemble(definition, counts, people, texting, global_holdout=global_holdout)
+
+
+async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCounts) -> int:
+    """Exact where all are in the sample. Else from the share of customers who were there when the quarter was drawn:
+    the share of them that is held out is known."""
+    percent, drawn = await find_drawn(tx, organization_id, counts.sample, at=tx.now)
+    if not drawn:
+        return 0
+    if len(counts.sample) == counts.split.may_be_texted:
+        return sum(drawn.values())
+    return round(counts.split.may_be_texted * len(drawn) / len(counts.sample) * percent / PERCENT)
 
 
 class _Person(NamedTuple):
@@ -125,9 +140,11 @@ async def _load_sample(
     return people
 
 
-def _assemble(definition: Definition, counts: AudienceCounts, people: Sequence[_Person], texting: Texting) -> Estimate:
-    may_be_texted = counts.split.may_be_texted
-    recipients, held_out = split_holdout(may_be_texted, definition.holdout_percent)
+def _assemble(
+    definition: Definition, counts: AudienceCounts, people: Sequence[_Person], texting: Texting, *, global_holdout: int
+) -> Estimate:
+    in_arms = counts.split.may_be_texted - global_holdout
+    recipients, held_out = split_holdout(in_arms, definition.holdout_percent)
     weighted = _weigh(counts, people)
     total_weight = sum(weight for _, _, weight in weighted)
     variants = definition.variants
@@ -139,12 +156,13 @@ def _assemble(definition: Definition, counts: AudienceCounts, people: Sequence[_
         counts=counts,
         recipients=recipients,
         held_out=held_out,
+        global_holdout=global_holdout,
         size=size,
         sampled=len(people),
         capped=round(recipients * capped / total_weight) if total_weight else 0,
         parts_if_replaced=_size(replaced, weighted, recipients, texting).parts if is_replaceable else None,
         duration=_duration(recipients, definition.texts_per_hour, size.countries, texting),
-        holdouts=tuple(_holdouts(definition, counts)),
+        holdouts=tuple(_holdouts(definition, counts, in_arms)),
         between_variants=_between_variants(definition, counts, recipients),
     )
 
@@ -202,11 +220,11 @@ def _duration(
     return timedelta(seconds=round(max(seconds))) if seconds else None
 
 
-def _holdouts(definition: Definition, counts: AudienceCounts) -> list[HoldoutChoice]:
+def _holdouts(definition: Definition, counts: AudienceCounts, in_arms: int) -> list[HoldoutChoice]:
     may_be_texted = counts.split.may_be_texted
     choices = []
     for percent in sorted({*HOLDOUTS_OFFERED, definition.holdout_percent} - {0}):
-        recipients, held_out = split_holdout(may_be_texted, percent)
+        recipients, held_out = split_holdout(in_arms, percent)
         effects = smallest_effects(counts.spend, customers=may_be_texted, first=recipients, second=held_out)
         choices.append(HoldoutChoice(percent, held_out, effects))
     return choices

@@ -6,7 +6,7 @@ so that a kill repeats at most a few pages. There is one count for a campaign an
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -26,6 +26,7 @@ from regulars.campaigns.text_sizes import AudienceSize, TextKey, add_up, size_te
 from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Database, Tx
+from regulars.messaging.holdout.groups import find_held_out
 from regulars.messaging.model import SkipReason
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.settings.store import Texting, load_texting
@@ -58,6 +59,7 @@ _Known = dict[tuple[str | int | None, ...], TextKey]
 
 class _Counts(msgspec.Struct, frozen=True):
     held_out: int = 0
+    global_holdout: int = 0
     texts: tuple[tuple[TextKey, int], ...] = ()
 
 
@@ -68,6 +70,7 @@ class ExactCost:
     customers: int
     rendered: int
     held_out: int
+    global_holdout: int
     size: AudienceSize | None
     reason: str | None
     requested_at: datetime
@@ -94,7 +97,16 @@ async def find_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> E
     size = None
     if row.completed_at is not None:
         size = add_up(dict(counts.texts), read_definition(definition.encode()).variants, texting.settings.prices)
-    return ExactCost(row.customers, row.rendered, counts.held_out, size, row.reason, row.requested_at, row.completed_at)
+    return ExactCost(
+        row.customers,
+        row.rendered,
+        counts.held_out,
+        counts.global_holdout,
+        size,
+        row.reason,
+        row.requested_at,
+        row.completed_at,
+    )
 
 
 def _read_counts(row: CostRow) -> _Counts:
@@ -114,6 +126,8 @@ class _Page(NamedTuple):
     total: int
     next: str | None
     texting: Texting
+    # By the global holdout.
+    held_out: Collection[UUID]
     numbers: Mapping[UUID, TextNumber]
     values: Mapping[UUID, RecipientValues]
 
@@ -187,10 +201,11 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
             texting = await load_texting(tx, organization_id)
             if texting is None:
                 raise AnalysisUnavailable("There is no organization with this id.")
+            held_out = await find_held_out(tx, organization_id, ids, at=tx.now)
             numbers = await find_text_numbers(tx, organization_id, ids)
             values = await load_values(tx, organization_id, claim.definition, ids, brand=texting.brand)
         following = None if members.next is None else str(members.next)
-        return _Page(ids, members.total, following, texting, numbers, values)
+        return _Page(ids, members.total, following, texting, held_out, numbers, values)
 
     async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[CostClaim, CostRow | None]]) -> None:
         for claim, counted in done:
@@ -214,7 +229,7 @@ async def _count_page(claim: CostClaim, row: CostRow, page: _Page, known: _Known
     counts = _read_counts(row)
     held_out, texts = await _size_texts(claim, page, known)
     texts.update(dict(counts.texts))
-    merged = _Counts(counts.held_out + held_out, tuple(texts.items()))
+    merged = _Counts(counts.held_out + held_out, counts.global_holdout + len(page.held_out), tuple(texts.items()))
     return row._replace(
         next_page=page.next,
         customers=page.total,
@@ -237,6 +252,8 @@ async def _size_texts(claim: CostClaim, page: _Page, known: _Known) -> tuple[int
             campaign_id, profile_id.bytes, holdout_percent=claim.definition.holdout_percent, variants=variants
         ).arm
         person, number = page.values.get(profile_id), page.numbers.get(profile_id)
+        if profile_id in page.held_out:
+            continue
         if arm == HELD_OUT_ARM:
             held_out += 1
         elif person is None or number is None:

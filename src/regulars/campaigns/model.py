@@ -17,7 +17,7 @@ from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLoc
 KIND: Final = "campaign"
 # The arm of recipients who are held out; variants are counted from 1 on.
 HELD_OUT_ARM: Final = 0
-# The totals of customers who are no recipients stand under this arm.
+# Customers of the global holdout, and the totals of customers who are no recipients, stand under this arm.
 NO_ARM: Final = -1
 _SHARES: Final = 10_000
 # Where a day begins first.
@@ -43,6 +43,8 @@ class RecipientOutcome(StrEnum):
     """What became of a recipient. Their sum is the audience."""
 
     HELD_OUT = "held_out"
+    # In no arm of this campaign.
+    GLOBAL_HOLDOUT = "global_holdout"
     WAITING = "waiting"
     # Also while it is being sent: messaging publishes no fact when a text is claimed.
     QUEUED = "queued"
@@ -55,6 +57,7 @@ class RecipientOutcome(StrEnum):
     ERASED = "erased"
 
 
+GETS_NO_TEXT: Final = frozenset({RecipientOutcome.HELD_OUT, RecipientOutcome.GLOBAL_HOLDOUT})
 RECEIVED: Final = frozenset({RecipientOutcome.SENT, RecipientOutcome.DELIVERED, RecipientOutcome.UNKNOWN})
 # In totals: customers of the segments who are no recipients, by reason.
 LEFT_OUT: Final = "left_out"
@@ -185,6 +188,6 @@ def add_up(totals: Sequence[TotalRow]) -> Mapping[str, int]:
     """Recipients by outcome, every outcome named."""
     found = dict.fromkeys((outcome.value for outcome in RecipientOutcome), 0)
     for row in totals:
-        if row.arm != NO_ARM:
+        if row.outcome != LEFT_OUT:
             found[row.outcome] += row.recipients
     return found

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.campaigns.model import RecipientOutcome
+from regulars.campaigns.model import GETS_NO_TEXT, RecipientOutcome
 from regulars.campaigns.recipients import list_recipients
 from regulars.consent.history import find_entries_in_effect
 from regulars.consent.model import LedgerEntry
@@ -20,7 +20,7 @@ from regulars.messaging.model import OriginKind, TextRow
 PAGE_ROWS: Final = 1_000
 _START: Final = UUID(int=0)
 _NO_TEXT: Final = frozenset(
-    {RecipientOutcome.HELD_OUT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
+    {*GETS_NO_TEXT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
 )
 _WITH_TEXT: Final = tuple(outcome for outcome in RecipientOutcome if outcome not in _NO_TEXT)
 

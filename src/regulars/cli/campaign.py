@@ -17,7 +17,7 @@ from regulars.campaigns.definition import read_definition, schema
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.exact_cost import ExactCost, find_exact_cost, request_exact_cost
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import CampaignRow, Cost, RecipientOutcome, read_cost, read_question
+from regulars.campaigns.model import HELD_OUT_ARM, CampaignRow, Cost, RecipientOutcome, read_cost, read_question
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
@@ -338,7 +338,7 @@ def recipients(
 def _recipient_as_data(row: RecipientRow) -> dict[str, Any]:
     return {
         "profile_id": ids.PROFILE.encode(row.profile_id),
-        "variant": row.arm or None,
+        "variant": row.arm if row.arm > HELD_OUT_ARM else None,
         "outcome": row.outcome,
         "reason": row.reason or None,
         "open_at": row.open_at,

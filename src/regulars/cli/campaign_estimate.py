@@ -15,6 +15,7 @@ def estimate_as_data(found: Estimate) -> dict[str, Any]:
         "may_be_texted": found.counts.split.may_be_texted,
         "recipients": found.recipients,
         "held_out": found.held_out,
+        "global_holdout": found.global_holdout,
         "capped": found.capped,
         "skipped": found.size.skipped,
         "parts": found.size.parts,
@@ -41,8 +42,9 @@ def print_estimate(found: Estimate, exact: ExactCost | None) -> None:
     size = found.size if exact is None or exact.size is None else exact.size
     about = "about " if size is found.size else ""
     print_rows(_countries(size), ("country", "recipients", "parts", "cost"), as_json=False)
-    held_out = found.held_out if exact is None or exact.size is None else exact.held_out
-    sentences = [f"{size.recipients:,} recipients, {held_out:,} held out, {about}{size.parts:,} parts."]
+    counted = found if exact is None or exact.size is None else exact
+    also = f"{counted.global_holdout:,} in the global holdout, " if counted.global_holdout else ""
+    sentences = [f"{size.recipients:,} recipients, {counted.held_out:,} held out, {also}{about}{size.parts:,} parts."]
     if size.cost.amounts:
         cost = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in size.cost.amounts.items())
         sentences.append(f"It costs {about}{cost}.")
@@ -66,6 +68,7 @@ def exact_as_data(found: ExactCost | None) -> dict[str, Any] | None:
         "customers": found.customers,
         "counted": found.rendered,
         "held_out": found.held_out,
+        "global_holdout": found.global_holdout,
         "parts": None if size is None else size.parts,
         "cost": None if size is None else size.cost.amounts,
         "countries": None if size is None else _countries(size),

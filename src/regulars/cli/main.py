@@ -64,7 +64,9 @@ COMMANDS: Final = {
     "inbox": LazyCommand("inbox:app", "Read and answer replies that need a person."),
     "journey": LazyCommand("journey:app", "Define, run and inspect automations."),
     "campaign": LazyCommand("campaign:app", "Send one text to the members of segments, and stop it."),
-    "sms": LazyCommand("sms:app", "Choose the SMS provider, set sending rules, hold and release texts."),
+    "sms": LazyCommand(
+        "sms:app", "Choose the SMS provider, set sending rules and the global holdout, hold and release texts."
+    ),
     "webhook": LazyCommand("webhook:app", "Manage webhook endpoints, list their deliveries and send them again."),
     "user": LazyCommand("user:app", "Invite users, change their roles, reset and disable their accounts."),
     "vault": LazyCommand("vault:app", "Encrypt the secrets in the database, and change the key."),

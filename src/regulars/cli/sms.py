@@ -8,6 +8,7 @@ import typer
 
 from regulars.cli.output import CommandError, Exit, err, print_json
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run
+from regulars.cli.sms_holdout import app as holdout_app
 from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
 from regulars.kit import settings as kit_settings
 from regulars.kit.clock import format_timestamp
@@ -44,6 +45,7 @@ provider_app = typer.Typer(no_args_is_help=True, help="Show and choose the SMS p
 rules_app = typer.Typer(no_args_is_help=True, help="Show and set sending hours, limits and opt-out notices.")
 app.add_typer(provider_app, name="provider")
 app.add_typer(rules_app, name="rules")
+app.add_typer(holdout_app, name="holdout")
 
 
 @app.command()

@@ -87,6 +87,20 @@ async def find_text_numbers(tx: Tx, organization_id: UUID, profile_ids: Collecti
     return {profile_id: TextNumber(number, number_hash) for profile_id, number, number_hash in rows}
 
 
+async def list_subscribed_profiles(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> list[UUID]:
+    """Profiles with a subscribed number, in the order of their ids."""
+    rows = await tx.fetch(
+        """
+        SELECT DISTINCT profile_id FROM subscriptions
+        WHERE organization_id = %s AND profile_id > %s AND status = 'SUBSCRIBED'
+        ORDER BY profile_id
+        LIMIT %s
+        """,
+        (organization_id, after, limit),
+    )
+    return [row[0] for row in rows]
+
+
 async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: bytes) -> bool:
     """Whether the number had consented and its last withdrawal was a text: only then may START subscribe it again.
 

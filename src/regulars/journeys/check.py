@@ -12,11 +12,12 @@ from regulars.journeys.definition import (
     Exit,
     SendText,
     SetAttribute,
+    Split,
     Step,
     Wait,
     WaitForPurchase,
 )
-from regulars.journeys.program import FILTER, Fork, references_of, walk
+from regulars.journeys.program import FILTER, Fork, has_text, references_of, walk
 from regulars.messaging.template import TextVariants, fields_of, find_text_faults
 
 STEPS_MAX: Final = 100
@@ -79,12 +80,21 @@ def _faults_of_step(place: str, step: Step, definition: Definition, known: Condi
             yield from _faults_of_condition(place, condition, definition, known)
         case SendText(text=text):
             yield from _faults_of_text(place, text, definition, known)
+        case Split(holdout=True):
+            yield from _faults_of_holdout(place, step)
         case SetAttribute(key=key) if "\0" in key or "\0" in step.value:
             yield Fault(place, "An attribute cannot contain U+0000.")
         case _:
             pass
     if isinstance(step, Fork) and not step.then and not step.otherwise:
         yield Fault(place, "Both paths are empty, so the step has no effect.")
+
+
+def _faults_of_holdout(place: str, step: Split) -> Iterator[Fault]:
+    if not has_text(step.then):
+        yield Fault(place, "A holdout measures the texts of its first path, and that path has none.")
+    if has_text(step.otherwise):
+        yield Fault(place, "The customers of the second path are held out, so it must not send a text.")
 
 
 def _faults_of_text(

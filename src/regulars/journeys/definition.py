@@ -59,9 +59,13 @@ class Branch(_Step, frozen=True, tag="branch", kw_only=True):
 
 
 class Split(_Step, frozen=True, tag="split", kw_only=True):
-    """By chance, and always the same way for the same customer."""
+    """By chance, and always the same way for the same customer.
+
+    As a holdout it measures what the texts of `then` bring: the customers of `else` are the ones to compare with.
+    """
 
     percent: Annotated[int, Meta(ge=1, le=99)]
+    holdout: bool = False
     then: tuple["Step", ...] = ()
     otherwise: tuple["Step", ...] = msgspec.field(name="else", default=())
 

@@ -67,8 +67,8 @@ def describe_paths(step: Step) -> tuple[str, str]:
     match step:
         case WaitForPurchase():
             return "Bought", "Did not buy"
-        case Split(percent=percent):
-            return f"{percent}%", f"{100 - percent}%"
+        case Split(percent=percent, holdout=holdout):
+            return f"{percent}%", f"{100 - percent}%{' held out' if holdout else ''}"
         case _:
             return "Yes", "No"
 
@@ -111,8 +111,9 @@ def _describe(step: Step) -> tuple[str, str]:
             return f"Buys within {length}", f"otherwise continues after {length}"
         case Branch(condition=condition):
             return f"{_sentence(describe_condition(condition))}?", "checked at this step, not at entry"
-        case Split(percent=percent):
-            return f"{percent}% of the customers", "at random; the same customer always takes the same path"
+        case Split(percent=percent, holdout=holdout):
+            why = "the others are held out, so that the effect can be measured; " if holdout else ""
+            return f"{percent}% of the customers", f"{why}at random; the same customer always takes the same path"
         case SendText(text=text):
             checks = "consent, sending hours and limits are checked when it is sent"
             if isinstance(text, str):

@@ -1,11 +1,22 @@
 """A definition as a graph of steps, and the conditions, segments and attributes that it refers to."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
 from regulars.conditions.tree import Condition, campaigns_of, segments_of
-from regulars.journeys.definition import Branch, Definition, SendText, SetAttribute, Split, Step, WaitForPurchase
+from regulars.journeys.definition import (
+    Branch,
+    Definition,
+    SendText,
+    SetAttribute,
+    Split,
+    Step,
+    Wait,
+    WaitForPurchase,
+    WaitUntil,
+)
 from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
 
 Fork = Branch | Split | WaitForPurchase
@@ -46,6 +57,52 @@ def walk(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]
             inner = f"{prefix}{number}."
             yield from walk(step.then, f"{inner}then.")
             yield from walk(step.otherwise, f"{inner}else.")
+
+
+def has_text(steps: tuple[Step, ...]) -> bool:
+    return any(isinstance(step, SendText) for _, step in walk(steps))
+
+
+class HoldoutStep(NamedTuple):
+    """A split that holds customers out; the last text of those who are not leaves at most so long after it."""
+
+    id: str
+    percent_held_out: int
+    texts_within: timedelta
+
+
+def holdouts_of(definition: Definition) -> list[HoldoutStep]:
+    return [
+        HoldoutStep(place, 100 - step.percent, _times(step.then)[1])
+        for place, step in walk(definition.steps)
+        if isinstance(step, Split) and step.holdout
+    ]
+
+
+def _times(steps: tuple[Step, ...]) -> tuple[timedelta, timedelta]:
+    """How long a path lasts at most, and after what time its last text leaves; the hours of sending are not counted."""
+    passed = last = timedelta(0)
+    for step in steps:
+        passed += _longest_wait(step)
+        if isinstance(step, SendText):
+            last = passed
+        elif isinstance(step, Fork):
+            ends = [(path, *_times(path)) for path in (step.then, step.otherwise)]
+            last = max([last, *(passed + text for path, _, text in ends if has_text(path))])
+            passed += max(duration for _, duration, _ in ends)
+    return passed, last
+
+
+def _longest_wait(step: Step) -> timedelta:
+    match step:
+        case Wait():
+            return timedelta(days=step.days, hours=step.hours, minutes=step.minutes)
+        case WaitUntil():
+            return timedelta(days=7 if step.weekdays else 1)
+        case WaitForPurchase():
+            return timedelta(days=step.days, hours=step.hours)
+        case _:
+            return timedelta(0)
 
 
 def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, ProgramNode], *, prefix: str, after: str | None) -> str | None:

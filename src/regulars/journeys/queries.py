@@ -24,8 +24,9 @@ async def insert_version(
 ) -> None:
     await tx.execute(
         """
-        INSERT INTO journey_versions (organization_id, journey_id, version, definition, created_at, created_by)
-        VALUES (%s, %s, %s, %s::json, %s, %s)
+        INSERT INTO journey_versions
+            (organization_id, journey_id, version, definition, created_at, created_by, salts_splits)
+        VALUES (%s, %s, %s, %s::json, %s, %s, true)
         """,
         (organization_id, journey_id, version, definition, tx.now, created_by),
     )
@@ -143,14 +144,14 @@ async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, versi
 
 async def find_definitions(
     tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, int]]
-) -> dict[tuple[UUID, int], str]:
-    """By journey and version."""
+) -> dict[tuple[UUID, int], tuple[str, bool]]:
+    """By journey and version, with whether its splits are salted."""
     rows = await tx.fetch(
         """
-        SELECT found.journey_id, found.version, found.definition
+        SELECT found.journey_id, found.version, found.definition, found.salts_splits
         FROM unnest(%(journey_ids)s::uuid[], %(versions)s::integer[]) AS it (journey_id, version)
         CROSS JOIN LATERAL (
-            SELECT journey_id, version, definition::text FROM journey_versions
+            SELECT journey_id, version, definition::text, salts_splits FROM journey_versions
             WHERE organization_id = %(organization_id)s AND journey_id = it.journey_id AND version = it.version
             LIMIT 1
         ) AS found
@@ -161,7 +162,7 @@ async def find_definitions(
             "versions": [version for _, version in wanted],
         },
     )
-    return {(row[0], row[1]): row[2] for row in rows}
+    return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
 
 async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[str]:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.journeys.runs.holdouts import delete_old_passes, delete_passes_of
 from regulars.journeys.runs.trace import add_totals
 from regulars.kit.db import Database, Tx
 from regulars.segments.saved.erased_values import find_erased, quote, without_values
@@ -28,6 +29,7 @@ async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID
     # Open runs count as ended, or a step would show them as waiting for ever.
     left = Counter((run.journey_id, run.version, run.step or "", "ended") for run in gone if run.state != "ended")
     await add_totals(tx, organization_id, left)
+    await delete_passes_of(tx, organization_id, profile_ids)
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
@@ -46,6 +48,13 @@ async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> N
         changed = without_values(definition, erased)
         await _rewrite_draft(tx, organization_id, journey_id, definition=changed)
     await _delete_backtests_with(tx, organization_id, quoted)
+
+
+async def sweep_holdouts(database: Database, organization_id: UUID) -> None:
+    gone = _BATCH_ROWS
+    while gone == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            gone = await delete_old_passes(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
 
 
 async def sweep_runs(database: Database, organization_id: UUID) -> None:

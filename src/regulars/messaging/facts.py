@@ -1,4 +1,5 @@
-"""The fact that other rooms listen to when a text, a reply or a suppression changes, and the functions that record it.
+"""Facts that other rooms listen to: a text, a reply or a suppression changed, or a quarter of the global holdout; and
+the functions that record them.
 
 A text that changes is also counted in the daily totals, which stay when the text is deleted.
 """

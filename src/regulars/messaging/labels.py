@@ -46,6 +46,9 @@ REASONS: Final = {
     SkipReason.REFUSED: Label("Refused", "The provider refused it."),
     SkipReason.NOT_REACHED: Label("Provider not reached", "Several attempts to connect to the provider failed."),
     SkipReason.CANCELLED: Label("Cancelled", "The campaign was cancelled before the text was sent."),
+    SkipReason.GLOBAL_HOLDOUT: Label(
+        "Global holdout", "The customer gets no text of journeys in this quarter, so that their effect can be measured."
+    ),
 }
 ORIGINS: Final = {
     OriginKind.PERSON: "by a person",

@@ -103,6 +103,7 @@ class SkipReason(StrEnum):
     REFUSED = "refused"
     NOT_REACHED = "not_reached"
     CANCELLED = "cancelled"
+    GLOBAL_HOLDOUT = "global_holdout"
 
 
 def priority_of(kind: OriginKind) -> Priority:

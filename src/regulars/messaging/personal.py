@@ -11,6 +11,7 @@ from regulars.consent.numbers import find_number_hashes
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import REPLY, TEXT
+from regulars.messaging.holdout.groups import delete_customers_of, list_quarters_of
 from regulars.messaging.model import ReplyRow, TextRow
 from regulars.messaging.queries.lists import list_replies_of_person, list_texts_of_person
 from regulars.messaging.retention import erase_messages
@@ -22,11 +23,22 @@ _STAFF: Final = "about the retailer's staff, who are no customers"
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    await delete_customers_of(tx, organization_id, people.profile_ids)
     await erase_messages(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
 
 
 def export_texts(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
     return join_pages(_walk(database, person, list_texts_of_person, _text))
+
+
+def export_holdouts(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_holdouts(database, person))
+
+
+async def _holdouts(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
+    async with database.reading() as tx:
+        quarters = await list_quarters_of(tx, person.organization_id, person.profile_id)
+    yield [msgspec.json.encode({"quarter": quarter, "held_out": held_out}) for quarter, held_out in quarters]
 
 
 def export_replies(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
@@ -103,6 +115,7 @@ PERSONAL_DATA: Final = PersonalData(
         "simulated_texts.phone_number",
         "simulated_texts.body",
         "suppressions.number_hash",
+        "holdout_customers.profile_id",
     ),
     not_personal={
         "erased_replies": "keyed hashes of a provider's ids, so that a reply is not taken in again after an erasure",
@@ -115,8 +128,9 @@ PERSONAL_DATA: Final = PersonalData(
         "text_totals": "counts",
         "stopped_origins": "ids of campaigns, and why they stopped",
         "test_numbers": _STAFF,
+        "holdouts": "settings of the retailer",
         "sender_rates": "numbers and names of the retailer",
     },
     erase=_erase,
-    exports={"texts": export_texts, "replies": export_replies},
+    exports={"texts": export_texts, "replies": export_replies, "global_holdouts": export_holdouts},
 )

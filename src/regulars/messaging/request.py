@@ -62,6 +62,8 @@ class TextOrder:
     not_before: datetime | None = None
     # The last moment at which it may leave; None is the usual time after it becomes due.
     expires_at: datetime | None = None
+    # Why it is skipped whatever the gate would decide; None: it is not.
+    skipped_for: SkipReason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting)
 def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now: datetime) -> TextRow:
     is_exempt = order.origin_kind in EXEMPT
     composed = compose_for(order.words, number, texting, is_exempt=is_exempt)
-    reason = reason_to_skip(order.words, number, composed)
+    reason = None if order.skipped_for is None else order.skipped_for.value
+    reason = reason or reason_to_skip(order.words, number, composed)
     due_at = max(now, order.not_before or now)
     return TextRow(
         id=new_uuid(),

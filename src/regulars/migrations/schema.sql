@@ -311,6 +311,35 @@ CREATE TABLE erasures_to_replay (
     is_certain boolean NOT NULL
 );
 
+CREATE TABLE holdout_customers (
+    organization_id uuid NOT NULL,
+    quarter date NOT NULL,
+    profile_id uuid NOT NULL,
+    is_held_out boolean NOT NULL
+);
+
+CREATE TABLE holdout_quarters (
+    organization_id uuid NOT NULL,
+    quarter date NOT NULL,
+    percent smallint NOT NULL,
+    begins_on date NOT NULL,
+    drawn_to uuid,
+    drawn_at timestamp with time zone,
+    stopped_at timestamp with time zone,
+    customers integer DEFAULT 0 NOT NULL,
+    held_out integer DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE holdouts (
+    organization_id uuid NOT NULL,
+    percent smallint NOT NULL,
+    with_journeys boolean NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    changed_by text,
+    due_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL
+);
+
 CREATE TABLE hourly_totals (
     organization_id uuid NOT NULL,
     hour timestamp with time zone NOT NULL,
@@ -391,6 +420,18 @@ CREATE TABLE journey_drafts (
     changed_by text NOT NULL
 );
 
+CREATE TABLE journey_holdouts (
+    organization_id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    step text NOT NULL,
+    month date NOT NULL,
+    profile_id uuid NOT NULL,
+    passed_at timestamp with time zone NOT NULL,
+    first_day date NOT NULL,
+    percent smallint NOT NULL,
+    is_held_out boolean NOT NULL
+);
+
 CREATE TABLE journey_runs (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -442,7 +483,8 @@ CREATE TABLE journey_versions (
     version integer NOT NULL,
     definition json NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    created_by text
+    created_by text,
+    salts_splits boolean DEFAULT false NOT NULL
 );
 
 CREATE TABLE journeys (
@@ -1120,6 +1162,15 @@ ALTER TABLE ONLY erasures
 ALTER TABLE ONLY erasures_to_replay
     ADD CONSTRAINT erasures_to_replay_pkey PRIMARY KEY (organization_id, profile_id);
 
+ALTER TABLE ONLY holdout_customers
+    ADD CONSTRAINT holdout_customers_pkey PRIMARY KEY (organization_id, quarter, profile_id);
+
+ALTER TABLE ONLY holdout_quarters
+    ADD CONSTRAINT holdout_quarters_pkey PRIMARY KEY (organization_id, quarter);
+
+ALTER TABLE ONLY holdouts
+    ADD CONSTRAINT holdouts_pkey PRIMARY KEY (organization_id);
+
 ALTER TABLE ONLY hourly_totals_fills
     ADD CONSTRAINT hourly_totals_fills_pkey PRIMARY KEY (organization_id);
 
@@ -1143,6 +1194,9 @@ ALTER TABLE ONLY journey_customers
 
 ALTER TABLE ONLY journey_drafts
     ADD CONSTRAINT journey_drafts_pkey PRIMARY KEY (organization_id, journey_id);
+
+ALTER TABLE ONLY journey_holdouts
+    ADD CONSTRAINT journey_holdouts_pkey PRIMARY KEY (organization_id, journey_id, step, month, profile_id);
 
 ALTER TABLE ONLY journey_runs
     ADD CONSTRAINT journey_runs_organization_id_journey_id_fact_kind_fact_id_key UNIQUE (organization_id, journey_id, fact_kind, fact_id);
@@ -1399,6 +1453,8 @@ CREATE INDEX demo_runs_due ON demo_runs USING btree (due_at, organization_id) WH
 
 CREATE INDEX erased_replies_kept_since ON erased_replies USING btree (erased_at, organization_id);
 
+CREATE INDEX holdouts_due ON holdouts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
 CREATE INDEX hourly_totals_by_store ON hourly_totals USING btree (organization_id, store_id, hour);
 
 CREATE INDEX hourly_totals_fills_due ON hourly_totals_fills USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
@@ -1412,6 +1468,10 @@ CREATE INDEX journey_backtests_due ON journey_backtests USING btree (due_at, org
 CREATE INDEX journey_backtests_to_take ON journey_backtests USING btree (organization_id, due_at, journey_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX journey_customers_by_profile ON journey_customers USING btree (organization_id, profile_id);
+
+CREATE INDEX journey_holdouts_by_profile ON journey_holdouts USING btree (organization_id, profile_id);
+
+CREATE INDEX journey_holdouts_kept_since ON journey_holdouts USING btree (passed_at, organization_id);
 
 CREATE INDEX journey_runs_active ON journey_runs USING btree (organization_id, profile_id) WHERE (state = 'active'::text);
 

@@ -86,6 +86,7 @@ SENTENCES: Final = {
     "text.test_number": "verified a number for test texts",
     "texts.caps": "changed the limits of texts",
     "texts.hold": "put all texts on hold",
+    "texts.holdout": "changed the global holdout",
     "texts.hours": "changed the sending hours for {}",
     "texts.notice": "changed the opt-out notice for {}",
     "texts.provider": "changed the SMS provider",

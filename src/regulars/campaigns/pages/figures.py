@@ -117,6 +117,7 @@ def audience_parts(found: Estimate) -> list[BarPart]:
     parts = (
         ("Get the text", found.recipients, "c1", ""),
         ("Holdout, get nothing", found.held_out, "c5", "is-5"),
+        ("Global holdout, get nothing", found.global_holdout, "line", "is-line"),
         ("Out: never asked for consent", split.never_asked, "past", "is-past"),
         ("Out: withdrawn", split.withdrawn, "c4", "is-4"),
         ("Out: do not contact", split.do_not_contact, "blocked", "is-blocked"),

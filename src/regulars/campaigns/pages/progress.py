@@ -12,6 +12,7 @@ from regulars.campaigns.approval import ApprovalRule, load_rule
 from regulars.campaigns.definition import Definition, SendAt, SendAtLocalTime
 from regulars.campaigns.manage import list_choices
 from regulars.campaigns.model import (
+    GETS_NO_TEXT,
     HELD_OUT_ARM,
     LEFT_OUT,
     NO_ARM,
@@ -60,6 +61,7 @@ OUTCOMES: Final = {
     RecipientOutcome.WAITING: ("Waiting", "past", "is-past"),
     RecipientOutcome.ERASED: ("Erased", "blocked", "is-none"),
     RecipientOutcome.HELD_OUT: ("Holdout, gets nothing", "c5", "is-5"),
+    RecipientOutcome.GLOBAL_HOLDOUT: ("Global holdout, gets nothing", "past", "is-past"),
 }
 REASON_LABELS: Final = {
     **{reason.value: label.name for reason, label in REASONS.items()},
@@ -70,11 +72,7 @@ LEFT_OUT_LABELS: Final = {
     "withdrawn": "Withdrawn",
     "do_not_contact": "Do not contact",
 }
-_DONE: Final = frozenset(RecipientOutcome) - {
-    RecipientOutcome.WAITING,
-    RecipientOutcome.QUEUED,
-    RecipientOutcome.HELD_OUT,
-}
+_DONE: Final = frozenset(RecipientOutcome) - GETS_NO_TEXT - {RecipientOutcome.WAITING, RecipientOutcome.QUEUED}
 _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
@@ -146,7 +144,7 @@ async def show_campaign(visit: Visit) -> Response:
         is_stoppable=row.state in STOPPABLE,
         outcomes=outcomes,
         audience_total=sum(outcomes.values()),
-        recipients=sum(outcomes.values()) - outcomes[RecipientOutcome.HELD_OUT],
+        recipients=sum(outcomes.values()) - sum(outcomes[outcome] for outcome in GETS_NO_TEXT),
         done=sum(outcomes[outcome] for outcome in _DONE),
         lines=outcome_lines(totals),
         left_out=_left_out(totals),
@@ -183,7 +181,7 @@ def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
     """Every outcome that occurs, with its reasons; together they are the audience."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for total in totals:
-        if total.arm != NO_ARM:
+        if total.outcome != LEFT_OUT:
             counted[total.outcome][total.reason] += total.recipients
     whole = sum(sum(by_reason.values()) for by_reason in counted.values()) or 1
     lines, x = [], 0.0

@@ -8,7 +8,7 @@ from starlette.responses import Response, StreamingResponse
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.campaigns.manage import PATH, Campaign
-from regulars.campaigns.model import LEFT_OUT
+from regulars.campaigns.model import HELD_OUT_ARM, LEFT_OUT
 from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign
 from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS, VARIANT_LETTERS
 from regulars.campaigns.proof import write_proof
@@ -181,7 +181,7 @@ async def _cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow])
             "" if it.customer is None else it.customer.external_id,
             "" if it.customer is None else it.customer.first_name or "",
             "" if it.customer is None else it.customer.last_name or "",
-            str(it.row.arm or ""),
+            str(it.row.arm) if it.row.arm > HELD_OUT_ARM else "",
             it.row.outcome,
             it.row.reason,
             "" if it.text is None else TEXT.encode(it.text.id),

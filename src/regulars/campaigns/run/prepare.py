@@ -7,7 +7,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
-from regulars.campaigns.model import HELD_OUT_ARM, RecipientOutcome, place_of
+from regulars.campaigns.model import HELD_OUT_ARM, NO_ARM, RecipientOutcome, place_of
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.queries import DueCampaign
@@ -16,6 +16,7 @@ from regulars.campaigns.totals import Differences, TotalKey
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
+from regulars.messaging.holdout.groups import find_held_out
 from regulars.messaging.number_location import locate_number, zones_by_country
 from regulars.sales.home_stores import find_home_stores
 from regulars.segments.saved.resolve import load_context
@@ -31,7 +32,12 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     definition = read_definition(campaign.definition.encode())
     profile_ids = [UUID(bytes=it) for it in split_ids(content)]
     open_at = await _open_times(tx, organization_id, campaign, definition, profile_ids)
-    recipients = [_new_recipient(campaign.id, definition, it, open_at.get(it, tx.now)) for it in profile_ids]
+    # As of the audience, whatever is drawn meanwhile.
+    held_out = await find_held_out(tx, organization_id, profile_ids, at=campaign.frozen_at or tx.now)
+    recipients = [
+        _new_recipient(campaign.id, definition, it, open_at.get(it, tx.now), is_held_out=it in held_out)
+        for it in profile_ids
+    ]
     stored = Counter(await recipient_queries.insert_recipients(tx, organization_id, campaign.id, recipients))
     differences = Differences()
     for (arm, outcome), times in stored.items():
@@ -42,10 +48,15 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     failpoint.hit("campaign.prepared", tx.connection.cut_off)
 
 
-def _new_recipient(campaign_id: UUID, definition: Definition, profile_id: UUID, open_at: datetime) -> NewRecipient:
+def _new_recipient(
+    campaign_id: UUID, definition: Definition, profile_id: UUID, open_at: datetime, *, is_held_out: bool
+) -> NewRecipient:
+    """`is_held_out`: by the global holdout, so they are in no arm of this campaign."""
     place = place_of(
         campaign_id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
     )
+    if is_held_out:
+        return NewRecipient(profile_id, NO_ARM, place.position, RecipientOutcome.GLOBAL_HOLDOUT.value, open_at)
     outcome = RecipientOutcome.HELD_OUT if place.arm == HELD_OUT_ARM else RecipientOutcome.WAITING
     return NewRecipient(profile_id, place.arm, place.position, outcome.value, open_at)
 

@@ -20,6 +20,7 @@ from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
+from regulars.messaging.holdout.settings import is_holdout_being_drawn
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import (
     AnalysisUnavailable,
@@ -40,7 +41,8 @@ _PIECE_BYTES: Final = 16 * PIECE_IDS
 # Customers whose texts are rendered to compare the cost. More than for an estimate on a page: no one waits for it.
 COST_SAMPLE: Final = 2_000
 _RETRY: Final = timedelta(seconds=5)
-# Facts from before the start reach the columns within seconds; one that no listener takes would wait for ever.
+# Facts from before the start reach the columns within seconds, and a draw takes minutes; what no listener takes would
+# wait for ever.
 _BEHIND_RETRY: Final = timedelta(seconds=0.5)
 _BEHIND_MAX: Final = timedelta(minutes=10)
 
@@ -79,12 +81,13 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
         del lowest  # all have one priority
         claimed: list[StartClaim] = []
         waiting = await behind_since(tx, organization_id, by=timedelta(0))
+        is_being_drawn = await is_holdout_being_drawn(tx, organization_id)
         for campaign in await queries.claim_starting(tx, organization_id, limit=limit):
             if tx.now >= campaign.not_after:
                 await end_campaign(tx, organization_id, campaign)
                 continue
-            if _is_behind(waiting, campaign, tx.now):
-                reason = "The last changes of customers are still being counted."
+            reason = _why_to_wait(waiting, campaign, tx.now, is_being_drawn=is_being_drawn)
+            if reason is not None:
                 await queries.retry_freezing(
                     tx, organization_id, campaign.id, freeze_at=tx.now + _BEHIND_RETRY, reason=reason
                 )
@@ -126,10 +129,16 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
                 await _store(tx, organization_id, campaign, outcome)
 
 
-def _is_behind(waiting: datetime | None, campaign: DueCampaign, now: datetime) -> bool:
-    """Whether a change from before the start is not in the columns: a customer who bought would still be texted."""
+def _why_to_wait(waiting: datetime | None, campaign: DueCampaign, now: datetime, *, is_being_drawn: bool) -> str | None:
+    """A change from before the start is not in the columns, and a customer who bought would still be texted; or the
+    quarter has begun and its global holdout is not complete."""
     starts_at = campaign.starts_at
-    return waiting is not None and starts_at is not None and waiting <= starts_at > now - _BEHIND_MAX
+    if starts_at is None or starts_at <= now - _BEHIND_MAX:
+        return None
+    if is_being_drawn:
+        return "The global holdout of this quarter is being drawn."
+    is_behind = waiting is not None and waiting <= starts_at
+    return "The last changes of customers are still being counted." if is_behind else None
 
 
 async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:

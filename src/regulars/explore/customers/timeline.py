@@ -28,6 +28,7 @@ KINDS: Final = {
 # Labels for recipients of a campaign without a text, by reason or outcome.
 NO_TEXT: Final = {
     "held_out": "Held out: they get no text, so that its effect can be measured.",
+    "global_holdout": "In the global holdout: they get no text of a campaign in this quarter.",
     "waiting": "They wait for their text.",
     "expired": "The campaign ended before their turn.",
     "cancelled": "The campaign was cancelled before their turn.",

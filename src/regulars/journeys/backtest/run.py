@@ -22,11 +22,13 @@ from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import load_journey, require_no_faults
 from regulars.journeys.model import RecordedRow, SaleRow
 from regulars.journeys.program import FILTER
+from regulars.journeys.runs.definition_cache import load_versions
 from regulars.journeys.runs.enter import TRIGGERS, EntryEvent, entry_of_sale, may_enter_again
 from regulars.journeys.snapshot import find_sales, load_condition_customers, load_known
 from regulars.kit.clock import start_of_last
 from regulars.kit.db import Tx
 from regulars.messaging.find import find_suppressed
+from regulars.messaging.holdout.groups import find_held_out_of_journeys
 from regulars.messaging.settings.store import Texting
 
 DAYS_MAX: Final = 90
@@ -81,8 +83,15 @@ async def backtest_definition(
     """Of any definition without faults, saved or not. Calls `on_progress` with the number of facts simulated so far."""
     await queries.forbid_writes(tx)
     known = await load_known(tx, organization_id, [definition])
+    # A draft is no version yet.
+    saved = await load_versions(tx, organization_id, {(journey_id, version)} if version else ())
     context = BacktestContext(
-        journey_id=journey_id, definition=definition, texting=texting, evaluator=Evaluator(known), now=tx.now
+        journey_id=journey_id,
+        definition=definition,
+        salts_splits=all(it.salts_splits for it in saved.values()),
+        texting=texting,
+        evaluator=Evaluator(known),
+        now=tx.now,
     )
     report = BacktestReport.begin(
         version, since=start_of_last(days, tx.now, known.zone), until=tx.now, zone=known.zone.key
@@ -114,6 +123,7 @@ class _Backtest:
         hashes = {number.number_hash for history in histories for number in history.numbers}
         if hashes:
             self.context.suppressed = await find_suppressed(self.tx, self.organization_id, hashes)
+        self.context.held_out = await find_held_out_of_journeys(self.tx, self.organization_id, profile_ids)
         known = self.context.evaluator.context
         self.context.customers = await load_condition_customers(
             self.tx,

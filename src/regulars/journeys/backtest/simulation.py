@@ -38,10 +38,13 @@ class BacktestContext:
 
     journey_id: UUID
     definition: Definition
+    salts_splits: bool
     texting: Texting
     evaluator: Evaluator
     now: datetime
     suppressed: set[bytes] = field(default_factory=set)
+    # By the global holdout of today.
+    held_out: set[UUID] = field(default_factory=set)
     # As they are now: earlier memberships of segments are not recorded.
     customers: Mapping[UUID, Customer] = field(default_factory=dict)
     unjudgeable: dict[str, str] = field(init=False)
@@ -95,6 +98,7 @@ class RunSimulation:
             definition=backtest.definition,
             fact_kind="consent" if sale is None else "sale",
             since=entered_at,
+            salts_splits=backtest.salts_splits,
         )
         # The moment and the outcome of the event that ends the run, wherever it is by then.
         self._exit = min(self._find_exits(), default=None)
@@ -160,6 +164,8 @@ class RunSimulation:
     def _pass_gate(self, words: str | MissingValue, number: TextNumber | None, at: datetime) -> SimulatedText:
         """The gate's decision at each moment at which it would have been tried; beyond now there is none yet."""
         backtest = self._backtest
+        if self._history.person.id in backtest.held_out:
+            return SimulatedText(at, SkipReason.GLOBAL_HOLDOUT.value)
         composed = compose_for(words, number, backtest.texting)
         reason = reason_to_skip(words, number, composed)
         if reason is not None or number is None:

@@ -60,6 +60,8 @@ class RunSubject(NamedTuple):
     fact_kind: str
     # When the fact was recorded.
     since: datetime
+    # Splits of earlier versions divide the customers of a journey all in the same way.
+    salts_splits: bool = True
 
 
 class Position(NamedTuple):
@@ -93,6 +95,14 @@ class StepEvent(NamedTuple):
     detail: dict[str, Any]
 
 
+class HoldoutPass(NamedTuple):
+    """The run passed a split that holds so many percent of the customers out."""
+
+    step: str
+    percent: int
+    is_held_out: bool
+
+
 class RequestedMessage(NamedTuple):
     step: str
     words: str | MissingValue
@@ -111,6 +121,7 @@ class Progress:
     reason: str | None = None
     text: RequestedMessage | None = None
     events: list[StepEvent] = field(default_factory=list)
+    holdouts: list[HoldoutPass] = field(default_factory=list)
 
 
 def advance(run: RunSubject, position: Position, context: RunContext) -> Progress:
@@ -184,9 +195,8 @@ class _StepRunner:
                 self._wait_for_purchase(node, step)
             case Branch() as step:
                 self._branch(node, step)
-            case Split(percent=percent):
-                share = share_of(self._run.journey_id, self._run.profile_id)
-                self._fork(node, is_then=share < percent, why={"share": share})
+            case Split() as step:
+                self._split(node, step)
             case SendText() as step:
                 self._text(node, step)
             case SetAttribute() as step:
@@ -249,6 +259,14 @@ class _StepRunner:
         self._progress.due_at = min(self._now + pause, since + FAULT_LASTS_MAX)
         return None
 
+    def _split(self, node: ProgramNode, step: Split) -> None:
+        salt = node.id if self._run.salts_splits else ""
+        share = share_of(self._run.journey_id, self._run.profile_id, salt=salt)
+        is_then = share < step.percent
+        if step.holdout:
+            self._progress.holdouts.append(HoldoutPass(node.id, 100 - step.percent, is_held_out=not is_then))
+        self._fork(node, is_then=is_then, why={"share": share})
+
     def _text(self, node: ProgramNode, step: SendText) -> None:
         if self._progress.position.waits_for == "text":
             # The run was woken because its text was sent, skipped or failed.
@@ -297,7 +315,7 @@ class _StepRunner:
         self._progress.events.append(StepEvent(node.id, event, detail))
 
 
-def share_of(journey_id: UUID, profile_id: UUID) -> float:
-    """From 0 to 100, always the same for a customer and a journey."""
-    digest = hashlib.sha256(journey_id.bytes + profile_id.bytes).digest()
+def share_of(journey_id: UUID, profile_id: UUID, *, salt: str) -> float:
+    """From 0 to 100, always the same for a customer, a journey and a salt."""
+    digest = hashlib.sha256(journey_id.bytes + profile_id.bytes + salt.encode()).digest()
     return int.from_bytes(digest[:8], "big") % _HUNDREDTHS / 100

@@ -1,10 +1,11 @@
 """The queue of due runs. A batch loads what its runs need, lets `decide` decide, and writes the decisions together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
+from regulars.catalog.model import day_of
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.journeys.definition import Definition
 from regulars.journeys.interests import withdraw_if_unneeded
@@ -13,6 +14,7 @@ from regulars.journeys.program import sets_attributes
 from regulars.journeys.runs import queries, trace
 from regulars.journeys.runs.decide import (
     CUSTOMER_GONE,
+    HoldoutPass,
     Position,
     Progress,
     RunContext,
@@ -21,12 +23,14 @@ from regulars.journeys.runs.decide import (
     end,
     sales_needed_since,
 )
-from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.definition_cache import Version, load_definitions, load_versions
+from regulars.journeys.runs.holdouts import HoldoutPassRow, first_day_of, record_passes
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales_since, load_snapshot
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
+from regulars.messaging.holdout.groups import find_held_out_of_journeys
 from regulars.messaging.holds import cancel_texts
-from regulars.messaging.model import OriginKind
+from regulars.messaging.model import OriginKind, SkipReason
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import try_lock_profiles
@@ -97,7 +101,7 @@ class _Batch:
     tx: Tx
     organization_id: UUID
     texting: Texting
-    definitions: dict[tuple[UUID, int], Definition]
+    versions: dict[tuple[UUID, int], Version]
     snapshot: JourneySnapshot
     numbers: dict[UUID, TextNumber]
     # By run: the customer's other sales that the run needs.
@@ -108,14 +112,16 @@ class _Batch:
     trace: list[TraceEntry] = field(default_factory=list)
     counts: list[tuple[RunRow, str, str]] = field(default_factory=list)
     orders: list[TextOrder] = field(default_factory=list)
+    holdouts: list[HoldoutPassRow] = field(default_factory=list)
     # Runs that end while a text of theirs may still be queued.
     ended_with_text: list[UUID] = field(default_factory=list)
 
     @classmethod
     async def load(cls, tx: Tx, organization_id: UUID, rows: Sequence[RunRow], texting: Texting) -> "_Batch":
-        definitions = await load_definitions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
+        versions = await load_versions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
         subjects = [
-            DecisionSubject(row.profile_id, row.sale_id, definitions[row.journey_id, row.version]) for row in rows
+            DecisionSubject(row.profile_id, row.sale_id, versions[row.journey_id, row.version].definition)
+            for row in rows
         ]
         snapshot = await load_snapshot(tx, organization_id, subjects)
         ranges = [(row.profile_id, row.sale_id, sales_needed_since(row.since, _position(row), tx.now)) for row in rows]
@@ -124,18 +130,20 @@ class _Batch:
             tx=tx,
             organization_id=organization_id,
             texting=texting,
-            definitions=definitions,
+            versions=versions,
             snapshot=snapshot,
             numbers=await find_text_numbers(tx, organization_id, {row.profile_id for row in rows}),
             recorded={row.id: found for row, found in zip(rows, recorded, strict=True)},
         )
 
     def advance(self, row: RunRow) -> None:
-        definition = self.definitions[row.journey_id, row.version]
+        definition, salts_splits = self.versions[row.journey_id, row.version]
         context = self._context(row, definition)
         if context is None:
             return self._record(row, end(_position(row), {}, CUSTOMER_GONE))
-        subject = RunSubject(row.journey_id, row.profile_id, definition, row.fact_kind, row.since)
+        subject = RunSubject(
+            row.journey_id, row.profile_id, definition, row.fact_kind, row.since, salts_splits=salts_splits
+        )
         progress = advance(subject, _position(row), context)
         if progress.changes:
             self.changes.setdefault(row.profile_id, {}).update(progress.changes)
@@ -189,20 +197,43 @@ class _Batch:
             )
         if progress.outcome is not None and position.waits_for == "text":
             self.ended_with_text.append(row.id)
+        for passed in progress.holdouts:
+            self._record_holdout(row, passed)
         self.trace += [TraceEntry(row.id, event.step, event.event, event.detail) for event in progress.events]
         self.counts += [(row, event.step or "", event.event) for event in progress.events]
+
+    def _record_holdout(self, row: RunRow, passed: HoldoutPass) -> None:
+        zone = self.snapshot.evaluator.context.zone
+        sale = None if row.sale_id is None else self.snapshot.sales.get(row.sale_id)
+        first_day = first_day_of(day_of(self.tx.now, zone), None if sale is None else day_of(sale.occurred_at, zone))
+        month = first_day.replace(day=1)
+        self.holdouts.append(
+            HoldoutPassRow(
+                row.journey_id, passed.step, month, row.profile_id, first_day, passed.percent, passed.is_held_out
+            )
+        )
 
     async def write(self) -> None:
         tx, organization_id = self.tx, self.organization_id
         if self.changes:
             await _set_attributes(tx, organization_id, self.changes)
         if self.orders:
-            await request_texts(tx, organization_id, self.orders, texting=self.texting)
+            await request_texts(tx, organization_id, await self._hold_out(), texting=self.texting)
         await queries.save_runs(tx, organization_id, self.saved)
+        await record_passes(tx, organization_id, self.holdouts)
         if self.trace:
             await trace.insert_trace(tx, organization_id, self.trace)
         await trace.count_events(tx, organization_id, self.counts)
         await cancel_texts(tx, organization_id, OriginKind.JOURNEY, self.ended_with_text)
+
+    async def _hold_out(self) -> list[TextOrder]:
+        """The orders; those of customers in the global holdout are skipped, and their runs go on."""
+        profile_ids = {order.profile_id for order in self.orders if order.profile_id is not None}
+        held_out = await find_held_out_of_journeys(self.tx, self.organization_id, profile_ids)
+        return [
+            replace(order, skipped_for=SkipReason.GLOBAL_HOLDOUT) if order.profile_id in held_out else order
+            for order in self.orders
+        ]
 
 
 def _position(row: RunRow) -> Position:

@@ -58,8 +58,8 @@ def fill_form(step: Step) -> FormState:
             values |= {"days": _shown(step.days), "hours": _shown(step.hours)}
         case WaitUntil(time=time, weekdays=weekdays):
             values |= {"time": time} | dict.fromkeys(weekdays, "on")
-        case Split(percent=percent):
-            values["percent"] = str(percent)
+        case Split(percent=percent, holdout=holdout):
+            values |= {"percent": str(percent), "holdout": "on" if holdout else ""}
         case SendText(text=text):
             values |= fill_text_form(text)
         case SetAttribute(key=key, value=value):
@@ -100,7 +100,8 @@ def _read(form: FormState, kind: str) -> Step | None:
         case "branch":
             return Branch(condition=Consent(state="may_be_texted"))
         case "split":
-            return Split(percent=min(max(form.whole("percent", minimum=1, maximum=99), 1), 99))
+            percent = min(max(form.whole("percent", minimum=1, maximum=99), 1), 99)
+            return Split(percent=percent, holdout=form.is_checked("holdout"))
         case "send_text":
             content = read_text_form(form.values, form.refuse)
             return None if form.is_refused else SendText(text=content)

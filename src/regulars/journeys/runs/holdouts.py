@@ -1,0 +1,101 @@
+"""Who passed a split that holds customers out, when, and on which side (`journey_holdouts`).
+
+The customers who pass it in a month are compared with each other. In each month the first time counts: what a text
+brings may bring the customer back in.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import date, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.kit.arrays import Bigints, Booleans, Ids, Labels
+from regulars.kit.columns import Columns
+from regulars.kit.db import Tx
+
+
+class HoldoutPassRow(NamedTuple):
+    journey_id: UUID
+    step: str
+    month: date
+    profile_id: UUID
+    # The first day on which purchases count.
+    first_day: date
+    # The share of the customers that is held out.
+    percent: int
+    is_held_out: bool
+
+
+def first_day_of(today: date, trigger_day: date | None) -> date:
+    """Of a customer who passes the split today: tomorrow, if the purchase that brought them in was today. It would make
+    a buyer of every customer."""
+    return today + timedelta(days=1) if trigger_day == today else today
+
+
+_PASSED: Final = Columns(
+    journey_id=Ids, step=Labels, month=(Labels, date.isoformat), profile_id=Ids, first_day=(Labels, date.isoformat),
+    percent=Bigints, is_held_out=Booleans,
+)  # fmt: skip
+_INSERT: Final = _PASSED.write(
+    """
+    INSERT INTO journey_holdouts (organization_id, passed_at, {columns})
+    SELECT %(organization_id)s, %(now)s, it.journey_id, it.step, it.month::date, it.profile_id, it.first_day::date,
+           it.percent, it.is_held_out
+    FROM {rows}
+    ON CONFLICT (organization_id, journey_id, step, month, profile_id) DO NOTHING
+    """
+)
+
+
+async def record_passes(tx: Tx, organization_id: UUID, passed: Sequence[HoldoutPassRow]) -> None:
+    """Rows are written in the order of their keys, so that two writers never deadlock."""
+    if passed:
+        await tx.execute(_INSERT, {"organization_id": organization_id, "now": tx.now, **_PASSED.of(sorted(passed))})
+
+
+async def read_sides(
+    tx: Tx, organization_id: UUID, journey_id: UUID, step: str, month: date
+) -> dict[bool, tuple[bytes, bytes]]:
+    """By whether they are held out: the ids of the customers, 16 bytes each, and the first days of their windows as
+    days since 1970, four bytes each. The share with which the month began counts: customers who pass the split with
+    another one are left out until the next month."""
+    rows = await tx.fetch(
+        """
+        SELECT is_held_out, string_agg(uuid_send(profile_id), ''::bytea ORDER BY profile_id),
+               array_agg(first_day - '1970-01-01'::date ORDER BY profile_id)
+        FROM journey_holdouts
+        WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND step = %(step)s
+          AND month = %(month)s AND percent = (
+            SELECT percent FROM journey_holdouts
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND step = %(step)s
+              AND month = %(month)s
+            ORDER BY passed_at
+            LIMIT 1
+          )
+        GROUP BY is_held_out
+        """,
+        {"organization_id": organization_id, "journey_id": journey_id, "step": step, "month": month},
+    )
+    return {row[0]: (bytes(row[1]), b"".join(day.to_bytes(4, "little") for day in row[2])) for row in rows}
+
+
+async def delete_passes_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM journey_holdouts WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
+        (organization_id, list(profile_ids)),
+    )
+
+
+async def delete_old_passes(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    return await tx.execute(
+        """
+        DELETE FROM journey_holdouts
+        WHERE organization_id = %(organization_id)s AND (journey_id, step, month, profile_id) IN (
+            SELECT journey_id, step, month, profile_id FROM journey_holdouts
+            WHERE organization_id = %(organization_id)s AND passed_at < %(before)s
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        )
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )

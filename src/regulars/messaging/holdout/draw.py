@@ -1,0 +1,101 @@
+"""Draw the global holdout of a quarter, page by page; and delete the customers of quarters that ended long ago.
+
+One transaction stores a page of customers and how far the draw has come, so a kill loses or doubles no one.
+"""
+
+from collections.abc import Sequence
+from datetime import date, datetime, time
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.catalog.model import day_of
+from regulars.consent.numbers import find_text_numbers, list_subscribed_profiles
+from regulars.kit.db import Tx
+from regulars.messaging.holdout import queries
+from regulars.messaging.holdout.model import (
+    RETENTION,
+    HoldoutRow,
+    QuarterRow,
+    draw,
+    first_whole_day,
+    next_quarter,
+    quarter_of,
+)
+from regulars.messaging.queries.replies import find_suppressed
+from regulars.organizations.particulars import find_settings
+from regulars.work.queue import Due, RowQueue, Schedule
+
+QUEUE: Final = "holdouts"
+PAGE_CUSTOMERS: Final = 5_000
+_START: Final = UUID(int=0)
+
+
+class HoldoutDraws(RowQueue[HoldoutRow]):
+    name = QUEUE
+    due = Due(table="holdouts")
+    schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
+    # An organization has one row, so a pass that took it may find more to do.
+    batch_rows = 1
+
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[HoldoutRow]:
+        del limit  # an organization has one row
+        return await queries.take_due(tx, organization_id)
+
+    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[HoldoutRow]) -> None:
+        for row in rows:
+            await queries.set_due(tx, organization_id, await _advance(tx, organization_id, row))
+
+    async def postpone(
+        self, tx: Tx, organization_id: UUID, row: HoldoutRow, *, attempts: int, due_at: datetime | None
+    ) -> None:
+        del row  # an organization has one
+        await queries.set_due(tx, organization_id, due_at, attempts=attempts)
+
+
+async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
+    return ZoneInfo((await find_settings(tx.connection, organization_id)).time_zone)
+
+
+async def _advance(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime | None:
+    """Do the next bounded piece of work. Returns when there is more to do."""
+    zone = await load_zone(tx, organization_id)
+    today = day_of(tx.now, zone)
+    quarter = quarter_of(today)
+    if row.percent and await _draw_page(tx, organization_id, row, quarter=quarter, today=today):
+        return tx.now
+    oldest = quarter_of(today - RETENTION)
+    if await queries.delete_customers_before(tx, organization_id, oldest, limit=PAGE_CUSTOMERS):
+        return tx.now
+    if row.percent or await queries.is_any_customer_stored(tx, organization_id):
+        return datetime.combine(next_quarter(quarter), time(), zone)
+    return None
+
+
+async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter: date, today: date) -> bool:
+    """Draw some customers of the quarter. False: it is drawn already, or was stopped."""
+    newest = next(iter(await queries.list_quarters(tx, organization_id)), None)
+    if newest is None or newest.quarter < quarter:
+        begins_on = first_whole_day(quarter, today)
+        newest = QuarterRow(quarter, row.percent, begins_on, None, None, None, 0, 0)
+        await queries.insert_quarter(tx, organization_id, newest)
+    if newest.drawn_at is not None or newest.stopped_at is not None:
+        return False
+    page = await list_subscribed_profiles(tx, organization_id, after=newest.drawn_to or _START, limit=PAGE_CUSTOMERS)
+    numbers = await find_text_numbers(tx, organization_id, page)
+    suppressed = await find_suppressed(tx, organization_id, {number.number_hash for number in numbers.values()})
+    drawn = [
+        draw(organization_id, newest.quarter, profile_id, percent=newest.percent)
+        for profile_id in page
+        if profile_id in numbers and numbers[profile_id].number_hash not in suppressed
+    ]
+    if drawn:
+        await queries.insert_customers(tx, organization_id, newest.quarter, drawn)
+    newest = newest._replace(
+        drawn_to=page[-1] if page else newest.drawn_to,
+        drawn_at=tx.now if len(page) < PAGE_CUSTOMERS else None,
+        customers=newest.customers + len(drawn),
+        held_out=newest.held_out + sum(it.is_held_out for it in drawn),
+    )
+    await queries.save_draw(tx, organization_id, newest)
+    return True

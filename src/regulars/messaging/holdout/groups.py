@@ -1,0 +1,87 @@
+"""Who is held out by the global holdout at a moment, and the two groups of a quarter."""
+
+from collections.abc import Collection
+from datetime import date, datetime
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.messaging.holdout import queries
+
+
+async def find_held_out(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime) -> set[UUID]:
+    """Customers who get no text of a campaign whose audience is of that moment."""
+    _, drawn = await find_drawn(tx, organization_id, profile_ids, at=at)
+    return {profile_id for profile_id, is_held_out in drawn.items() if is_held_out}
+
+
+async def find_held_out_of_journeys(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> set[UUID]:
+    """Customers who get no text of a journey now."""
+    row = await queries.find_holdout(tx, organization_id)
+    if row is None or not row.with_journeys:
+        return set()
+    return await find_held_out(tx, organization_id, profile_ids, at=tx.now)
+
+
+async def find_drawn(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime
+) -> tuple[int, dict[UUID, bool]]:
+    """The percentage of the draw that counts at a moment, and whether each of its customers is held out: customers who
+    came later are missing. A draw counts from its end until the next one has ended."""
+    found = await tx.fetch(
+        """
+        SELECT quarter, percent, stopped_at FROM holdout_quarters
+        WHERE organization_id = %s AND drawn_at <= %s
+        ORDER BY quarter DESC
+        LIMIT 1
+        """,
+        (organization_id, at),
+    )
+    if not found or (found[0][2] is not None and found[0][2] <= at):
+        return 0, {}
+    quarter, percent, _ = found[0]
+    rows = await tx.fetch(
+        """
+        SELECT profile_id, is_held_out FROM holdout_customers
+        WHERE organization_id = %s AND quarter = %s AND profile_id = ANY (%s::uuid[])
+        """,
+        (organization_id, quarter, list(profile_ids)),
+    )
+    return percent, dict(rows)
+
+
+async def read_groups(tx: Tx, organization_id: UUID, quarter: date) -> dict[bool, bytes]:
+    """By whether they are held out: the ids of the customers who were drawn for a quarter, 16 bytes each."""
+    rows = await tx.fetch(
+        """
+        SELECT is_held_out, string_agg(uuid_send(profile_id), ''::bytea) FROM holdout_customers
+        WHERE organization_id = %s AND quarter = %s
+        GROUP BY is_held_out
+        """,
+        (organization_id, quarter),
+    )
+    return {row[0]: bytes(row[1]) for row in rows}
+
+
+async def delete_customers_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        """
+        DELETE FROM holdout_customers
+        WHERE organization_id = %(organization_id)s AND profile_id = ANY (%(profile_ids)s::uuid[])
+          AND quarter IN (SELECT quarter FROM holdout_quarters WHERE organization_id = %(organization_id)s)
+        """,
+        {"organization_id": organization_id, "profile_ids": list(profile_ids)},
+    )
+
+
+async def list_quarters_of(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[tuple[date, bool]]:
+    """The quarters in which a person was drawn, and whether they were held out."""
+    rows = await tx.fetch(
+        """
+        SELECT quarter, is_held_out FROM holdout_customers
+        WHERE organization_id = %(organization_id)s AND profile_id = %(profile_id)s
+          AND quarter IN (SELECT quarter FROM holdout_quarters WHERE organization_id = %(organization_id)s)
+        ORDER BY quarter
+        """,
+        {"organization_id": organization_id, "profile_id": profile_id},
+    )
+    return [(row[0], row[1]) for row in rows]

@@ -1,0 +1,151 @@
+"""The SQL of the global holdout."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Final
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.arrays import Booleans, Ids
+from regulars.kit.columns import Columns, names_of
+from regulars.kit.db import Tx
+from regulars.messaging.holdout.model import DrawnCustomer, HoldoutRow, QuarterRow
+
+_COLUMNS: Final = SQL(names_of(HoldoutRow, "holdouts"))
+_QUARTER_COLUMNS: Final = SQL(names_of(QuarterRow, "holdout_quarters"))
+
+
+async def find_holdout(tx: Tx, organization_id: UUID) -> HoldoutRow | None:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM holdouts WHERE organization_id = %s").format(columns=_COLUMNS), (organization_id,)
+    )
+    return HoldoutRow(*rows[0]) if rows else None
+
+
+async def upsert_holdout(
+    tx: Tx, organization_id: UUID, *, percent: int, with_journeys: bool, changed_by: str | None
+) -> None:
+    """Due at once: the queue decides what follows from the change."""
+    await tx.execute(
+        """
+        INSERT INTO holdouts (organization_id, percent, with_journeys, changed_at, changed_by, due_at)
+        VALUES (%(organization_id)s, %(percent)s, %(with_journeys)s, %(now)s, %(changed_by)s, %(now)s)
+        ON CONFLICT (organization_id)
+        DO UPDATE SET percent = EXCLUDED.percent, with_journeys = EXCLUDED.with_journeys,
+                      changed_at = EXCLUDED.changed_at, changed_by = EXCLUDED.changed_by, due_at = EXCLUDED.due_at,
+                      attempts = 0
+        """,
+        {
+            "organization_id": organization_id,
+            "percent": percent,
+            "with_journeys": with_journeys,
+            "changed_by": changed_by,
+            "now": tx.now,
+        },
+    )
+
+
+async def take_due(tx: Tx, organization_id: UUID) -> list[HoldoutRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM holdouts
+            WHERE organization_id = %s AND due_at <= %s
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, tx.now),
+    )
+    return [HoldoutRow(*row) for row in rows]
+
+
+async def set_due(tx: Tx, organization_id: UUID, due_at: datetime | None, *, attempts: int = 0) -> None:
+    await tx.execute(
+        "UPDATE holdouts SET due_at = %s, attempts = %s WHERE organization_id = %s",
+        (due_at, attempts, organization_id),
+    )
+
+
+async def list_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM holdout_quarters
+            WHERE organization_id = %s
+            ORDER BY quarter DESC
+            """
+        ).format(columns=_QUARTER_COLUMNS),
+        (organization_id,),
+    )
+    return [QuarterRow(*row) for row in rows]
+
+
+async def insert_quarter(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
+    await tx.execute(
+        """
+        INSERT INTO holdout_quarters (organization_id, quarter, percent, begins_on) VALUES (%s, %s, %s, %s)
+        """,
+        (organization_id, row.quarter, row.percent, row.begins_on),
+    )
+
+
+async def save_draw(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
+    await tx.execute(
+        """
+        UPDATE holdout_quarters
+        SET drawn_to = %s, drawn_at = %s, customers = %s, held_out = %s
+        WHERE organization_id = %s AND quarter = %s
+        """,
+        (row.drawn_to, row.drawn_at, row.customers, row.held_out, organization_id, row.quarter),
+    )
+
+
+async def stop_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            UPDATE holdout_quarters SET stopped_at = %s WHERE organization_id = %s AND stopped_at IS NULL
+            RETURNING {columns}
+            """
+        ).format(columns=_QUARTER_COLUMNS),
+        (tx.now, organization_id),
+    )
+    return [QuarterRow(*row) for row in rows]
+
+
+_DRAWN: Final = Columns(profile_id=Ids, is_held_out=Booleans)
+_INSERT: Final = _DRAWN.write(
+    """
+    INSERT INTO holdout_customers (organization_id, quarter, {columns})
+    SELECT %(organization_id)s, %(quarter)s, it.* FROM {rows}
+    WHERE EXISTS (SELECT 1 FROM profiles WHERE organization_id = %(organization_id)s AND id = it.profile_id)
+    ON CONFLICT (organization_id, quarter, profile_id) DO NOTHING
+    """
+)
+
+
+async def insert_customers(tx: Tx, organization_id: UUID, quarter: date, drawn: Sequence[DrawnCustomer]) -> None:
+    """A profile that is erased at this moment is found by the erasure's pass for stragglers."""
+    await tx.execute(_INSERT, {"organization_id": organization_id, "quarter": quarter, **_DRAWN.of(drawn)})
+
+
+async def delete_customers_before(tx: Tx, organization_id: UUID, quarter: date, *, limit: int) -> int:
+    """Some customers of earlier quarters."""
+    return await tx.execute(
+        """
+        DELETE FROM holdout_customers
+        WHERE organization_id = %(organization_id)s AND (quarter, profile_id) IN (
+            SELECT quarter, profile_id FROM holdout_customers
+            WHERE organization_id = %(organization_id)s AND quarter < %(quarter)s
+            LIMIT %(limit)s
+        )
+        """,
+        {"organization_id": organization_id, "quarter": quarter, "limit": limit},
+    )
+
+
+async def is_any_customer_stored(tx: Tx, organization_id: UUID) -> bool:
+    rows = await tx.fetch("SELECT 1 FROM holdout_customers WHERE organization_id = %s LIMIT 1", (organization_id,))
+    return bool(rows)

@@ -1,0 +1,65 @@
+"""The global holdout: its share, the quarter that runs, and what a change does to it."""
+
+from functools import partial
+from typing import Final
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.messaging.holdout.model import PERCENT_MAX, check_percent, next_quarter, quarter_of
+from regulars.messaging.holdout.settings import GlobalHoldout, change_holdout, load_holdout
+from regulars.messaging.pages.message_view import checked
+from regulars.messaging.pages.settings import PATH
+from regulars.web.access import Action
+from regulars.web.form import FormState
+from regulars.web.render import redirect, render_form
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+HOLDOUT: Final = f"{PATH}/holdout"
+# The message about a share that is too large says which one is allowed.
+_WHOLE_MAX: Final = 1_000_000
+
+
+async def show_holdout(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        holdout = await load_holdout(tx, visit.organization_id)
+    values = {"percent": str(holdout.percent), "with_journeys": "on" if holdout.with_journeys else ""}
+    return _page(visit, FormState(values), holdout)
+
+
+async def save_holdout(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    percent = form.whole("percent", minimum=0, maximum=_WHOLE_MAX)
+    checked(form, "percent", partial(check_percent, percent))
+    async with visit.database.transaction() as tx:
+        before = await load_holdout(tx, visit.organization_id)
+        if form.is_refused:
+            return _page(visit, form, before)
+        journeys = form.is_checked("with_journeys")
+        after = await change_holdout(
+            tx, visit.organization_id, percent=percent, with_journeys=journeys, by=visit.user.email
+        )
+        recorded = {"before": before.as_data(), "after": after.as_data()}
+        await record(tx, visit.organization_id, actor_of(visit), "texts.holdout", "texts", **recorded)
+    return redirect(visit, visit.url(HOLDOUT), done="Saved.")
+
+
+def _page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Response:
+    today = visit.now.astimezone(visit.format.zone).date()
+    return render_form(
+        visit,
+        "messaging/holdout.html",
+        form,
+        holdout=holdout,
+        running=holdout.running,
+        percent_max=PERCENT_MAX,
+        next_quarter=next_quarter(quarter_of(today)),
+        is_drawn=bool(holdout.quarters) and holdout.quarters[0].quarter == quarter_of(today),
+    )
+
+
+PAGES: Final = (
+    Page(path=HOLDOUT, needs=Action.READ, handle=show_holdout),
+    Form(path=HOLDOUT, needs=Action.MANAGE_TEXTS, handle=save_holdout),
+)

@@ -22,10 +22,10 @@ HAS_TEXTS: Final = "EXISTS (SELECT FROM texts WHERE organization_id = %(organiza
 
 async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> int:
     """Make the customers of new sales due, if they have texts that may get a credit; gives how many."""
-    return await tx.execute(
+    # Read first: most sales make no one due, and a statement that may insert takes twice the time.
+    rows = await tx.fetch(
         """
-        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
-        SELECT %(organization_id)s, s.profile_id, %(now)s, %(due_at)s
+        SELECT s.profile_id
         FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
         CROSS JOIN LATERAL (
             SELECT profile_id FROM sales_events
@@ -38,20 +38,15 @@ async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[
             WHERE organization_id = %(organization_id)s AND profile_id = s.profile_id AND id > %(texts_since)s
             LIMIT 1
         ) AS t
-        GROUP BY s.profile_id
-        ORDER BY s.profile_id
-        ON CONFLICT (organization_id, profile_id) DO UPDATE
-        SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
         """,
         {
             "organization_id": organization_id,
             "ids": Ids(sale_ids),
-            "now": tx.now,
-            "due_at": tx.now + COMPUTED_AFTER,
             "sales_since": tx.now - SALES_BACK,
             "texts_since": first_id_at(tx.now - SALES_BACK),
         },
     )
+    return await make_due(tx, organization_id, {row[0] for row in rows}) if rows else 0
 
 
 async def make_due_by_texts(
@@ -59,10 +54,9 @@ async def make_due_by_texts(
 ) -> int:
     """Make the customers of texts due, if they bought after the text left; gives how many."""
     since = since or tx.now
-    return await tx.execute(
+    rows = await tx.fetch(
         """
-        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
-        SELECT %(organization_id)s, t.profile_id, %(since)s, %(due_at)s
+        SELECT t.profile_id
         FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
         CROSS JOIN LATERAL (
             SELECT profile_id, claimed_at FROM texts
@@ -76,32 +70,35 @@ async def make_due_by_texts(
               AND occurred_at > t.claimed_at
             LIMIT 1
         ) AS s
-        GROUP BY t.profile_id
-        ORDER BY t.profile_id
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": Ids(text_ids),
+            "sales_since": first_id_at(since - FROZEN_AFTER),
+            "kinds": list(TOUCHING_ORIGINS),
+        },
+    )
+    return await make_due(tx, organization_id, {row[0] for row in rows}, since=since) if rows else 0
+
+
+async def make_due(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime | None = None
+) -> int:
+    """Make customers due. Waits until no worker computes them, and holds them until the commit."""
+    return await tx.execute(
+        """
+        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
+        SELECT %(organization_id)s, it.id, %(since)s, %(due_at)s
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
         ON CONFLICT (organization_id, profile_id) DO UPDATE
         SET since = least(c.since, EXCLUDED.since), due_at = EXCLUDED.due_at, attempts = 0
         """,
         {
             "organization_id": organization_id,
-            "ids": Ids(text_ids),
-            "since": since,
+            "ids": Ids(sorted(profile_ids)),
+            "since": since or tx.now,
             "due_at": tx.now + COMPUTED_AFTER,
-            "sales_since": first_id_at(since - FROZEN_AFTER),
-            "kinds": list(TOUCHING_ORIGINS),
         },
-    )
-
-
-async def lock_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Wait until no worker computes them; the rows are made, if there are none."""
-    await tx.execute(
-        """
-        INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)
-        SELECT %(organization_id)s, it.id, %(now)s, %(now)s
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        ON CONFLICT (organization_id, profile_id) DO UPDATE SET due_at = EXCLUDED.due_at
-        """,
-        {"organization_id": organization_id, "ids": Ids(sorted(profile_ids)), "now": tx.now},
     )
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.attribution.compute import compute_customers
-from regulars.attribution.due_customers import delete_customers, lock_customers
+from regulars.attribution.due_customers import delete_customers, make_due
 from regulars.attribution.model import Credit
 from regulars.attribution.queries import detach_credits, list_credits_of_person
 from regulars.attribution.windows import find_windows
@@ -28,7 +28,7 @@ _START: Final = UUID(int=0)
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     # Pending facts first: listeners lock such facts while they make customers due.
     await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
-    await lock_customers(tx, organization_id, people.profile_ids)
+    await make_due(tx, organization_id, people.profile_ids)
     windows = (await find_windows(tx, organization_id)).windows
     await compute_customers(tx, organization_id, dict.fromkeys(people.profile_ids, tx.now), windows=windows)
     await detach_credits(tx, organization_id, people.profile_ids)

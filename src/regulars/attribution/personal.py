@@ -67,8 +67,6 @@ PERSONAL_DATA: Final = PersonalData(
         "attribution_customers.profile_id",
     ),
     not_personal={
-        "attributed_sales.touch": "click or delivery",
-        "attributed_sales.origin_kind": "campaign, journey or person",
         "attributed_sales.step": "the id of a step of a journey",
         "attributed_sales.currency": "a currency",
         "attribution_totals": "sums",

@@ -46,8 +46,9 @@ QUICK = Size(customers=500, sales=2_500, times=10, messages=10_000, runs=2_000)
 REQUESTS = 15
 WARM_REQUESTS = 2
 MEDIAN_MS_MAX = 100.0
-# Lists that the analysis process filters and sorts.
-FILTERED_MS_MAX = 500.0
+# Pages and files that wait for the analysis process.
+ANALYSED_MS_MAX = 500.0
+ANALYSED = re.compile(r"/customers\?(sort|last|texting)=.*|.*/analyse/(customers|products)(\.csv)?")
 SLOWEST_NAMED = 3
 # A page that needs something to be in a certain state is found by looking at many; the first ones are measured.
 ADDRESSES_SEEN = 12
@@ -95,7 +96,9 @@ class PageTimes:
     @property
     def missed(self) -> list[PageTime]:
         return [
-            one for one in self.pages if one.median_ms > (FILTERED_MS_MAX if one.path in FILTERED else MEDIAN_MS_MAX)
+            one
+            for one in self.pages
+            if one.median_ms > (ANALYSED_MS_MAX if ANALYSED.fullmatch(one.path) else MEDIAN_MS_MAX)
         ]
 
 
@@ -261,7 +264,8 @@ def show(times: PageTimes, say: Callable[[str], None]) -> None:
     slowest = ", ".join(f"{one.path} ({one.median_ms:.0f} ms)" for one in times.pages[:SLOWEST_NAMED])
     say(f"{len(times.pages)} pages. The slowest three: {slowest}.")
     say(
-        f"Every page within {MEDIAN_MS_MAX:.0f} ms at the median, filtered customers within {FILTERED_MS_MAX:.0f} ms:"
+        f"Every page within {MEDIAN_MS_MAX:.0f} ms at the median,"
+        f" those of the analysis process within {ANALYSED_MS_MAX:.0f} ms:"
         f" {'reached' if is_reached(times) else 'MISSED'}."
     )
 

@@ -7,7 +7,7 @@ from phonenumbers import PhoneNumberFormat
 from tests.messaging.desk import NUMBER
 
 from regulars.consent.chain import hash_number
-from regulars.messaging.number_location import locate_by_tables, locate_number
+from regulars.messaging.number_location import find_country, locate_by_tables, locate_number
 from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.queries.claims import find_counted_times
 from regulars.messaging.send import TextQueue
@@ -78,4 +78,5 @@ def test_the_calling_code_of_a_country_with_one_zone_says_where_a_number_is():
             if example is not None:
                 number = phonenumbers.format_number(example, PhoneNumberFormat.E164)
                 assert locate_number(number).country == locate_by_tables(number).country, number
+                assert find_country(number) == phonenumbers.region_code_for_number(example), number
     assert locate_number("+213551234567").zones == ("Africa/Algiers",)

@@ -19,12 +19,11 @@ from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.model import split_holdout
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.text_sizes import AudienceSize, CountrySize, TextKey, add_up, apportion, size_text
-from regulars.conditions.loading import country_of
 from regulars.consent.numbers import find_text_numbers
 from regulars.kit.db import Database, Tx
 from regulars.messaging.gate import forecast_texts
 from regulars.messaging.holdout.groups import find_drawn
-from regulars.messaging.number_location import locate_number
+from regulars.messaging.number_location import find_country, locate_number
 from regulars.messaging.rates import find_rate
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.sms_encoding import replace_unicode
@@ -132,7 +131,7 @@ async def _load_sample(
             people.append(
                 _Person(
                     values[profile_id].values,
-                    None if own is None else country_of(own),
+                    None if own is None else find_country(own),
                     locate_number(number.phone_number).country,
                     forecasts[number.number_hash].capped_until is not None,
                 )

@@ -5,8 +5,6 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
-import phonenumbers
-
 from regulars.catalog.model import day_of
 from regulars.conditions import queries, tree
 from regulars.conditions.comparisons import days_of
@@ -17,6 +15,7 @@ from regulars.kit.clock import first_of_last
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, ById
 from regulars.messaging.find import find_suppressed
+from regulars.messaging.number_location import find_country
 from regulars.organizations.manage import find_particulars
 from regulars.sales.model import millionths
 
@@ -57,7 +56,7 @@ async def load_customers(
             attributes=row.attributes,
             created=day_of(row.created_at, zone),
             is_named=any(name is not None and name.strip() for name in (row.first_name, row.last_name)),
-            country=country_of(row.phone_number) if row.phone_reachable and row.phone_number else None,
+            country=find_country(row.phone_number) if row.phone_reachable and row.phone_number else None,
             standing=standings.get(row.id, Standing("never_asked")),
             sales=tuple(sales.get(row.id, ())),
             texts=tuple(texts.get(row.id, ())),
@@ -202,12 +201,3 @@ async def _find_campaigns(
         for profile_id, campaign_id, moment in await queries.find_received(tx, organization_id, ids, named):
             found.setdefault(profile_id, {})[campaign_id] = day_of(moment, zone)
     return found
-
-
-def country_of(phone_number: str) -> str | None:
-    """The country of a number in E.164; None for a number without a country."""
-    try:
-        number = phonenumbers.parse(phone_number, None)
-    except phonenumbers.NumberParseException:
-        return None
-    return phonenumbers.region_code_for_number(number)

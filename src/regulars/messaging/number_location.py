@@ -22,6 +22,33 @@ class NumberLocation(NamedTuple):
     region: str | None = None
 
 
+def find_country(phone_number: str) -> str | None:
+    """The country of an E.164 number by the tables of assigned ranges; None where it is in none of them.
+
+    Conditions and counts use it. `locate_number` falls back on the calling code, because a text must have a country.
+    """
+    digits = phone_number.removeprefix("+")
+    by_code = _countries_by_calling_code()
+    # No calling code is the beginning of another.
+    country = by_code.get(digits[:1]) or by_code.get(digits[:2]) or by_code.get(digits[:3])
+    if country is not None:
+        return country
+    try:
+        return phonenumbers.region_code_for_number(phonenumbers.parse(phone_number, None))
+    except phonenumbers.NumberParseException:
+        return None
+
+
+@cache
+def _countries_by_calling_code() -> dict[str, str]:
+    """Calling codes of one country: the rest of the number adds nothing."""
+    return {
+        str(code): countries[0]
+        for code, countries in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items()
+        if len(countries) == 1
+    }
+
+
 @lru_cache(maxsize=NUMBERS_CACHED)
 def locate_number(phone_number: str) -> NumberLocation:
     """Country and zones of an E.164 number; where the zone is unknown, all zones of its country."""

@@ -10,7 +10,7 @@ from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, N
 from regulars.segments.columns.model import Progress
 
 # A page is rendered after this time, without the missing figures; it requests them again.
-AT_ONCE_S: Final = 0.5
+AT_ONCE_S: Final = 0.4
 
 T = TypeVar("T")
 Used = TypeVar("Used")

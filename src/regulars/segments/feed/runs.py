@@ -5,9 +5,9 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.conditions.loading import country_of
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
+from regulars.messaging.number_location import find_country
 from regulars.organizations.manage import find_particulars
 from regulars.segments import queries as columns
 from regulars.segments.columns.model import (
@@ -90,7 +90,7 @@ def _state(
         profile=profile.id.bytes,
         created_s=profile.created_s,
         is_named=bool((profile.first_name or "").strip() or (profile.last_name or "").strip()),
-        country=None if own is None else country_of(own),
+        country=None if own is None else find_country(own),
         own_hash=0 if own is None else int.from_bytes(hash_number(secret, own)[:8], "big"),
         consent=_standing(consent),
         source=None if consent is None else consent.source,

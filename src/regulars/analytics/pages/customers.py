@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from starlette.responses import Response
 
@@ -116,7 +117,13 @@ class CustomerPages:
                 return await render_refused(tx, visit, view, "Customers")
             query, currency = await _prepare(tx, visit, view)
             views = await list_own_views(tx, visit, view)
-        answers = await self._ask(visit, view, query, currency)
+        answers = Questions(
+            *await asyncio.gather(
+                self._ask(visit, query, _customers_question(view)),
+                self._ask(visit, query, _rfm_question(view, currency)),
+                self._ask(visit, query, _cohorts_question(view)),
+            )
+        )
         buckets, groups, months = answers.customers.figures, answers.rfm.figures, answers.cohorts.figures
         return render_analysis(
             visit,
@@ -138,49 +145,51 @@ class CustomerPages:
         async with visit.database.transaction() as tx:
             view = (await _read_view(tx, visit)).require_readable()
             query, currency = await _prepare(tx, visit, view)
-        answers = await self._ask(visit, view, query, currency, deadline_s=DEADLINE_S)
+
+        async def ask(question: QuestionOf[AnswerType]) -> Answered[AnswerType]:
+            return await self._ask(visit, query, question, deadline_s=DEADLINE_S)
+
         header: Sequence[str]
         match visit.query.get("table", ""):
             case "groups":
-                header, rows = rfm.CSV_HEADER, answers.rfm.map(rfm.csv_rows)
+                header, rows = rfm.CSV_HEADER, (await ask(_rfm_question(view, currency))).map(rfm.csv_rows)
             case "cohorts":
-                header, rows = cohorts.CSV_HEADER, answers.cohorts.map(cohorts.csv_rows)
+                header, rows = cohorts.CSV_HEADER, (await ask(_cohorts_question(view))).map(cohorts.csv_rows)
             case _:
-                header, rows = CSV_HEADER, answers.customers.map(_csv_rows)
+                header, rows = CSV_HEADER, (await ask(_customers_question(view))).map(_csv_rows)
         return redirect(visit, view.url()) if rows is None else export_table(visit, "customers.csv", header, rows)
 
     async def _ask(
         self,
         visit: Visit,
-        view: AnalysisView,
         query: SegmentQuery,
-        currency: Currency,
+        question: QuestionOf[AnswerType],
         *,
         deadline_s: float = AT_ONCE_S,
-    ) -> Questions:
-        store_ids = None if view.store_ids is None else tuple(view.store_ids)
-        comparison = view.comparison
-        period = as_asked(view.period)
+    ) -> Answered[AnswerType]:
+        return await await_answer(self._analysis.answer(visit.organization_id, query, question, deadline_s=deadline_s))
 
-        async def ask(question: QuestionOf[AnswerType]) -> Answered[AnswerType]:
-            return await await_answer(
-                self._analysis.answer(visit.organization_id, query, question, deadline_s=deadline_s)
-            )
 
-        return Questions(
-            *await asyncio.gather(
-                ask(
-                    CustomersQuestion(
-                        store_ids=store_ids,
-                        period=period,
-                        by=_unit(view),
-                        comparison=None if comparison is None else as_asked(comparison.period),
-                    )
-                ),
-                ask(RfmQuestion(store_ids=store_ids, currency=currency)),
-                ask(CohortsQuestion(store_ids=store_ids, period=period)),
-            )
-        )
+def _customers_question(view: AnalysisView) -> CustomersQuestion:
+    comparison = view.comparison
+    return CustomersQuestion(
+        store_ids=_store_ids(view),
+        period=as_asked(view.period),
+        by=_unit(view),
+        comparison=None if comparison is None else as_asked(comparison.period),
+    )
+
+
+def _rfm_question(view: AnalysisView, currency: Currency) -> RfmQuestion:
+    return RfmQuestion(store_ids=_store_ids(view), currency=currency)
+
+
+def _cohorts_question(view: AnalysisView) -> CohortsQuestion:
+    return CohortsQuestion(store_ids=_store_ids(view), period=as_asked(view.period))
+
+
+def _store_ids(view: AnalysisView) -> tuple[UUID, ...] | None:
+    return None if view.store_ids is None else tuple(view.store_ids)
 
 
 async def _prepare(tx: Tx, visit: Visit, view: AnalysisView) -> tuple[SegmentQuery, Currency]:

@@ -101,15 +101,25 @@ class Client:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--key", required=True)
+    parser.add_argument("--key")
+    # A file with a path on each line: pages that are opened in turn, instead of sales that are recorded.
+    parser.add_argument("--paths", type=Path)
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--name", required=True)
+    parser.add_argument("--name", default="")
     parser.add_argument("--distinct", action="store_true")
     options = parser.parse_args()
     count = int(options.rate * options.seconds)
     host = f"127.0.0.1:{options.port}"
-    pending = requests(count, run=options.name, key=options.key, host=host, distinct=options.distinct)
+    if options.paths is None:
+        pending = requests(count, run=options.name, key=options.key, host=host, distinct=options.distinct)
+    else:
+        paths = options.paths.read_text().split()
+        agent = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Safari/604.1"
+        pending = [
+            f"GET {paths[number % len(paths)]} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\n\r\n".encode()
+            for number in range(count)
+        ]
     client = Client(pending)
     cpu_before = time.process_time()
     uvloop.run(client.run(options.port, options.rate))

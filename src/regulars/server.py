@@ -12,8 +12,6 @@ from uuid import UUID
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
-from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regulars.accounts import users
 from regulars.accounts.pages import page_table as accounts
@@ -37,13 +35,11 @@ from regulars.explore.simulator import pages as simulator
 from regulars.explore.stores import pages as shops
 from regulars.first_run import pages as first_run
 from regulars.http import openapi
+from regulars.http.application import Application
 from regulars.http.body import BODY_TIMEOUTS, BodyTimeouts
-from regulars.http.exchange import has_one_host, with_request_id
-from regulars.http.fast_protocol import fast_protocol
 from regulars.http.fast_requests import FastRequests
 from regulars.http.in_flight import REQUEST_S
 from regulars.http.json_api import JsonApi
-from regulars.http.limited_protocol import LimitedProtocol
 from regulars.http.probes import Readiness, service_routes
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
@@ -71,6 +67,7 @@ from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages import holdout, inbox, messages, rules, team_number, write_text
+from regulars.messaging.pages.links import LinkPages
 from regulars.messaging.pages.message_view import MESSAGES, OriginFinders, TextOrigin
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
@@ -105,8 +102,6 @@ from regulars.webhooks.pages.webhook_view import PATH as WEBHOOKS
 from regulars.work.wake import Waker
 
 REQUEST_MS: Final = int(REQUEST_S * 1000)
-API_PREFIX: Final = b"/v"
-API_V1: Final = b"/v1/"
 WAITING_COUNTED_MAX: Final = 100
 SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
 # Placeholder in the description for the address that the caller used.
@@ -255,7 +250,7 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
 
 def create_app(
     settings: Settings, *, shared: memoryview | None = None, body_timeouts: BodyTimeouts = BODY_TIMEOUTS
-) -> "Application":
+) -> Application:
     """The ASGI application; its lifespan opens and closes the database. `shared` is memory of all server processes."""
     database = _database(settings)
     writability = Writability(database)
@@ -267,6 +262,7 @@ def create_app(
     writes = Writes(database, mutations, erased=person_erased(), trouble=writability.saw)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
+    links = LinkPages(database, fallback_url=settings.link_fallback_url)
     reads = Reads(database, trouble=writability.saw)
     api = JsonApi(
         routes,
@@ -283,17 +279,18 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await _open(database, waker)
-        recording_use = asyncio.create_task(authenticator.record_use_forever())
-        logging = asyncio.create_task(request_log.write_forever())
+        forever = (authenticator.record_use_forever(), request_log.write_forever(), links.clicks.write_forever())
+        tasks = [asyncio.create_task(it) for it in forever]
         yield
         failpoint.hit("drain")
-        recording_use.cancel()
-        logging.cancel()
+        for task in tasks:
+            task.cancel()
         with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
             async with asyncio.timeout(settings.shutdown_grace_s):
                 await writes.coalescer.drain()
                 await authenticator.record_use()
                 await request_log.write()
+                await links.clicks.write()
         await waker.close()
         await database.close()
 
@@ -301,7 +298,8 @@ def create_app(
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
     has_users = partial(_has_users, database)
     public = pages.page_routes(routes, missing=readiness.missing, has_users=has_users, public_url=settings.public_url)
-    service = _service([*service_routes(readiness), *_callbacks(settings, database), *public], lifespan)
+    outside = [*_callbacks(settings, database), *links.routes()]
+    service = _service([*service_routes(readiness), *outside, *public], lifespan)
     web = WebApp(
         page_table(settings),
         database=database,
@@ -370,31 +368,3 @@ def _register_gauges(writes: Writes, database: Database) -> None:
         Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": waiting.waiting_items})
     )
     PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
-
-
-class Application:
-    """Routes raw paths to the JSON API and to the pages; everything else, the lifespan included, goes to Starlette."""
-
-    def __init__(self, api: JsonApi, web: WebApp, service: Starlette, fast_requests: FastRequests | None) -> None:
-        self._fast_requests = fast_requests
-        self._api = api
-        self._web = web
-        self._service = service
-
-    def http_protocol(self) -> type[HttpToolsProtocol]:
-        """The protocol class for uvicorn's `http` option."""
-        return LimitedProtocol if self._fast_requests is None else fast_protocol(self._fast_requests)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (_is_api(scope["raw_path"]) or not has_one_host(scope)):
-            await self._api(scope, receive, send)
-            return
-        app = self._web if scope["type"] == "http" and self._web.serves(scope["raw_path"]) else self._service
-        await app(scope, receive, with_request_id(scope, send))
-
-
-def _is_api(raw_path: bytes) -> bool:
-    """Whether the path starts with `/v<n>`: unknown versions get the API's envelope too."""
-    if raw_path.startswith(API_V1):
-        return True
-    return raw_path.startswith(API_PREFIX) and raw_path[2:].split(b"/", 1)[0].isdigit()

@@ -44,8 +44,9 @@ from regulars.messaging.holdout.draw import HoldoutDraws
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
 from regulars.messaging.inbox.poll import InboundPolls
+from regulars.messaging.links.retention import TRACE_RETENTION, sweep_click_traces, sweep_clicks
+from regulars.messaging.model import RETENTION as TEXT_RETENTION
 from regulars.messaging.providers.gateways import Gateways, open_gateways
-from regulars.messaging.retention import RETENTION as TEXT_RETENTION
 from regulars.messaging.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
 from regulars.organizations.facts import TimeZoneChanged
@@ -124,6 +125,9 @@ FEEDERS: Final = frozenset(name for by in LISTENERS.values() for name in by if n
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXT_RETENTION)
 CAMPAIGN_RECIPIENTS: Final = Due(table="campaign_recipients", column="created_at", delay=TEXT_RETENTION)
+CLICKS: Final = Due(table="clicks", column="minute", delay=TEXT_RETENTION)
+CLICK_TRACES: Final = Due(table="clicks", column="traced_at", delay=TRACE_RETENTION)
+PERSONAL_LINKS: Final = Due(table="links", column="personal_since", delay=TEXT_RETENTION)
 REPLIES: Final = Due(table="replies", column="received_at", delay=TEXT_RETENTION)
 ERASED_REPLIES: Final = Due(table="erased_replies", column="erased_at", delay=HASH_RETENTION)
 RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUN_RETENTION)
@@ -156,6 +160,9 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
         Sweep("texts.sweep", TEXTS, sweep_texts, poll_every_s=3600),
+        Sweep("clicks.sweep", CLICKS, sweep_clicks, poll_every_s=3600),
+        Sweep("clicks.sweep_traces", CLICK_TRACES, sweep_click_traces, poll_every_s=600),
+        Sweep("links.sweep", PERSONAL_LINKS, sweep_clicks, poll_every_s=3600),
         Sweep("replies.sweep", REPLIES, sweep_replies, poll_every_s=3600),
         Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, poll_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),

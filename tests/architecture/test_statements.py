@@ -89,6 +89,10 @@ OWNERS = {
         "stopped_origins",
         "sender_rates",
         "test_numbers",
+        "link_prefixes",
+        "links",
+        "clicks",
+        "click_totals",
     },
     "sales": {
         "sales_events",
@@ -108,7 +112,7 @@ MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
     r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations"
-    r"|restore_marker"
+    r"|restore_marker|link_prefixes"
 )
 
 

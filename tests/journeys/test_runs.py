@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from tests.messaging.test_links import host
 
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
@@ -11,6 +12,8 @@ from regulars.journeys.retention import erase_runs
 from regulars.journeys.runs.fact_handlers import handle_messages
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.messaging.facts import MessagesChanged
+
+__all__ = ["host"]
 
 TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}
 WAIT = {"do": "wait", "days": 2}
@@ -371,3 +374,20 @@ def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(d
     desk.do(lambda tx: resume_run(tx, desk.organization_id, run.id))
     desk.work()
     assert desk.outcomes(journey) == ["exited", "exited"]
+
+
+def test_links_of_a_step_are_counted_for_the_journey_whatever_the_run(desk, host):
+    customers = [desk.customer(f"C{number}") for number in range(2)]
+    for number in range(2):
+        desk.opt_in(f"C{number}", f"+3361234567{number}")
+    text = {"do": "send_text", "text": '{{ link("https://shop.example/") }}'}
+    journey = desk.journey(text, {**text, "id": "own", "personal_links": True})
+    for customer in customers:
+        desk.sale(customer)
+    desk.work()
+    rows = desk.sql(
+        "SELECT origin_kind, origin_id, step, profile_id FROM links WHERE organization_id = %s ORDER BY step, profile_id"
+    )
+    shared, *own = rows
+    assert shared == ("journey", journey, "1", None)
+    assert own == [("journey", journey, "own", it) for it in sorted(customers)]

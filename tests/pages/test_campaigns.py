@@ -173,6 +173,13 @@ def test_a_draft_is_written_by_sending_the_form_and_then_sent(marketer, shop):
     values = fields_of(page)
     assert values["include_0"] == shop.segment
     values["v1_text"] = "Hello {{ profile.first_name | default('you') }}"
+    assert "say so in your privacy notice" in words(page)
+    linked = {**values, "v1_text": 'See {{ link("https://shop.example") }}', "personal_links": "on"}
+    previewed = ask_until("recipients get the text", lambda: marketer.post(f"{edit}/measure", **linked))
+    assert "See https://go.example/l/examplelink0" in previewed
+    assert marketer.post(edit, **linked).status_code == 303
+    assert re.search(r'name="personal_links"[^>]* checked', marketer.get(edit).text)
+    values["was"] = fields_of(marketer.get(edit))["was"]
     counted = ask_until("recipients get the text", lambda: marketer.post(f"{edit}/measure", **values))
     assert "<output>3</output>" in counted
     two = marketer.post(f"{edit}/measure", do="add", **values)
@@ -249,6 +256,9 @@ def test_what_cannot_be_read_is_said_at_its_field_and_nothing_is_lost(marketer, 
     [
         ({"v1_text": "Hello {{ profile.nick }}"}, "There is no field profile.nick"),
         ({"v1_text": "x" * 1999}, "parts, and a text has at most 10."),
+        ({"v1_text": '{{ link("javascript:alert(1)") }}'}, "begins with https:// or http://"),
+        ({"v1_text": '{{ link("https://go.example/l/x") }}'}, "go.example is the host of the short links"),
+        ({"v1_text": '{{ link("https://shop.example") }}' * 10}, "A text has at most 3 links; this has 10."),
         ({"variants": "2", "v2_text": "B", "v1_share": "80", "v2_share": "50"}, "add up to 130 %"),
         ({"start": "at", "at": "2020-01-01T10:00"}, "The start is in the past."),
         ({"not_after": "2020-01-01T10:00"}, "The last moment of sending is in the past."),

@@ -40,6 +40,10 @@ ROWS = (
        created_at) VALUES (%(o)s, %(id)s, 'stop', %(id)s, '1', %(hash)s, %(marker)s, 1, 'sent', now(), now())""",
     """INSERT INTO simulated_texts (organization_id, id, text_id, phone_number, body, sent_at)
        VALUES (%(o)s, %(id)s, %(text)s, %(number)s, %(marker)s, now())""",
+    """INSERT INTO links (organization_id, code, url, origin_kind, origin_id, step, created_at, personal_since, text_id,
+       profile_id) VALUES (%(o)s, '1', 'https://a.example', 'person', %(id)s, '1', now(), now(), %(text)s, %(profile)s)""",
+    """INSERT INTO clicks (organization_id, id, code, minute, class, traced_at, address, agent)
+       VALUES (%(o)s, %(id)s, '1', now(), 'person', now(), %(marker)s, %(marker)s)""",
     """INSERT INTO replies (organization_id, id, provider, provider_id, number_hash, phone_number, profile_id, body,
        meaning, received_at)
        VALUES (%(o)s, %(reply)s, 'twilio', %(marker)s, %(hash)s, %(number)s, %(profile)s, %(marker)s, 'other', now())""",

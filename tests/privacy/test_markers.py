@@ -45,6 +45,7 @@ async def test_an_export_holds_texts_replies_and_runs_with_their_traces(database
         "texts": 2,
         "replies": 1,
         "global_holdouts": 1,
+        "clicks": 1,
         "sales_events": 1,
     }
     text, confirmation = sorted(exported["texts"], key=lambda text: text["state"])

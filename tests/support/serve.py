@@ -9,6 +9,7 @@ import uvloop
 
 from regulars.http.body import BodyTimeouts
 from regulars.kit import log, settings
+from regulars.messaging.links.marks import set_link_url
 from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app
@@ -19,6 +20,7 @@ def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     body_timeouts = BodyTimeouts(**json.loads(arguments[0]))
     loaded = settings.load()
     log.configure(loaded)
+    set_link_url(loaded.link_url)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, body_timeouts=body_timeouts)))
         runner.run(server.serve(sockets=[listening]))

@@ -48,6 +48,7 @@ class Server:
             "DATABASE_URL": database_url,
             "REGULARS_DATA_DIR": str(folder),
             "REGULARS_LOG_FORMAT": "json",
+            "REGULARS_LINK_URL": "https://go.example",
             "REGULARS_SECRET_KEY": "a key for tests, of more than 32 characters",
             "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
             **{f"REGULARS_{name.upper()}": value for name, value in settings.items()},

@@ -63,6 +63,8 @@ class Definition(_Strict, frozen=True, kw_only=True):
     # Nothing is sent from this moment on; without it, from the end of the second day on.
     not_after: Moment | None = None
     texts_per_hour: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    # Each recipient gets links of their own, so that a click is known to be theirs; else all share the links of a text.
+    personal_links: bool = False
     # A recipient who had as many texts as the caps allow: skip, or wait until the caps allow one more.
     cap: Literal["skip", "wait"] = "skip"
     # The campaign pauses if the audience or its cost exceeds what was confirmed by more than this.

@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.kit.db import Database, Tx
-from regulars.messaging.retention import RETENTION
+from regulars.messaging.model import RETENTION
 
 _BATCH_ROWS: Final = 1_000
 _OPEN: Final = frozenset({RecipientOutcome.WAITING, RecipientOutcome.QUEUED})

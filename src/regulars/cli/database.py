@@ -14,6 +14,7 @@ from regulars.kit import settings as all_settings
 from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database, Tx
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import Settings, masked_url
+from regulars.messaging.links.marks import set_link_url
 from regulars.organizations import sealing
 from regulars.organizations import secret as organization_secret
 from regulars.postgres import embedded
@@ -32,6 +33,7 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
     """
     # The key is loaded when the first sealed secret is read: most commands read none.
     organization_secret.unlock_with(lambda: vault.of(vault.with_key(settings, may_make=False)))
+    set_link_url(settings.link_url)
     if settings.database_url is None:
         if not may_create and not embedded.exists(settings.data_dir):
             raise CommandError(

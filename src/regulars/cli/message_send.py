@@ -14,7 +14,7 @@ from regulars.messaging.inbox.receive import receive as take_in
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.request import resend as send_again
-from regulars.messaging.template import MissingValue, TemplateError, parse_template, render
+from regulars.messaging.template import MissingValue, TemplateError, render_plain
 
 
 def send(
@@ -24,7 +24,7 @@ def send(
 ) -> None:
     to = read_phone_number(number)
     try:
-        words = render(parse_template(text), {})
+        words = render_plain(text)
     except TemplateError as error:
         raise CommandError(str(error), code=Exit.USAGE) from error
     if isinstance(words, MissingValue):

@@ -74,6 +74,8 @@ class SendText(_Step, frozen=True, tag="send_text", kw_only=True):
     """A text, or one in several languages."""
 
     text: TextContent
+    # Each customer gets links of their own, so that a click is known to be theirs; else all share the step's links.
+    personal_links: bool = False
 
 
 class SetAttribute(_Step, frozen=True, tag="set_attribute", kw_only=True):

@@ -68,4 +68,5 @@ def _whole(step: Step, name: str) -> str:
     if not isinstance(step, SendText):
         return name
     texts = list_texts(step.text).items()
-    return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in texts)
+    own = " (links of their own)" if step.personal_links else ""
+    return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in texts) + own

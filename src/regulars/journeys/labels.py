@@ -114,8 +114,9 @@ def _describe(step: Step) -> tuple[str, str]:
         case Split(percent=percent, holdout=holdout):
             why = "the others are held out, so that the effect can be measured; " if holdout else ""
             return f"{percent}% of the customers", f"{why}at random; the same customer always takes the same path"
-        case SendText(text=text):
-            checks = "consent, sending hours and limits are checked when it is sent"
+        case SendText(text=text, personal_links=has_own):
+            own = "each customer gets links of their own; " if has_own else ""
+            checks = f"{own}consent, sending hours and limits are checked when it is sent"
             if isinstance(text, str):
                 return f"“{describe_template(text)}”", checks
             values = ", ".join(text.texts)

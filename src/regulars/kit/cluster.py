@@ -26,7 +26,7 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
 ORDER BY 1
 """
 # Read before the organization is known, so these tables stay on the coordinator.
-DIRECTORY_TABLES: Final = frozenset({"api_keys", "memberships", "organization_slugs", "sign_in_links"})
+DIRECTORY_TABLES: Final = frozenset({"api_keys", "memberships", "link_prefixes", "organization_slugs", "sign_in_links"})
 
 
 class ClusterNode(NamedTuple):

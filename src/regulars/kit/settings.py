@@ -87,6 +87,17 @@ class Settings:
         "Address callers and people use, for links, signatures and the API description; without it the address the"
         " server listens on.",
     ] = None
+    link_url: Annotated[
+        str | None,
+        kinds.PUBLIC_URL,
+        "Address of a short host that leads to this server: links in texts become short links there, and their clicks"
+        " are counted. Without it links stay as they were written.",
+    ] = None
+    link_fallback_url: Annotated[
+        str | None,
+        kinds.PUBLIC_URL,
+        "Address that a short link shows while the database cannot be reached, such as that of the shop.",
+    ] = None
     secret_key: Annotated[
         str | None,
         kinds.SECRET,

@@ -56,6 +56,8 @@ EXEMPT: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
 UNCOUNTED: Final = EXEMPT | {OriginKind.TEST}
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
+# Of texts, replies and clicks: 25 months.
+RETENTION: Final = timedelta(days=762)
 # For how long the queue postpones due texts of an organization that is on hold.
 HOLD_POSTPONES_BY: Final = timedelta(minutes=10)
 

@@ -1,4 +1,4 @@
-"""Personal data of this room: texts, replies, and a provider's messages about a text."""
+"""Personal data of this room: texts, replies, clicks, and a provider's messages about a text."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -12,6 +12,8 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import REPLY, TEXT
 from regulars.messaging.holdout.groups import delete_customers_of, list_quarters_of
+from regulars.messaging.links.find import list_clicks_of_person
+from regulars.messaging.links.model import ClickOfPerson
 from regulars.messaging.model import ReplyRow, TextRow
 from regulars.messaging.queries.lists import list_replies_of_person, list_texts_of_person
 from regulars.messaging.retention import erase_messages
@@ -43,6 +45,10 @@ async def _holdouts(database: Database, person: DataSubject) -> AsyncIterator[li
 
 def export_replies(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
     return join_pages(_walk(database, person, list_replies_of_person, _reply))
+
+
+def export_clicks(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_walk(database, person, list_clicks_of_person, _click))
 
 
 async def _walk(
@@ -99,6 +105,10 @@ def _reply(row: ReplyRow) -> dict[str, Any]:
     }
 
 
+def _click(row: ClickOfPerson) -> dict[str, Any]:
+    return {"url": row.url, "minute": format_timestamp(row.minute), "class": row.class_}
+
+
 PERSONAL_DATA: Final = PersonalData(
     columns=(
         "texts.profile_id",
@@ -116,6 +126,9 @@ PERSONAL_DATA: Final = PersonalData(
         "simulated_texts.body",
         "suppressions.number_hash",
         "holdout_customers.profile_id",
+        "links.profile_id",
+        "clicks.address",
+        "clicks.agent",
     ),
     not_personal={
         "erased_replies": "keyed hashes of a provider's ids, so that a reply is not taken in again after an erasure",
@@ -129,8 +142,20 @@ PERSONAL_DATA: Final = PersonalData(
         "stopped_origins": "ids of campaigns, and why they stopped",
         "test_numbers": _STAFF,
         "holdouts": "settings of the retailer",
+        "links.url": "an address of the retailer",
+        "links.step": "the number of a variant, or the id of a step",
+        "links.origin_kind": "a kind of origin",
+        "links.code": "random characters",
+        "clicks.code": "random characters",
+        "click_totals": "counts",
+        "link_prefixes": "random characters of the retailer",
         "sender_rates": "numbers and names of the retailer",
     },
     erase=_erase,
-    exports={"texts": export_texts, "replies": export_replies, "global_holdouts": export_holdouts},
+    exports={
+        "texts": export_texts,
+        "replies": export_replies,
+        "clicks": export_clicks,
+        "global_holdouts": export_holdouts,
+    },
 )

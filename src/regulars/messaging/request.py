@@ -14,6 +14,9 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown, TextNotFound
 from regulars.messaging.facts import publish_queue_changes, publish_text_changes
+from regulars.messaging.links.codes import LinkedText, discard_links, shorten_links
+from regulars.messaging.links.marks import has_links, show_links
+from regulars.messaging.links.model import LinkOrigin
 from regulars.messaging.model import (
     EXEMPT,
     EXEMPT_EXPIRES_AFTER,
@@ -64,6 +67,10 @@ class TextOrder:
     expires_at: datetime | None = None
     # Why it is skipped whatever the gate would decide; None: it is not.
     skipped_for: SkipReason | None = None
+    # Where clicks on its links are counted: a campaign and its variant, a journey and its step. None is the text's own.
+    links_of: tuple[UUID, str] | None = None
+    # Whether its links have codes of their own, so that a click is the recipient's.
+    has_personal_links: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +90,22 @@ async def request_texts(
     """
     profile_ids = {it.profile_id for it in orders if it.profile_id is not None and it.phone_number is None}
     numbers = await find_text_numbers(tx, organization_id, profile_ids) if profile_ids else {}
-    texts = [_new_text(order, _number(order, numbers, texting), texting, tx.now) for order in orders]
+    ids = [new_uuid() for _ in orders]
+    words = await _shorten(tx, organization_id, ids, orders)
+    texts = [
+        _new_text(
+            text_id,
+            order,
+            words.get(text_id, order.words),
+            _number(order, numbers, texting),
+            texting=texting,
+            now=tx.now,
+        )
+        for text_id, order in zip(ids, orders, strict=True)
+    ]
     inserted = await queries.insert_texts_if_new(tx, organization_id, texts)
+    if words:
+        await discard_links(tx, organization_id, [text.id for text in texts if text.id not in inserted])
     if any(text.id in inserted and text.due_at is not None for text in texts):
         tx.touched.add(("texts", organization_id))
     skipped = [text for text in texts if text.id in inserted and text.state == TextState.SKIPPED]
@@ -98,22 +119,46 @@ def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting)
     return numbers.get(order.profile_id) if order.profile_id is not None else None
 
 
-def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now: datetime) -> TextRow:
+async def _shorten(tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: Sequence[TextOrder]) -> dict[UUID, str]:
+    """The words of the texts that have links."""
+    linked = [
+        LinkedText(
+            text_id,
+            order.profile_id,
+            order.words,
+            LinkOrigin(order.origin_kind.value, *(order.links_of or (order.origin_id, order.step))),
+            order.has_personal_links,
+        )
+        for text_id, order in zip(ids, orders, strict=True)
+        if isinstance(order.words, str) and has_links(order.words) and order.skipped_for is None
+    ]
+    return await shorten_links(tx, organization_id, linked) if linked else {}
+
+
+def _new_text(
+    text_id: UUID,
+    order: TextOrder,
+    words: str | MissingValue,
+    number: TextNumber | None,
+    *,
+    texting: Texting,
+    now: datetime,
+) -> TextRow:
     is_exempt = order.origin_kind in EXEMPT
-    composed = compose_for(order.words, number, texting, is_exempt=is_exempt)
+    composed = compose_for(words, number, texting, is_exempt=is_exempt)
     reason = None if order.skipped_for is None else order.skipped_for.value
-    reason = reason or reason_to_skip(order.words, number, composed)
+    reason = reason or reason_to_skip(words, number, composed)
     due_at = max(now, order.not_before or now)
     return TextRow(
-        id=new_uuid(),
+        id=text_id,
         origin_kind=order.origin_kind.value,
         origin_id=order.origin_id,
         step=order.step,
         profile_id=order.profile_id,
         number_hash=None if number is None else number.number_hash,
         phone_number=None if number is None else number.phone_number,
-        body="" if isinstance(order.words, MissingValue) else composed.body,
-        parts=0 if isinstance(order.words, MissingValue) else composed.measured.parts,
+        body="" if isinstance(words, MissingValue) else composed.body,
+        parts=0 if isinstance(words, MissingValue) else composed.measured.parts,
         state=(TextState.QUEUED if reason is None else TextState.SKIPPED).value,
         reason=reason,
         due_at=due_at if reason is None else None,
@@ -147,8 +192,9 @@ def reason_to_skip(words: str | MissingValue, number: TextNumber | None, compose
 
 
 def compose(words: str, *, brand: str, notice: Notice | None) -> ComposedText:
-    """Add the brand and the notice how to opt out, where the words do not contain them already."""
-    body = words.strip()
+    """Add the brand and the notice how to opt out, where the words do not contain them already. A link without a code
+    is shown by an example of the same length."""
+    body = show_links(words).strip()
     if not _brand_pattern(brand).search(body):
         body = f"{brand}: {body}"
     if notice is not None and notice.words not in body:

@@ -1,21 +1,19 @@
 """Delete texts and replies: a person's with the person, all after 25 months in batches. Daily totals stay."""
 
 from collections.abc import Collection
-from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Database, Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.deduplication import erase_replies
-from regulars.messaging.model import TextState
+from regulars.messaging.links.retention import erase_from_click_facts, forget_people
+from regulars.messaging.model import RETENTION, TextState
 from regulars.messaging.queries import replies, texts
 from regulars.messaging.queries.team_numbers import delete_team_numbers
 from regulars.messaging.settings.store import load_texting
 from regulars.work.outbox import rewrite_waiting_facts
 
-# 25 months.
-RETENTION: Final = timedelta(days=762)
 _BATCH_ROWS: Final = 1_000
 
 
@@ -48,6 +46,7 @@ async def erase_from_facts(
         return None if erased & {fact.profile_id, fact.text_id} or fact.number_hash in number_hashes else fact
 
     await rewrite_waiting_facts(tx, organization_id, MessagesChanged, erased, without)
+    await erase_from_click_facts(tx, organization_id, profile_ids)
 
 
 async def erase_messages(
@@ -56,6 +55,7 @@ async def erase_messages(
     """Delete texts and replies; the caller has locked the person's numbers. A text that is being sent at this moment
     is emptied, and deleted when its sender writes the outcome."""
     found = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    await forget_people(tx, organization_id, profile_ids, found)
     locked = await texts.lock_texts(tx, organization_id, found) if found else []
     sending = [text_id for text_id, state in locked if state == TextState.SENDING]
     if sending:

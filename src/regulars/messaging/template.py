@@ -1,8 +1,9 @@
 """Texts with variables that are filled for each customer: `Hello {{ profile.first_name | default("you") }}`.
 
-The language is closed: a variable names one field and perhaps a default. It cannot loop, call or read anything it was
-not given, so a mistake is found when the text is saved and never when it is sent. Values are data: braces and control
-characters are removed from them, so no text ever leaves with a variable in it.
+The language is closed: a variable names one field and perhaps a default, and a link one destination:
+`{{ link("https://…") }}`. It cannot loop, call or read anything it was not given, so a mistake is found when the text
+is saved and never when it is sent. Values are data: braces and control characters are removed from them, so no text
+ever leaves with a variable in it. A link is a marked piece of the words (`links/marks.py`).
 """
 
 import re
@@ -15,6 +16,7 @@ from typing import Annotated, Final, Protocol
 import msgspec
 from msgspec import Meta
 
+from regulars.messaging.links import marks
 from regulars.profiles.model import AttributeKey
 
 TEMPLATE_CHARACTERS_MAX: Final = 2_000
@@ -39,6 +41,8 @@ _OPEN, _CLOSE = "{{", "}}"
 _QUOTES: Final = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
 _ATTRIBUTE_BY_KEY: Final = re.compile(r"profile\.attributes\[(?P<key>.+)\]", re.DOTALL)
 _DEFAULT: Final = re.compile(r"default\s*\((?P<text>.*)\)", re.DOTALL)
+_LINK: Final = re.compile(r"link\s*\((?P<url>.*)\)", re.DOTALL)
+_OPT_OUT_LINK: Final = re.compile(r"opt_out_link\s*\(\s*\)")
 _UNSAFE: Final = re.compile(r"[{}\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _VARIABLE: Final = re.compile(r"(\{\{[^}]*\}\})")
 _SPACES: Final = re.compile(r"\s+")
@@ -161,14 +165,17 @@ def parse_template(text: str) -> Template:
         closed = text.find(_CLOSE, opened + 2)
         if closed == -1:
             raise TemplateError("A variable that begins with {{ does not end with }}.", opened)
-        pieces.append(_read_variable(text[opened + 2 : closed], position=opened))
+        inside = text[opened + 2 : closed].strip()
+        pieces.append(_read_link(inside, opened) or _read_variable(inside, position=opened))
         at = closed + 2
     pieces.append(_literal(text, at, len(text)))
+    _count_links(pieces)
     return Template(tuple(piece for piece in pieces if piece != ""))
 
 
 def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None:
-    """Refuse a field that does not exist, naming those that look like it."""
+    """Refuse a field that does not exist, naming those that look like it; and a link that leads to our own host."""
+    check_links(template)
     for piece in template.pieces:
         if not isinstance(piece, Variable) or piece.field in PLAIN_FIELDS:
             continue
@@ -179,6 +186,21 @@ def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None
             raise TemplateError(f"No customer has an attribute called {key}.", piece.position)
         fields = ", ".join((*PLAIN_FIELDS, ATTRIBUTE_PREFIX + "KEY"))
         raise TemplateError(f"There is no field {piece.field}; the fields are {fields}.", piece.position)
+
+
+def check_links(template: Template) -> None:
+    """Refuse links that this installation cannot have. A text that was saved before its settings changed is sent."""
+    for piece in template.pieces:
+        for url in marks.list_marked(piece) if isinstance(piece, str) else ():
+            if (fault := marks.find_host_fault(url)) is not None:
+                raise TemplateError(fault, 0)
+
+
+def render_plain(text: str) -> str | MissingValue:
+    """A text without a customer, which may have links and no other variable; raises `TemplateError`."""
+    template = parse_template(text)
+    check_links(template)
+    return render(template, {})
 
 
 def render(template: Template, values: Mapping[str, str | None]) -> str | MissingValue:
@@ -237,7 +259,8 @@ def describe_template(text: str) -> str:
         pieces = parse_template(text).pieces
     except TemplateError:
         return text
-    return "".join(piece if isinstance(piece, str) else f"[{_name_of(piece.field)}]" for piece in pieces)
+    described = "".join(piece if isinstance(piece, str) else f"[{_name_of(piece.field)}]" for piece in pieces)
+    return marks.replace_marked(described, lambda url: f"[link to {url.partition('://')[2] or url}]")
 
 
 def _name_of(field: str) -> str:
@@ -254,7 +277,27 @@ def _literal(text: str, start: int, end: int) -> str:
     stray = text.find(_CLOSE, start, end)
     if stray != -1:
         raise TemplateError("There is a }} without a {{ before it.", stray)
-    return text[start:end]
+    return marks.remove_marks(text[start:end])
+
+
+def _read_link(inside: str, position: int) -> str | None:
+    """The marked destination of a link; None where the braces hold a variable."""
+    if _OPT_OUT_LINK.fullmatch(inside):
+        return marks.mark(marks.OPT_OUT)
+    found = _LINK.fullmatch(inside)
+    if found is None:
+        return None
+    url = _unquoted(found["url"].strip(), position)
+    fault = marks.find_fault(url)
+    if fault is not None:
+        raise TemplateError(fault, position)
+    return marks.mark(url)
+
+
+def _count_links(pieces: list[str | Variable]) -> None:
+    links = sum(len(marks.list_marked(piece)) for piece in pieces if isinstance(piece, str))
+    if links > marks.LINKS_PER_TEXT_MAX:
+        raise TemplateError(f"A text has at most {marks.LINKS_PER_TEXT_MAX} links; this has {links}.", 0)
 
 
 def _read_variable(inside: str, *, position: int) -> Variable:
@@ -296,5 +339,5 @@ def _read_default(text: str, position: int) -> str:
 def _unquoted(text: str, position: int) -> str:
     closing = _QUOTES.get(text[:1])
     if closing is None or len(text) < 2 or not text.endswith((closing, text[0])):  # noqa: PLR2004  # a pair of quotes
-        raise TemplateError("A default and a key in brackets stand in quotes.", position)
+        raise TemplateError("A default, a key in brackets and the address of a link stand in quotes.", position)
     return text[1:-1]

@@ -12,6 +12,7 @@ from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
+from regulars.messaging.links.marks import short_url
 from regulars.messaging.sms_encoding import replace_unicode
 from regulars.messaging.template import (
     ATTRIBUTE_PREFIX,
@@ -24,6 +25,9 @@ from regulars.messaging.template import (
 _TEXT_FIELDS = frozenset({"text", *(f"text_{row}" for row in range(VARIANTS_MAX))})
 Refuse = Callable[[str, str], None]
 ATTRIBUTES_OFFERED_MAX: Final = 200
+# A link before its address is written.
+LINK_VARIABLE: Final = '{{ link("https://") }}'
+OPT_OUT_VARIABLE: Final = "{{ opt_out_link() }}"
 
 
 def fill_text_form(content: str | TextVariants) -> dict[str, str]:
@@ -91,7 +95,9 @@ async def list_variables(
     known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
     plain = [(_variable(name), label) for name, label in labels.items()]
     keys = [entry.key for entry in known]
-    return plain + [(_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys], keys
+    attributes = [(_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys]
+    opt_out = [] if short_url("") is None else [(OPT_OUT_VARIABLE, "a link to opt out")]
+    return [*plain, (LINK_VARIABLE, "a link"), *opt_out, *attributes], keys
 
 
 def _variable(name: str, key: str | None = None) -> str:

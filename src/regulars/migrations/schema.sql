@@ -246,6 +246,27 @@ CREATE TABLE catalog_tallies (
     common jsonb DEFAULT '[]'::jsonb NOT NULL
 );
 
+CREATE TABLE click_totals (
+    organization_id uuid NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    class text NOT NULL,
+    clicks bigint NOT NULL
+);
+
+CREATE TABLE clicks (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    code text NOT NULL,
+    minute timestamp with time zone NOT NULL,
+    class text NOT NULL,
+    traced_at timestamp with time zone,
+    address text,
+    agent text,
+    CONSTRAINT clicks_class_check CHECK ((class = ANY (ARRAY['person'::text, 'machine'::text])))
+);
+
 CREATE TABLE consent_figures (
     organization_id uuid NOT NULL,
     time_zone text NOT NULL,
@@ -498,6 +519,24 @@ CREATE TABLE journeys (
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
     CONSTRAINT journeys_state_check CHECK ((state = ANY (ARRAY['draft'::text, 'live'::text, 'paused'::text, 'archived'::text])))
+);
+
+CREATE TABLE link_prefixes (
+    prefix text NOT NULL,
+    organization_id uuid NOT NULL
+);
+
+CREATE TABLE links (
+    organization_id uuid NOT NULL,
+    code text NOT NULL,
+    url text NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    personal_since timestamp with time zone,
+    text_id uuid,
+    profile_id uuid
 );
 
 CREATE TABLE memberships (
@@ -1141,6 +1180,12 @@ ALTER TABLE ONLY catalog_counts
 ALTER TABLE ONLY catalog_tallies
     ADD CONSTRAINT catalog_tallies_pkey PRIMARY KEY (organization_id, count_id, key);
 
+ALTER TABLE ONLY click_totals
+    ADD CONSTRAINT click_totals_pkey PRIMARY KEY (organization_id, origin_id, step, class, origin_kind);
+
+ALTER TABLE ONLY clicks
+    ADD CONSTRAINT clicks_pkey PRIMARY KEY (organization_id, id);
+
 ALTER TABLE ONLY consent_figures
     ADD CONSTRAINT consent_figures_pkey PRIMARY KEY (organization_id);
 
@@ -1218,6 +1263,15 @@ ALTER TABLE ONLY journey_versions
 
 ALTER TABLE ONLY journeys
     ADD CONSTRAINT journeys_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY link_prefixes
+    ADD CONSTRAINT link_prefixes_organization_id_key UNIQUE (organization_id);
+
+ALTER TABLE ONLY link_prefixes
+    ADD CONSTRAINT link_prefixes_pkey PRIMARY KEY (prefix);
+
+ALTER TABLE ONLY links
+    ADD CONSTRAINT links_pkey PRIMARY KEY (organization_id, code);
 
 ALTER TABLE ONLY memberships
     ADD CONSTRAINT memberships_pkey PRIMARY KEY (organization_id, user_id);
@@ -1445,6 +1499,14 @@ CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organizat
 
 CREATE INDEX catalog_counts_newest ON catalog_counts USING btree (organization_id, catalog, id);
 
+CREATE INDEX clicks_by_address ON clicks USING btree (organization_id, address, traced_at) WHERE (address IS NOT NULL);
+
+CREATE INDEX clicks_kept_since ON clicks USING btree (minute, organization_id);
+
+CREATE INDEX clicks_of_link ON clicks USING btree (organization_id, code, minute);
+
+CREATE INDEX clicks_traced ON clicks USING btree (traced_at, organization_id) WHERE (traced_at IS NOT NULL);
+
 CREATE INDEX consent_figures_due ON consent_figures USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX consent_payloads_by_profile ON consent_payloads USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
@@ -1494,6 +1556,14 @@ CREATE INDEX journey_runs_of_journey ON journey_runs USING btree (organization_i
 CREATE INDEX journey_runs_open ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state <> 'ended'::text);
 
 CREATE INDEX journey_runs_parked ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state = 'parked'::text);
+
+CREATE INDEX links_by_profile ON links USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX links_kept_since ON links USING btree (personal_since, organization_id) WHERE (personal_since IS NOT NULL);
+
+CREATE INDEX links_of_text ON links USING btree (organization_id, text_id) WHERE (text_id IS NOT NULL);
+
+CREATE UNIQUE INDEX links_shared ON links USING btree (organization_id, origin_id, step, url, origin_kind) WHERE (personal_since IS NULL);
 
 CREATE INDEX memberships_by_user ON memberships USING btree (user_id);
 
@@ -1625,6 +1695,9 @@ CREATE INDEX webhook_messages_of_subscription ON webhook_messages USING btree (o
 
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);
+
+ALTER TABLE ONLY link_prefixes
+    ADD CONSTRAINT link_prefixes_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);
 
 ALTER TABLE ONLY memberships
     ADD CONSTRAINT memberships_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);

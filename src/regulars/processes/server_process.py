@@ -11,11 +11,12 @@ from typing import Final
 
 import uvicorn
 
+from regulars.http.application import Application
 from regulars.kit import log, metrics
 from regulars.kit.process import spare_the_collector
 from regulars.kit.settings import Settings
 from regulars.processes.accepting import AcceptingServer
-from regulars.server import Application, create_app
+from regulars.server import create_app
 
 BACKLOG: Final = 2048
 # Longer than the idle time of usual proxies and client pools, so that they close a connection first and never

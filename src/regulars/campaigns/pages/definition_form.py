@@ -40,6 +40,7 @@ def fill_form(definition: Definition, zone: ZoneInfo) -> FormState:
         "not_after": "" if definition.not_after is None else local_value(zone, definition.not_after),
         "rate": "" if definition.texts_per_hour is None else str(definition.texts_per_hour),
         "cap": definition.cap,
+        "personal_links": "on" if definition.personal_links else "",
         "margin": str(definition.margin_percent),
         "v1_share": str(PERCENT),
         **_fill_schedule(definition, zone),
@@ -74,6 +75,7 @@ def read_form(form: FormState, zone: ZoneInfo) -> Definition:
         schedule=_read_schedule(form, zone),
         not_after=form.moment("not_after", zone, required=False),
         texts_per_hour=_whole(form, "rate", 1, RATE_MAX) if form.value("rate").strip() else None,
+        personal_links=form.is_checked("personal_links"),
         cap="wait" if form.value("cap") == "wait" else "skip",
         margin_percent=_whole(form, "margin", 0, PERCENT),
     )

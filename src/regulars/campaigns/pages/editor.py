@@ -25,6 +25,7 @@ from regulars.campaigns.pages.progress import REASON_LABELS
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
 from regulars.messaging.errors import SettingRefused
+from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number, send_test_text
 from regulars.messaging.template import PLAIN_FIELDS, TemplateError
@@ -198,6 +199,7 @@ class Editor:
             "profile_id": PROFILE.encode,
             "previews": previews,
             "has_number": number is not None and number.is_verified,
+            "has_short_links": short_url("") is not None,
             "said": said,
         }
         return render(visit, "campaigns/edit.html", status=status, **values)

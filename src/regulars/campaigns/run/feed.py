@@ -173,6 +173,8 @@ class _Batch:
                 ),
                 profile_id=it.profile_id,
                 expires_at=self.campaign.not_after,
+                links_of=(self.campaign.id, str(it.arm)),
+                has_personal_links=self.definition.personal_links,
             )
             for it in fed
         ]

@@ -106,6 +106,7 @@ class HoldoutPass(NamedTuple):
 class RequestedMessage(NamedTuple):
     step: str
     words: str | MissingValue
+    has_personal_links: bool = False
 
 
 @dataclass(slots=True)
@@ -273,7 +274,7 @@ class _StepRunner:
             return self._move_to(node.next)
         person = self._context.person._replace(attributes=dict(self._progress.attributes))
         values = template_variables(person, self._context.sale, brand=self._context.brand)
-        self._progress.text = RequestedMessage(node.id, render_text(step.text, values))
+        self._progress.text = RequestedMessage(node.id, render_text(step.text, values), step.personal_links)
         self._record(node, "texts", {})
         return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 

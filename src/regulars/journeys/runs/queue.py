@@ -193,6 +193,8 @@ class _Batch:
                     step=progress.text.step,
                     words=progress.text.words,
                     profile_id=row.profile_id,
+                    links_of=(row.journey_id, progress.text.step),
+                    has_personal_links=progress.text.has_personal_links,
                 )
             )
         if progress.outcome is not None and position.waits_for == "text":

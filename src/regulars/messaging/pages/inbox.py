@@ -15,8 +15,7 @@ from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
 from regulars.messaging.model import ReplyRow
 from regulars.messaging.pages.message_view import INBOX, MessageView, OriginFinders, find_origins, load_texting_of
-from regulars.messaging.template import MissingValue, TemplateError, parse_template
-from regulars.messaging.template import render as fill_in
+from regulars.messaging.template import MissingValue, TemplateError, render_plain
 from regulars.profiles.find import find_profile
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
@@ -143,7 +142,7 @@ def read_words(form: FormState, name: str) -> str:
         form.refuse(name, f"At most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
         return text
     try:
-        words = fill_in(parse_template(text), {})
+        words = render_plain(text)
     except TemplateError as error:
         form.refuse(name, str(error))
         return text

@@ -4,6 +4,8 @@
 
 const PLACE = /\{\{\s*([^|{}]+?)\s*(?:\|\s*default\s*\(\s*(?:"([^"]*)"|'([^']*)'|“([^”]*)”|‘([^’]*)’)\s*\)\s*)?\}\}/g;
 const NEEDS_FALLBACK = /^profile\./;
+// link("https://…") is a chip with the address of the link.
+const LINK = /^link\s*\(\s*["'“‘](.*)["'”’]\s*\)$/;
 
 const codeOf = (field, fallback) =>
   fallback === "" ? `{{ ${field} }}` : `{{ ${field} | default(${fallback.includes('"') ? `'${fallback}'` : `"${fallback}"`}) }}`;
@@ -79,6 +81,12 @@ class ChipEditor {
 
   label(chip) {
     const { field, fallback } = chip.dataset;
+    const [, url] = LINK.exec(field) ?? [];
+    if (url !== undefined) {
+      chip.textContent = `link to ${url.replace(/^https?:\/\//, "") || "…"}`;
+      chip.title = "Change the address of the link";
+      return;
+    }
     const name = this.names.get(field) ?? field;
     chip.textContent = fallback ? `${name}, else “${fallback}”` : name;
     chip.classList.toggle("is-bare", fallback === "" && NEEDS_FALLBACK.test(field));
@@ -117,6 +125,7 @@ class ChipEditor {
     this.box.focus();
     getSelection().collapse(chip.parentNode, [...chip.parentNode.childNodes].indexOf(chip) + 1);
     this.write();
+    if (LINK.test(field)) this.open(chip);
   }
 
   onKey(event) {
@@ -134,15 +143,24 @@ class ChipEditor {
     this.write();
   }
 
-  // Edit the fallback of the variable, or remove it.
+  // Edit the fallback of the variable or the address of the link, or remove it.
   open(chip) {
     this.tools.hidden = !chip;
     if (!chip) return;
+    const [, url] = LINK.exec(chip.dataset.field) ?? [];
+    const remove = Object.assign(document.createElement("button"), { type: "button", className: "button is-bare is-small", textContent: "Remove" });
+    remove.addEventListener("click", () => this.remove(chip));
+    // A link to opt out has nothing to change.
+    if (chip.dataset.field.endsWith("()")) {
+      this.tools.replaceChildren(remove);
+      return;
+    }
     const label = document.createElement("label");
-    label.textContent = `Fallback when ${this.names.get(chip.dataset.field) ?? chip.dataset.field} is missing `;
-    const input = Object.assign(document.createElement("input"), { className: "input is-small", value: chip.dataset.fallback, maxLength: 100 });
+    label.textContent = url === undefined ? `Fallback when ${this.names.get(chip.dataset.field) ?? chip.dataset.field} is missing ` : "Address of the link ";
+    const input = Object.assign(document.createElement("input"), { className: "input is-small", value: url ?? chip.dataset.fallback, maxLength: url === undefined ? 100 : 1000 });
     input.addEventListener("input", () => {
-      chip.dataset.fallback = input.value.replace(/[{}"]/g, "");
+      if (url === undefined) chip.dataset.fallback = input.value.replace(/[{}"]/g, "");
+      else chip.dataset.field = `link("${input.value.replace(/[{}"|\s]/g, "")}")`;
       this.label(chip);
       this.write();
     });
@@ -152,8 +170,6 @@ class ChipEditor {
       this.tools.hidden = true;
       this.box.focus();
     });
-    const remove = Object.assign(document.createElement("button"), { type: "button", className: "button is-bare is-small", textContent: "Remove" });
-    remove.addEventListener("click", () => this.remove(chip));
     label.append(input);
     this.tools.replaceChildren(label, remove);
     input.focus();

@@ -32,6 +32,7 @@ from regulars.journeys.step_tree import FILTER, StepNotFound, condition_of, spli
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
+from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number
 from regulars.messaging.text_form import list_rows, list_variables, read_text_form
@@ -193,6 +194,7 @@ async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *,
         "rows": list_rows(form.values),
         "test": "",
         "has_number": number is not None and number.is_verified,
+        "has_short_links": short_url("") is not None,
         "search": search,
         "measure_url": journey_url(visit, draft.row, "edit", "measure"),
     }

@@ -60,8 +60,8 @@ def fill_form(step: Step) -> FormState:
             values |= {"time": time} | dict.fromkeys(weekdays, "on")
         case Split(percent=percent, holdout=holdout):
             values |= {"percent": str(percent), "holdout": "on" if holdout else ""}
-        case SendText(text=text):
-            values |= fill_text_form(text)
+        case SendText(text=text, personal_links=has_own):
+            values |= fill_text_form(text) | ({"personal_links": "on"} if has_own else {})
         case SetAttribute(key=key, value=value):
             values |= {"key": key, "value": value}
         case _:
@@ -104,7 +104,8 @@ def _read(form: FormState, kind: str) -> Step | None:
             return Split(percent=percent, holdout=form.is_checked("holdout"))
         case "send_text":
             content = read_text_form(form.values, form.refuse)
-            return None if form.is_refused else SendText(text=content)
+            has_own = form.is_checked("personal_links")
+            return None if form.is_refused else SendText(text=content, personal_links=has_own)
         case "set_attribute":
             key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
             value = form.text("value", required=False, characters_max=VALUE_CHARACTERS_MAX)

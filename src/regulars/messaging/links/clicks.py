@@ -1,0 +1,130 @@
+"""Collect clicks in memory, and write them every half second: a redirect waits for no write.
+
+A process that is killed loses the clicks of its last half second; one that stops writes them first. While the database
+is away, clicks wait, and those beyond the limit are lost.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from regulars.kit import log
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.messaging.links import queries
+from regulars.messaging.links.facts import LinkClicked
+from regulars.messaging.links.marks import OPT_OUT
+from regulars.messaging.links.model import (
+    ADDRESS_WINDOW,
+    CODES_PER_MINUTE_MAX,
+    Click,
+    ClickClass,
+    LinkOrigin,
+    LinkRow,
+    is_soon,
+)
+from regulars.work import outbox
+
+WRITE_EVERY_S: Final = 0.5
+CLICKS_PER_WRITE_MAX: Final = 1_000
+WAITING_CLICKS_MAX: Final = 50_000
+# Of one address and agent, to count their codes.
+CLICKS_READ_MAX: Final = 200
+
+_log = log.get(__name__)
+
+
+class ClickLog:
+    """One per process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[UUID, list[Click]] = defaultdict(list)
+        self._count = 0
+
+    def record(self, organization_id: UUID, click: Click) -> None:
+        if self._count >= WAITING_CLICKS_MAX:
+            _log.warning("clicks.lost", organization_id=str(organization_id))
+            return
+        self._count += 1
+        self._waiting[organization_id].append(click)
+
+    async def write_forever(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_EVERY_S)
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what waits. After a lost connection it waits for the next time."""
+        waiting, self._waiting, self._count = self._waiting, defaultdict(list), 0
+        for organization_id, clicks in sorted(waiting.items()):
+            for start in range(0, len(clicks), CLICKS_PER_WRITE_MAX):
+                await self._write(organization_id, clicks[start : start + CLICKS_PER_WRITE_MAX])
+
+    async def _write(self, organization_id: UUID, clicks: Sequence[Click]) -> None:
+        try:
+            async with self._database.transaction() as tx:
+                await store_clicks(tx, organization_id, clicks)
+        except CONNECTION_ERRORS as error:
+            _log.warning("clicks.postponed", organization_id=str(organization_id), error=type(error).__name__)
+            for click in clicks:
+                self.record(organization_id, click)
+        except Exception:  # noqa: BLE001  # the clicks of other organizations must still be written
+            _log.exception("clicks.lost", organization_id=str(organization_id), clicks=len(clicks))
+
+
+async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> None:
+    """Classify, insert and count clicks, and publish those that are touches."""
+    links = await queries.find_links(tx, organization_id, {click.code for click in clicks})
+    own = {link.text_id for link in links.values() if link.text_id is not None}
+    claimed = await queries.find_claim_times(tx, organization_id, own) if own else {}
+    known = [_new_click(click, links[click.code], claimed) for click in clicks if click.code in links]
+    inserted = await queries.insert_clicks_if_new(tx, organization_id, known)
+    new = [click for click in known if click.id in inserted]
+    scanned = await _find_scanned(tx, organization_id, {(click.address, click.agent) for click in new}, tx.now)
+    links |= await queries.find_links(tx, organization_id, {code for code, _ in scanned} - links.keys())
+    differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
+    for click in new:
+        differences[links[click.code].origin, click.class_] += 1
+    for code, _ in scanned:
+        if code in links:
+            differences[links[code].origin, ClickClass.PERSON] -= 1
+            differences[links[code].origin, ClickClass.MACHINE] += 1
+    # In the order of the key of the totals, so that two processes never deadlock.
+    rows = [(*origin, class_.value, many) for (origin, class_), many in differences.items() if many]
+    await queries.add_totals(tx, organization_id, sorted(rows, key=lambda row: (row[1], row[2], row[3], row[0])))
+    by_people = [(click.code, click.minute) for click in new if click.class_ is ClickClass.PERSON]
+    await outbox.record(tx, organization_id, [*_touches(links, [*by_people, *scanned])])
+
+
+def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) -> queries.NewClick:
+    claimed_at = None if link.text_id is None else claimed.get(link.text_id)
+    return queries.NewClick(
+        id=click.id,
+        code=click.code,
+        minute=click.at.replace(second=0, microsecond=0),
+        class_=ClickClass.MACHINE if is_soon(click.at, claimed_at) else click.class_,
+        traced_at=click.at,
+        address=click.address,
+        agent=click.agent,
+    )
+
+
+async def _find_scanned(
+    tx: Tx, organization_id: UUID, sources: set[tuple[str, str]], now: datetime
+) -> list[tuple[str, datetime]]:
+    """Clicks that were taken for a person's, until their address asked for too many codes; now they are a machine's."""
+    since = now - ADDRESS_WINDOW
+    scanners = await queries.find_scanners(
+        tx, organization_id, sources, since=since, codes_max=CODES_PER_MINUTE_MAX, limit=CLICKS_READ_MAX
+    )
+    return await queries.mark_as_machines(tx, organization_id, scanners, since=since) if scanners else []
+
+
+def _touches(links: Mapping[str, LinkRow], clicked: Iterable[tuple[str, datetime]]) -> Iterable[LinkClicked]:
+    for code, minute in dict.fromkeys(clicked):
+        link = links.get(code)
+        if link is not None and link.profile_id is not None and link.text_id is not None and link.url != OPT_OUT:
+            yield LinkClicked(link.profile_id, link.text_id, minute)

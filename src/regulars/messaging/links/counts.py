@@ -1,0 +1,45 @@
+"""What other rooms read of clicks: counts by campaign and variant or by journey and step, and touches of customers."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.messaging.links import queries
+from regulars.messaging.links.model import ClickClass, LinkOrigin, Touch
+from regulars.messaging.model import OriginKind
+
+
+class ClickCount(NamedTuple):
+    """Clicks by people, and by probable machines. A person who clicks twice counts twice."""
+
+    people: int = 0
+    machines: int = 0
+
+    def __add__(self, other: object) -> "ClickCount":
+        if not isinstance(other, ClickCount):
+            return NotImplemented
+        return ClickCount(self.people + other.people, self.machines + other.machines)
+
+
+async def count_clicks(
+    tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]
+) -> Mapping[UUID, Mapping[str, ClickCount]]:
+    """By campaign and variant (`1` is the first), or by journey and step. An origin without clicks is absent."""
+    counts: dict[UUID, dict[str, ClickCount]] = defaultdict(dict)
+    found: list[tuple[LinkOrigin, ClickClass, int]] = await queries.find_totals(
+        tx, organization_id, kind.value, origin_ids
+    )
+    for origin, class_, clicks in found:
+        own = ClickCount(people=clicks) if class_ is ClickClass.PERSON else ClickCount(machines=clicks)
+        counts[origin.id][origin.step] = counts[origin.id].get(origin.step, ClickCount()) + own
+    return counts
+
+
+async def find_touches(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
+) -> list[Touch]:
+    """Clicks by people on links of their own texts, one for each text and minute."""
+    return await queries.find_touches(tx, organization_id, profile_ids, since=since, until=until)

@@ -1,0 +1,98 @@
+"""What a link and a click are, and which clicks probably come from machines. No I/O."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+# A click that comes so soon after its text was handed to the provider is a scanner's.
+SOON: Final = timedelta(seconds=2)
+# More codes than these from one address and agent within a minute are a scanner's.
+CODES_PER_MINUTE_MAX: Final = 10
+ADDRESS_WINDOW: Final = timedelta(minutes=1)
+AGENT_CHARACTERS_MAX: Final = 300
+
+# What a browser or an app sends when it loads a page that no one has opened yet.
+_PREFETCH_HEADERS: Final = ("purpose", "sec-purpose", "x-purpose", "x-moz")
+_PREFETCH: Final = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
+# Crawlers, makers of previews in messengers, scanners of links, and libraries of programs; Cubot makes phones.
+_MACHINES: Final = re.compile(
+    r"(?<!cu)bot\b|crawl|spider|slurp|preview|scanner|facebookexternalhit|whatsapp|embedly|google-safety|googleother"
+    r"|safebrowsing|barracuda|proofpoint|mimecast|virustotal|headless|phantom|lighthouse|python|curl/|wget/|java/|okhttp"
+    r"|go-http|libwww|axios|node-fetch|httpclient|apache-http|postman",
+    re.IGNORECASE,
+)
+
+
+class ClickClass(StrEnum):
+    PERSON = "person"
+    MACHINE = "machine"
+
+
+class LinkOrigin(NamedTuple):
+    """Where a link is counted: a campaign and its variant, a journey and its step, another text and its step."""
+
+    kind: str
+    id: UUID
+    step: str
+
+
+class LinkRow(NamedTuple):
+    """A row of `links`; `personal_since` is None for a link that all recipients share."""
+
+    code: str
+    url: str
+    origin_kind: str
+    origin_id: UUID
+    step: str
+    personal_since: datetime | None = None
+    text_id: UUID | None = None
+    profile_id: UUID | None = None
+
+    @property
+    def origin(self) -> LinkOrigin:
+        return LinkOrigin(self.origin_kind, self.origin_id, self.step)
+
+
+class Click(NamedTuple):
+    """A request for a short link. `class_` is by what the request itself says."""
+
+    id: UUID
+    code: str
+    at: datetime
+    class_: ClickClass
+    address: str
+    agent: str
+
+
+class ClickOfPerson(NamedTuple):
+    """A click on the link of a customer's own text, for their export."""
+
+    id: UUID
+    url: str
+    minute: datetime
+    class_: str
+
+
+class Touch(NamedTuple):
+    """A click by a person on the link of a customer's own text."""
+
+    profile_id: UUID
+    text_id: UUID
+    # The start of the minute of the click.
+    at: datetime
+
+
+def classify_request(headers: Mapping[str, str]) -> ClickClass:
+    """By the headers of the request, whose names are in lower case."""
+    if any(_PREFETCH.search(headers.get(name, "")) for name in _PREFETCH_HEADERS):
+        return ClickClass.MACHINE
+    agent = headers.get("user-agent", "").strip()
+    return ClickClass.MACHINE if not agent or _MACHINES.search(agent) else ClickClass.PERSON
+
+
+def is_soon(clicked_at: datetime, claimed_at: datetime | None) -> bool:
+    """Whether a click came within two seconds of the moment at which its text was sent."""
+    return claimed_at is not None and clicked_at - claimed_at < SOON

@@ -1,0 +1,337 @@
+"""The SQL of links, clicks and their totals."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
+from regulars.kit.columns import Columns, names_of
+from regulars.kit.db import Tx
+from regulars.messaging.links.model import ClickClass, ClickOfPerson, LinkOrigin, LinkRow, Touch
+
+_COLUMNS: Final = SQL(names_of(LinkRow, "links"))
+
+
+async def find_prefix(tx: Tx, organization_id: UUID) -> str | None:
+    rows = await tx.fetch("SELECT prefix FROM link_prefixes WHERE organization_id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else None
+
+
+async def insert_prefix_if_new(tx: Tx, organization_id: UUID, prefix: str) -> None:
+    """Nothing where the prefix is taken, or the organization has one."""
+    await tx.execute(
+        "INSERT INTO link_prefixes (prefix, organization_id) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+        (prefix, organization_id),
+    )
+
+
+async def find_organization(tx: Tx, prefix: str) -> UUID | None:
+    rows = await tx.fetch("SELECT organization_id FROM link_prefixes WHERE prefix = %s", (prefix,))
+    return rows[0][0] if rows else None
+
+
+class SharedLink(NamedTuple):
+    origin_id: UUID
+    step: str
+    url: str
+    origin_kind: str
+
+
+_SHARED: Final = Columns(origin_id=Ids, step=Texts, url=Texts, origin_kind=Labels)
+_FIND_SHARED: Final = _SHARED.write(
+    """
+    SELECT it.origin_id, it.step, it.url, it.origin_kind, links.code FROM {rows}
+    CROSS JOIN LATERAL (
+        SELECT code FROM links
+        WHERE organization_id = %(organization_id)s AND origin_id = it.origin_id AND step = it.step AND url = it.url
+          AND origin_kind = it.origin_kind AND personal_since IS NULL
+        LIMIT 1
+    ) AS links
+    """
+)
+
+
+async def find_shared(tx: Tx, organization_id: UUID, wanted: Collection[SharedLink]) -> dict[SharedLink, str]:
+    rows = await tx.fetch(_FIND_SHARED, {"organization_id": organization_id, **_SHARED.of_tuples(wanted)})
+    return {SharedLink(*row[:4]): row[4] for row in rows}
+
+
+_NEW: Final = Columns(
+    code=Labels, url=Texts, origin_kind=Labels, origin_id=Ids, step=Texts, personal_since=Timestamps, text_id=Ids,
+    profile_id=Ids,
+)  # fmt: skip
+_INSERT: Final = _NEW.write(
+    """
+    INSERT INTO links (organization_id, created_at, {columns})
+    SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
+    ON CONFLICT DO NOTHING
+    RETURNING code
+    """
+)
+
+
+async def insert_links_if_new(tx: Tx, organization_id: UUID, links: Sequence[LinkRow]) -> set[str]:
+    """The codes of those that were inserted. Another one's code is taken, or its shared link exists."""
+    rows = await tx.fetch(_INSERT, {"organization_id": organization_id, "now": tx.now, **_NEW.of(links)})
+    return {row[0] for row in rows}
+
+
+async def find_links(tx: Tx, organization_id: UUID, codes: Collection[str]) -> dict[str, LinkRow]:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM links WHERE organization_id = %s AND code = ANY (%s::text[])").format(
+            columns=_COLUMNS
+        ),
+        (organization_id, Texts(codes)),
+    )
+    return {row[0]: LinkRow(*row) for row in rows}
+
+
+async def find_claim_times(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, datetime]:
+    """When the texts were handed to their provider."""
+    rows = await tx.fetch(
+        """
+        SELECT id, claimed_at FROM texts
+        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND claimed_at IS NOT NULL
+        """,
+        (organization_id, list(text_ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def delete_links_of_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM links WHERE organization_id = %s AND text_id = ANY (%s::uuid[])", (organization_id, list(text_ids))
+    )
+
+
+async def forget_people(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
+) -> None:
+    """The links still lead to their destination, and name no one; addresses of their clicks are deleted."""
+    rows = await tx.fetch(
+        """
+        UPDATE links SET profile_id = NULL, text_id = NULL
+        WHERE organization_id = %(organization_id)s AND code = ANY (ARRAY(
+            SELECT code FROM links
+            WHERE organization_id = %(organization_id)s
+              AND (profile_id = ANY (%(profile_ids)s::uuid[]) OR text_id = ANY (%(text_ids)s::uuid[]))
+            ORDER BY code
+            FOR UPDATE
+        ))
+        RETURNING code
+        """,
+        {"organization_id": organization_id, "profile_ids": list(profile_ids), "text_ids": list(text_ids)},
+    )
+    await tx.execute(
+        """
+        UPDATE clicks SET address = NULL, agent = NULL, traced_at = NULL
+        WHERE organization_id = %s AND code = ANY (%s::text[]) AND traced_at IS NOT NULL
+        """,
+        (organization_id, [row[0] for row in rows]),
+    )
+
+
+class NewClick(NamedTuple):
+    id: UUID
+    code: str
+    minute: datetime
+    class_: ClickClass
+    traced_at: datetime
+    address: str
+    agent: str
+
+
+_CLICKS: Final = Columns(id=Ids, code=Labels, minute=Timestamps, traced_at=Timestamps, address=Texts, agent=Texts)
+_CLASS: Final = Columns(**{"class": (Labels, "class_")})
+_INSERT_CLICKS: Final = (_CLICKS | _CLASS).write(
+    """
+    INSERT INTO clicks (organization_id, {columns})
+    SELECT %(organization_id)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, id) DO NOTHING
+    RETURNING id
+    """
+)
+
+
+async def insert_clicks_if_new(tx: Tx, organization_id: UUID, clicks: Sequence[NewClick]) -> set[UUID]:
+    """The ids of those that were not written before: a write whose commit is unknown is written again."""
+    rows = await tx.fetch(
+        _INSERT_CLICKS, {"organization_id": organization_id, **_CLICKS.of(clicks), **_CLASS.of(clicks)}
+    )
+    return {row[0] for row in rows}
+
+
+_SOURCES: Final = Columns(address=Texts, agent=Texts)
+_FIND_SCANNERS: Final = _SOURCES.write(
+    """
+    SELECT it.address, it.agent FROM {rows}
+    CROSS JOIN LATERAL (
+        SELECT count(DISTINCT last.code) AS codes FROM (
+            SELECT code FROM clicks
+            WHERE organization_id = %(organization_id)s AND address = it.address AND agent = it.agent
+              AND traced_at >= %(since)s
+            ORDER BY traced_at DESC
+            LIMIT %(limit)s
+        ) AS last
+    ) AS found
+    WHERE found.codes > %(codes_max)s
+    """
+)
+
+
+async def find_scanners(
+    tx: Tx, organization_id: UUID, sources: Collection[tuple[str, str]], *, since: datetime, codes_max: int, limit: int
+) -> list[tuple[str, str]]:
+    """Addresses and agents that asked for more different codes, among their last clicks."""
+    rows = await tx.fetch(
+        _FIND_SCANNERS,
+        {
+            "organization_id": organization_id,
+            "since": since,
+            "codes_max": codes_max,
+            "limit": limit,
+            **_SOURCES.of_tuples(sources),
+        },
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+_RECLASSIFY: Final = _SOURCES.write(
+    """
+    UPDATE clicks SET class = 'machine'
+    FROM {rows}
+    WHERE clicks.organization_id = %(organization_id)s AND clicks.address = it.address AND clicks.agent = it.agent
+      AND clicks.traced_at >= %(since)s AND clicks.class = 'person'
+    RETURNING clicks.code, clicks.minute
+    """
+)
+
+
+async def mark_as_machines(
+    tx: Tx, organization_id: UUID, scanners: Collection[tuple[str, str]], *, since: datetime
+) -> list[tuple[str, datetime]]:
+    """Code and minute of the clicks that were taken for a person's."""
+    rows = await tx.fetch(
+        _RECLASSIFY, {"organization_id": organization_id, "since": since, **_SOURCES.of_tuples(scanners)}
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+_TOTALS: Final = Columns(origin_kind=Labels, origin_id=Ids, step=Texts, **{"class": Labels}, clicks=Bigints)
+_ADD_TOTALS: Final = _TOTALS.write(
+    """
+    INSERT INTO click_totals (organization_id, {columns})
+    SELECT %(organization_id)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, origin_id, step, class, origin_kind) DO UPDATE
+    SET clicks = click_totals.clicks + EXCLUDED.clicks
+    """
+)
+
+
+async def add_totals(tx: Tx, organization_id: UUID, differences: Sequence[tuple[str, UUID, str, str, int]]) -> None:
+    """Origin, class and the difference. Sorted by the caller, so that two processes never deadlock."""
+    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(differences)})
+
+
+async def find_totals(
+    tx: Tx, organization_id: UUID, kind: str, origin_ids: Collection[UUID]
+) -> list[tuple[LinkOrigin, ClickClass, int]]:
+    rows = await tx.fetch(
+        """
+        SELECT origin_kind, origin_id, step, class, clicks FROM click_totals
+        WHERE organization_id = %s AND origin_id = ANY (%s::uuid[]) AND origin_kind = %s
+        """,
+        (organization_id, list(origin_ids), kind),
+    )
+    return [(LinkOrigin(*row[:3]), ClickClass(row[3]), row[4]) for row in rows]
+
+
+async def find_touches(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
+) -> list[Touch]:
+    rows = await tx.fetch(
+        """
+        SELECT links.profile_id, links.text_id, clicks.minute
+        FROM links
+        CROSS JOIN LATERAL (
+            SELECT DISTINCT minute FROM clicks
+            WHERE organization_id = %(organization_id)s AND code = links.code AND class = 'person'
+              AND minute >= %(since)s AND minute < %(until)s
+        ) AS clicks
+        WHERE links.organization_id = %(organization_id)s AND links.profile_id = ANY (%(profile_ids)s::uuid[])
+          AND links.text_id IS NOT NULL AND links.url <> 'opt-out'
+        """,
+        {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "until": until},
+    )
+    return [Touch(*row) for row in rows]
+
+
+async def list_clicks_of_person(
+    tx: Tx, organization_id: UUID, *, profile_id: UUID, after: UUID, limit: int
+) -> list[ClickOfPerson]:
+    rows = await tx.fetch(
+        """
+        SELECT clicks.id, links.url, clicks.minute, clicks.class
+        FROM links
+        JOIN clicks ON clicks.organization_id = %(organization_id)s AND clicks.code = links.code
+        WHERE links.organization_id = %(organization_id)s AND links.profile_id = %(profile_id)s
+          AND clicks.id > %(after)s
+        ORDER BY clicks.id
+        LIMIT %(limit)s
+        """,
+        {"organization_id": organization_id, "profile_id": profile_id, "after": after, "limit": limit},
+    )
+    return [ClickOfPerson(*row) for row in rows]
+
+
+async def delete_traces(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    """The moment, address and agent of clicks; code, minute and class stay."""
+    return await tx.execute(
+        """
+        UPDATE clicks SET address = NULL, agent = NULL, traced_at = NULL
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM clicks
+            WHERE organization_id = %(organization_id)s AND traced_at < %(before)s
+            ORDER BY traced_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
+
+
+async def delete_old_clicks(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    return await tx.execute(
+        """
+        DELETE FROM clicks
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM clicks
+            WHERE organization_id = %(organization_id)s AND minute < %(before)s
+            ORDER BY minute
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
+
+
+async def delete_old_links(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    """Personal ones; a link that all recipients share stays."""
+    return await tx.execute(
+        """
+        DELETE FROM links
+        WHERE organization_id = %(organization_id)s AND code = ANY (ARRAY(
+            SELECT code FROM links
+            WHERE organization_id = %(organization_id)s AND personal_since < %(before)s
+            ORDER BY personal_since
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )

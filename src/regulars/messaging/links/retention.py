@@ -1,0 +1,51 @@
+"""Delete clicks and personal links after 25 months, and soon after a click where it came from. Counts stay."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Database, Tx
+from regulars.messaging.links import queries
+from regulars.messaging.links.facts import LinkClicked
+from regulars.messaging.model import RETENTION
+from regulars.work.outbox import rewrite_waiting_facts
+
+# At most a day is promised; nothing needs them longer than a minute.
+TRACE_RETENTION: Final = timedelta(hours=1)
+_BATCH_ROWS: Final = 1_000
+
+
+async def sweep_clicks(database: Database, organization_id: UUID) -> None:
+    """Clicks after 25 months, and personal links; counts of clicks stay."""
+    deleted = _BATCH_ROWS
+    while deleted == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            before = tx.now - RETENTION
+            deleted = max(
+                await queries.delete_old_clicks(tx, organization_id, before=before, limit=_BATCH_ROWS),
+                await queries.delete_old_links(tx, organization_id, before=before, limit=_BATCH_ROWS),
+            )
+
+
+async def sweep_click_traces(database: Database, organization_id: UUID) -> None:
+    """Where clicks came from: only the class of a click needs it, and only for a minute."""
+    deleted = _BATCH_ROWS
+    while deleted == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            before = tx.now - TRACE_RETENTION
+            deleted = await queries.delete_traces(tx, organization_id, before=before, limit=_BATCH_ROWS)
+
+
+async def erase_from_click_facts(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    def without(fact: LinkClicked) -> LinkClicked | None:
+        return None if fact.profile_id in profile_ids else fact
+
+    await rewrite_waiting_facts(tx, organization_id, LinkClicked, profile_ids, without)
+
+
+async def forget_people(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
+) -> None:
+    """Take people from their links, and the addresses from their clicks."""
+    await queries.forget_people(tx, organization_id, profile_ids, text_ids)

@@ -1,0 +1,179 @@
+"""What a customer meets who opens a short link: the redirect, the page to opt out, and a page where there is neither.
+
+Look-ups that arrive while one is running share the next statement, and what was found is remembered, because a link
+never changes its destination. A redirect waits for no write: clicks are written afterwards.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from regulars.kit import log
+from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.coalesce import Coalescer, Overloaded
+from regulars.kit.db import CONNECTION_ERRORS, LOOKING_UP_MAX, Database
+from regulars.kit.ids import new_uuid
+from regulars.messaging.in_flight import wait_for_texts_in_flight
+from regulars.messaging.links.clicks import ClickLog
+from regulars.messaging.links.find import find_destinations, find_organization
+from regulars.messaging.links.marks import CODE_CHARACTERS, OPT_OUT, PATH, PREFIX_CHARACTERS
+from regulars.messaging.links.model import AGENT_CHARACTERS_MAX, Click, classify_request
+from regulars.messaging.links.opt_out import withdraw_by_link
+from regulars.web.render import render_public
+
+LOOK_UPS_PER_STATEMENT_MAX: Final = 256
+# How long a customer waits for the database before the page shows the fallback address.
+LOOK_UP_S: Final = 3.0
+REMEMBERED_MAX: Final = 50_000
+TEMPLATE: Final = "messaging/link.html"
+HEADERS: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
+
+_log = log.get(__name__)
+
+
+class _Destination(NamedTuple):
+    organization_id: UUID
+    code: str
+    url: str
+
+
+class _Waiting(NamedTuple):
+    code: str
+    found: "asyncio.Future[str | None]"
+
+
+class LinkPages:
+    """One per process. `fallback_url` is shown while the database is away."""
+
+    def __init__(self, database: Database, *, fallback_url: str | None) -> None:
+        self.clicks = ClickLog(database)
+        self._database = database
+        self._fallback_url = fallback_url
+        self._organizations: dict[str, UUID] = {}
+        self._remembered: OrderedDict[str, _Destination] = OrderedDict()
+        self._looking_up: Coalescer[UUID, _Waiting] = Coalescer(
+            self._look_up, items_max=lambda _: LOOK_UPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
+        )
+
+    def routes(self) -> list[Route]:
+        return [Route(f"{PATH}{{code}}", self._open), Route(f"{PATH}{{code}}", self._withdraw, methods=["POST"])]
+
+    async def _open(self, request: Request) -> Response:
+        """GET, and HEAD, which is not counted."""
+        try:
+            link = await self._find(request.path_params["code"])
+        except (Overloaded, TimeoutError, *CONNECTION_ERRORS) as error:
+            return self._unavailable(error)
+        if link is None:
+            return _missing()
+        if request.method == "GET":
+            self._count(request, link)
+        if link.url == OPT_OUT:
+            return _page("Stop our texts?", "Press the button to get no more texts from us at this number.", asks=True)
+        return RedirectResponse(link.url, HTTPStatus.FOUND, HEADERS)
+
+    async def _withdraw(self, request: Request) -> Response:
+        """The button of the page to opt out. Opening the link changed nothing."""
+        try:
+            link = await self._find(request.path_params["code"])
+            if link is None or link.url != OPT_OUT:
+                return _missing()
+            async with self._database.transaction() as tx:
+                number_hash = await withdraw_by_link(tx, link.organization_id, link.code)
+            if number_hash is None:
+                return _page("This link has expired", "Reply STOP to one of our texts to get no more of them.")
+            await wait_for_texts_in_flight(self._database, link.organization_id, [number_hash])
+        except (Overloaded, TimeoutError, *CONNECTION_ERRORS) as error:
+            return self._unavailable(error)
+        return _page("You get no more texts", "We stopped all texts from us to this number.")
+
+    def _count(self, request: Request, link: _Destination) -> None:
+        click = Click(
+            id=new_uuid(),
+            code=link.code,
+            at=truncate_to_milliseconds(self._database.clock.about_now()),
+            class_=classify_request(request.headers),
+            address=request.client.host if request.client is not None else "",
+            agent=request.headers.get("user-agent", "")[:AGENT_CHARACTERS_MAX].replace("\0", ""),
+        )
+        self.clicks.record(link.organization_id, click)
+
+    async def _find(self, full: str) -> _Destination | None:
+        full = full.lower()
+        known = self._remembered.get(full)
+        if known is not None:
+            self._remembered.move_to_end(full)
+            return known
+        if len(full) != PREFIX_CHARACTERS + CODE_CHARACTERS or not full.isascii() or not full.isalnum():
+            return None
+        prefix, code = full[:PREFIX_CHARACTERS], full[PREFIX_CHARACTERS:]
+        async with asyncio.timeout(LOOK_UP_S):
+            organization_id = await self._find_organization(prefix)
+            url = None if organization_id is None else await self._wait_for(organization_id, code)
+        if organization_id is None or url is None:
+            return None
+        self._remembered[full] = found = _Destination(organization_id, code, url)
+        if len(self._remembered) > REMEMBERED_MAX:
+            self._remembered.popitem(last=False)
+        return found
+
+    async def _find_organization(self, prefix: str) -> UUID | None:
+        organization_id = self._organizations.get(prefix)
+        if organization_id is None:
+            async with self._database.looking_up() as tx:
+                organization_id = await find_organization(tx, prefix)
+            if organization_id is not None:
+                self._organizations[prefix] = organization_id
+        return organization_id
+
+    async def _wait_for(self, organization_id: UUID, code: str) -> str | None:
+        waiting = _Waiting(code, asyncio.get_running_loop().create_future())
+        self._looking_up.put(organization_id, waiting, size=1)
+        return await waiting.found
+
+    async def _look_up(self, organization_id: UUID, batch: Sequence[_Waiting]) -> None:
+        """Every waiting request gets its destination, or the error."""
+        try:
+            async with asyncio.timeout(LOOK_UP_S), self._database.looking_up() as tx:
+                urls = await find_destinations(tx, organization_id, {waiting.code for waiting in batch})
+        except Exception as error:  # noqa: BLE001  # as above
+            for waiting in batch:
+                if not waiting.found.done():
+                    waiting.found.set_exception(error)
+            return
+        for waiting in batch:
+            if not waiting.found.done():
+                waiting.found.set_result(urls.get(waiting.code))
+
+    def _unavailable(self, error: Exception) -> Response:
+        _log.warning("links.database_unavailable", error=type(error).__name__)
+        return _page(
+            "This link does not work at the moment",
+            "Please try it again in a few minutes.",
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+            fallback_url=self._fallback_url,
+        )
+
+
+def _missing() -> Response:
+    return _page("There is no such link", "It may be mistyped or too old.", status=HTTPStatus.NOT_FOUND)
+
+
+def _page(
+    title: str,
+    text: str,
+    *,
+    status: HTTPStatus = HTTPStatus.OK,
+    asks: bool = False,
+    fallback_url: str | None = None,
+) -> Response:
+    return render_public(
+        TEMPLATE, status=status, headers=HEADERS, title=title, text=text, asks=asks, fallback_url=fallback_url
+    )

@@ -5,11 +5,12 @@ All comes from rows: one organization with 40 stores and sales of two years, a t
 """
 
 import asyncio
+import contextlib
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -74,12 +75,20 @@ class AnalyticsTimes:
 
 
 def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> AnalyticsTimes:
-    cluster.drop(DATABASE)
-    cluster.execute(f"CREATE DATABASE {DATABASE}")
-    url = cluster.url_of(DATABASE)
-    migrate(url)
     scale = QUICK_SCALE if is_quick else scale
     times = AnalyticsTimes(int(CUSTOMERS * scale), int(SALES * scale))
+    with prepared(cluster, DATABASE) as settings:
+        asyncio.run(_measure(cluster, settings, times, say))
+    return times
+
+
+@contextlib.contextmanager
+def prepared(cluster: Cluster, name: str) -> Iterator[Settings]:
+    """An empty database, and the settings for processes that use it."""
+    cluster.drop(name)
+    cluster.execute(f"CREATE DATABASE {name}")
+    url = cluster.url_of(name)
+    migrate(url)
     with tempfile.TemporaryDirectory() as folder:
         environment = {
             "DATABASE_URL": url,
@@ -89,11 +98,10 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
         }
         os.environ |= environment
         try:
-            asyncio.run(_measure(cluster, url, Path(folder), times, say))
+            yield Settings(data_dir=Path(folder), database_url=url)
         finally:
-            for name in environment:
-                del os.environ[name]
-    return times
+            for variable in environment:
+                del os.environ[variable]
 
 
 def show(times: AnalyticsTimes, say: Say) -> None:
@@ -115,8 +123,8 @@ def as_json(times: AnalyticsTimes) -> dict[str, Any]:
     return asdict(times)
 
 
-async def _measure(cluster: Cluster, url: str, folder: Path, times: AnalyticsTimes, say: Say) -> None:
-    database = Database(url, pool_max=4, statement_timeout_ms=3_600_000)
+async def _measure(cluster: Cluster, settings: Settings, times: AnalyticsTimes, say: Say) -> None:
+    database = Database(cluster.url_of(DATABASE), pool_max=4, statement_timeout_ms=3_600_000)
     await database.open()
     try:
         async with database.connection() as connection:
@@ -129,7 +137,6 @@ async def _measure(cluster: Cluster, url: str, folder: Path, times: AnalyticsTim
         await _measure_totals(cluster, database, organization.id, times)
         for name, taken in times.totals_ms.items():
             say(f"totals, {name}: {taken:.0f} ms")
-        settings = Settings(data_dir=folder, database_url=url)
         await _compare(database, settings, organization.id)
         await _measure_questions(settings, organization.id, times, say)
         await _measure_plain(database, organization.id, times, say)
@@ -140,7 +147,20 @@ async def _measure(cluster: Cluster, url: str, folder: Path, times: AnalyticsTim
 async def _measure_build(cluster: Cluster, database: Database, organization_id: UUID, times: AnalyticsTimes) -> None:
     """The worker's batches and the analysis process's merges take turns in this process."""
     spare_the_collector()
-    started, cpu = time.monotonic(), _own_cpu_s() + cpu_s(cluster.postmaster_pid)
+    started, cpu = time.monotonic(), own_cpu_s() + cpu_s(cluster.postmaster_pid)
+    await build_columns(database, organization_id)
+    times.build_s = time.monotonic() - started
+    times.build_us = 1e6 * (own_cpu_s() + cpu_s(cluster.postmaster_pid) - cpu) / times.sales
+    async with database.transaction() as tx:
+        [(size,)] = await tx.fetch(
+            "SELECT sum(bytes)::bigint FROM segment_runs"
+            " WHERE organization_id = %s AND is_live AND kind IN ('sales', 'anonymous')",
+            (organization_id,),
+        )
+    times.bytes_per_sale = size / times.sales
+
+
+async def build_columns(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
         await lifecycle.need_columns(tx, organization_id)
     while True:
@@ -153,18 +173,9 @@ async def _measure_build(cluster: Cluster, database: Database, organization_id: 
             break
     while await compact(database, organization_id):
         pass
-    times.build_s = time.monotonic() - started
-    times.build_us = 1e6 * (_own_cpu_s() + cpu_s(cluster.postmaster_pid) - cpu) / times.sales
-    async with database.transaction() as tx:
-        [(size,)] = await tx.fetch(
-            "SELECT sum(bytes)::bigint FROM segment_runs"
-            " WHERE organization_id = %s AND is_live AND kind IN ('sales', 'anonymous')",
-            (organization_id,),
-        )
-    times.bytes_per_sale = size / times.sales
 
 
-def _own_cpu_s() -> float:
+def own_cpu_s() -> float:
     used = os.times()
     return used.user + used.system
 
@@ -184,9 +195,9 @@ async def _measure_totals(cluster: Cluster, database: Database, organization_id:
 
     for by in (By.DAY, By.MONTH, By.STORE):
         name = f"two years by {by}"
-        cpu = _own_cpu_s() + cpu_s(cluster.postmaster_pid)
+        cpu = own_cpu_s() + cpu_s(cluster.postmaster_pid)
         times.totals_ms[name] = await _median_ms(lambda _, by=by: read(by))
-        times.totals_cpu_ms[name] = 1000 * (_own_cpu_s() + cpu_s(cluster.postmaster_pid) - cpu) / REPEATS
+        times.totals_cpu_ms[name] = 1000 * (own_cpu_s() + cpu_s(cluster.postmaster_pid) - cpu) / REPEATS
 
 
 async def _compare(database: Database, settings: Settings, organization_id: UUID) -> None:

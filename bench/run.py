@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from rich.console import Console  # as above
 
 import analytics
+import attribution
 import backlog
 import campaigns
 import journeys
@@ -65,8 +66,11 @@ ALONE: dict[str, "_Alone"] = {
     "segments": segments,
     "campaigns": campaigns,
     "analytics": analytics,
+    "attribution": attribution,
     "backlog": backlog,
 }
+# Which of them have a size that can be chosen.
+SCALED = frozenset({"segments", "campaigns", "analytics", "attribution"})
 # Which of them end with an error when a bar was missed.
 BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)
@@ -134,7 +138,7 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
         console.print(text, highlight=False)
 
     with tempfile.TemporaryDirectory(prefix="regulars-bench-beside-") as folder, running_cluster() as cluster:
-        sized: dict[str, Any] = {"scale": options.scale} if name in {"segments", "campaigns", "analytics"} else {}
+        sized: dict[str, Any] = {"scale": options.scale} if name in SCALED else {}
         if name == "texts" and options.beside:
             sized = {"beside": {options.beside: _source_of(options.beside, Path(folder))}}
         times = measured.measure(cluster, say, is_quick=options.quick, **sized)

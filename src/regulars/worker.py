@@ -13,7 +13,9 @@ from regulars.accounts.audit.log import sweep_addresses
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
 from regulars.attribution.jobs import handle_messages as credit_texts
 from regulars.attribution.jobs import handle_sales as credit_sales
+from regulars.attribution.lift_queue import LiftQueue, schedule_campaigns
 from regulars.campaigns.exact_cost import CostQueue
+from regulars.campaigns.facts import CampaignEnded
 from regulars.campaigns.retention import sweep_recipients
 from regulars.campaigns.run.outcomes import handle_messages as count_campaign_texts
 from regulars.campaigns.run.queue import CampaignQueue
@@ -116,6 +118,7 @@ LISTENERS: Final[Listeners] = {
         "webhooks.messages": post_message_events,
         "segments.messages": feed.on_messages_changed,
     },
+    CampaignEnded: {"attribution.lift": schedule_campaigns},
 }
 
 # They lock the state of the organization's columns until the commit, so they come last.
@@ -157,6 +160,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("campaigns.sweep", CAMPAIGN_RECIPIENTS, sweep_recipients, poll_every_s=3600),
         CustomerQueue(),
         RecomputeQueue(),
+        LiftQueue(Analysis(settings), gateways.database),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
         Sweep("texts.sweep", TEXTS, sweep_texts, poll_every_s=3600),

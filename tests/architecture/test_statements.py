@@ -62,6 +62,7 @@ OWNERS = {
         "attribution_customers",
         "attribution_recomputes",
         "attribution_settings",
+        "lifts",
     },
     "segments": {
         "segments",

@@ -34,6 +34,7 @@ PLACES: Final = (
     Place("campaign.prepared", (WORKER,), EVERY_ACT),
     Place("campaign.fed", (WORKER,), EVERY_ACT),
     Place("campaign.ended", (WORKER,), EVERY_ACT),
+    Place("lift.computed", (WORKER,), EVERY_ACT),
     # A pause or a cancellation, just before its commit.
     Place("campaign.stopped", (COMMAND,), EVERY_ACT),
     # Between the credits of a customer and their totals.

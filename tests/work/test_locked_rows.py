@@ -56,6 +56,7 @@ SEEDS: dict[str, dict[str, Any]] = {
     "campaigns.cost": {},
     "campaigns.sweep": {"outcome": "sent"},
     "attribution": {},
+    "attribution.lift": {"kind": "campaign"},
     "attribution.recompute": {"walked_to": str(UUID(int=0)), "until": str(UUID(int=1))},
     "inbound": {"provider": "simulator", "settings": "{}"},
     "replies": {"meaning": "perhaps_stop", "phone_number": NUMBER, "number_hash": HASH},

@@ -521,6 +521,27 @@ CREATE TABLE journeys (
     CONSTRAINT journeys_state_check CHECK ((state = ANY (ARRAY['draft'::text, 'live'::text, 'paused'::text, 'archived'::text])))
 );
 
+CREATE TABLE lifts (
+    organization_id uuid NOT NULL,
+    kind text NOT NULL,
+    source_id uuid NOT NULL,
+    step text DEFAULT ''::text NOT NULL,
+    period text DEFAULT ''::text NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    held_out_share double precision NOT NULL,
+    window_days integer NOT NULL,
+    first_day date,
+    last_day date,
+    frozen_on date,
+    as_of timestamp with time zone,
+    result json,
+    reason text,
+    owner uuid,
+    due_at timestamp with time zone,
+    CONSTRAINT lifts_kind_check CHECK ((kind = ANY (ARRAY['campaign'::text, 'journey'::text, 'holdout'::text]))),
+    CONSTRAINT lifts_state_check CHECK ((state = ANY (ARRAY['open'::text, 'provisional'::text, 'final'::text])))
+);
+
 CREATE TABLE link_prefixes (
     prefix text NOT NULL,
     organization_id uuid NOT NULL
@@ -1264,6 +1285,9 @@ ALTER TABLE ONLY journey_versions
 ALTER TABLE ONLY journeys
     ADD CONSTRAINT journeys_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY lifts
+    ADD CONSTRAINT lifts_pkey PRIMARY KEY (organization_id, kind, source_id, step, period);
+
 ALTER TABLE ONLY link_prefixes
     ADD CONSTRAINT link_prefixes_organization_id_key UNIQUE (organization_id);
 
@@ -1556,6 +1580,10 @@ CREATE INDEX journey_runs_of_journey ON journey_runs USING btree (organization_i
 CREATE INDEX journey_runs_open ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state <> 'ended'::text);
 
 CREATE INDEX journey_runs_parked ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state = 'parked'::text);
+
+CREATE INDEX lifts_due ON lifts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX lifts_due_here ON lifts USING btree (organization_id, due_at, kind, source_id, step, period) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX links_by_profile ON links USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from regulars.campaigns.facts import CampaignEnded
 from regulars.campaigns.model import KIND, CampaignState, RecipientOutcome, needed_by
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.outcomes import closing_outcome, return_to_waiting, save_outcomes
@@ -15,7 +16,7 @@ from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.model import OriginKind, SkipReason
 from regulars.messaging.origins import stop_origin
 from regulars.segments.saved.uses import register_uses
-from regulars.work.outbox import withdraw_interest
+from regulars.work.outbox import record, withdraw_interest
 
 _CLOSED_AT_ONCE: Final = 5_000
 # How long after the end of a campaign its texts may still change: a receipt may follow days later.
@@ -31,7 +32,8 @@ async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> 
 
 
 async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
-    """Move all who wait to the outcome of a campaign that has ended; the caller has locked the campaign."""
+    """Move all who wait to the outcome of a campaign that has ended, and tell rooms above; the caller has locked the
+    campaign."""
     await queries.delete_audience(tx, organization_id, campaign_id)
     outcome, reason = closing_outcome(state)
     differences = Differences()
@@ -40,6 +42,7 @@ async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: Ca
             differences.add(TotalKey(campaign_id, row.arm, row.outcome, row.reason, row.country), -row.recipients)
             differences.add(TotalKey(campaign_id, row.arm, outcome, reason), row.recipients)
     await differences.write(tx, organization_id)
+    await record(tx, organization_id, [CampaignEnded(campaign_id)])
 
 
 async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:

@@ -204,7 +204,8 @@ class AnalysisUnavailable(Exception):
 
 
 LENGTH_BYTES: Final = 4
-MESSAGE_BYTES_MAX: Final = 16 << 20
+# A question about ten million customers has their ids.
+MESSAGE_BYTES_MAX: Final = 256 << 20
 # The kernel limits the length of a socket address.
 _PATH_CHARACTERS_MAX: Final = 100
 

@@ -300,5 +300,66 @@ class BasketAnswer(_Answer, frozen=True, kw_only=True, tag="basket"):
     tickets: int
 
 
-Question = SalesQuestion | CustomersQuestion | CohortsQuestion | RfmQuestion | ProductsQuestion | BasketQuestion
-Answer = SalesAnswer | CustomersAnswer | CohortsAnswer | RfmAnswer | ProductsAnswer | BasketAnswer
+class ArmPeople(msgspec.Struct, frozen=True):
+    """Customers of one group, each once, 16 bytes for each id. Where each has a window of their own, `first_days` has
+    its first day: days since 1970 in four bytes, the lowest byte first."""
+
+    profile_ids: bytes = b""
+    first_days: bytes = b""
+
+
+class LiftQuestion(QuestionOf["LiftAnswer"], frozen=True, kw_only=True, tag="lift"):
+    """What two groups spent in the same days. Customers who are erased, or not yet known, are in no group.
+
+    A window of a customer's own has `own_days` days after its first day, and the 365 days before it are compared; then
+    `window` has all of these windows. Otherwise `window` is that of all, and the 365 days before `frozen_on` are
+    compared.
+    """
+
+    treated: ArmPeople
+    held_out: ArmPeople
+    window: Period
+    frozen_on: date
+    own_days: int = 0
+
+
+class ArmSums(msgspec.Struct, frozen=True):
+    """Sums over the customers of one group: what each spent in the window, and before it. The spend in the window is
+    that of its purchases without the returns matched to them; before it, that of
+    purchases less returns. Squares and products of amounts need no exact cents."""
+
+    people: int = 0
+    # Who bought in the window.
+    buyers: int = 0
+    spend_cents: int = 0
+    spend_squares: float = 0.0
+    before_cents: int = 0
+    before_squares: float = 0.0
+    # The spend in the window times the spend before it.
+    products: float = 0.0
+
+    def __add__(self, other: "ArmSums") -> "ArmSums":
+        mine, its = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
+        return ArmSums(*(one + more for one, more in zip(mine, its, strict=True)))
+
+
+class LiftSums(msgspec.Struct, frozen=True):
+    """Of a currency in which customers bought in the window. `bootstrap` is a 95 % interval of the adjusted difference
+    per head in cents, from random samples of the customers."""
+
+    currency: Currency
+    treated: ArmSums
+    held_out: ArmSums
+    bootstrap: tuple[float, float]
+
+
+class LiftAnswer(_Answer, frozen=True, kw_only=True, tag="lift"):
+    treated: int
+    held_out: int
+    sums: tuple[LiftSums, ...]
+
+
+# Those that the columns alone answer.
+ColumnsQuestion = SalesQuestion | CustomersQuestion | CohortsQuestion | RfmQuestion | ProductsQuestion | BasketQuestion
+Question = ColumnsQuestion | LiftQuestion
+Answer = SalesAnswer | CustomersAnswer | CohortsAnswer | RfmAnswer | ProductsAnswer | BasketAnswer | LiftAnswer

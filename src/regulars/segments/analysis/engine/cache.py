@@ -104,15 +104,16 @@ class CachedColumns:
 
     def profile_of(self, number: int) -> UUID:
         """The profile id of a customer who is not erased."""
-        high, low = self._profile_columns()
+        high, low = self.profile_columns()
         return UUID(int=int(high[number]) << 64 | int(low[number]))
 
     def profiles_of(self, some: Array) -> Array:
         """The profile ids of customers who are not erased, a row of 16 bytes for each; `some` is a mask."""
-        high, low = self._profile_columns()
+        high, low = self.profile_columns()
         return np.column_stack((high[some], low[some])).astype(">u8")
 
-    def _profile_columns(self) -> tuple[Array, Array]:
+    def profile_columns(self) -> tuple[Array, Array]:
+        """The ids, in two numbers each."""
         high, low = (self.columns[name] for name in PROFILE)
         if not isinstance(high, np.ndarray) or not isinstance(low, np.ndarray):
             raise TypeError("ids are stored as numbers")

@@ -87,7 +87,7 @@ class Engine:
             took_ms = round((time.perf_counter() - started) * 1000, 1)
             response = AnalysisResponse(figures=msgspec.structs.replace(figures, took_ms=took_ms))
         elif request.question is not None:
-            response = await asyncio.to_thread(respond_to, cached, query, request.question, zone, tx.now)
+            response = await respond_to(tx, request, request.question, cached, zone)
         elif request.want in {"audience", "freeze"}:
             audience = await asyncio.to_thread(freeze, cached, request, zone, tx.now)
             response = audience if request.want == "freeze" else AnalysisResponse(audience=audience.counts)

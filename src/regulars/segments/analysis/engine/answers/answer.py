@@ -1,11 +1,14 @@
 """Answer a question of analytics, and the parts of sales that its answer reads."""
 
+import asyncio
 from datetime import datetime
 
 from regulars.conditions import tree
+from regulars.kit.db import Tx
 from regulars.segments.analysis.engine.answers.basket import answer_basket
 from regulars.segments.analysis.engine.answers.cohorts import answer_cohorts
 from regulars.segments.analysis.engine.answers.customers import answer_customers
+from regulars.segments.analysis.engine.answers.lift import answer_lift
 from regulars.segments.analysis.engine.answers.product_lines import OTHER_LINES, PRODUCT_LINES, part_of
 from regulars.segments.analysis.engine.answers.products import answer_products
 from regulars.segments.analysis.engine.answers.rfm import answer_rfm
@@ -13,14 +16,17 @@ from regulars.segments.analysis.engine.answers.sales import SUMMED, answer_sales
 from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, Tickets
 from regulars.segments.analysis.engine.cache import CachedColumns
 from regulars.segments.analysis.engine.calendar import Zone
+from regulars.segments.analysis.engine.customer_columns import PROFILE
 from regulars.segments.analysis.engine.loading import RequiredParts
 from regulars.segments.analysis.engine.sales_runs import IDS, NAMES
-from regulars.segments.analysis.protocol import AnalysisResponse, SegmentQuery
+from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, SegmentQuery
 from regulars.segments.analysis.questions import (
     Answer,
     BasketQuestion,
     CohortsQuestion,
+    ColumnsQuestion,
     CustomersQuestion,
+    LiftQuestion,
     ProductsQuestion,
     Question,
     RfmQuestion,
@@ -29,18 +35,24 @@ from regulars.segments.analysis.questions import (
 from regulars.segments.columns.model import ANONYMOUS, OF_CUSTOMERS
 
 
-def respond_to(
-    cached: CachedColumns, query: SegmentQuery, question: Question, zone: Zone, as_of: datetime
+async def respond_to(
+    tx: Tx, request: AnalysisRequest, question: Question, cached: CachedColumns, zone: Zone
 ) -> AnalysisResponse:
     try:
-        return AnalysisResponse(answer=_answer(Tickets(cached, query, zone, question.store_ids), question, as_of))
+        if isinstance(question, LiftQuestion):
+            tickets = await asyncio.to_thread(Tickets, cached, request.query, zone, None)
+            return AnalysisResponse(answer=await answer_lift(tx, request.organization_id, tickets, question))
+        return AnalysisResponse(answer=await asyncio.to_thread(_answer, cached, request.query, question, zone, tx.now))
     except RefusedQuestion as error:
         return AnalysisResponse(fault=str(error))
     except OverflowError:
         return AnalysisResponse(fault="The amounts are too large to be added up.")
 
 
-def _answer(tickets: Tickets, question: Question, as_of: datetime) -> Answer:
+def _answer(
+    cached: CachedColumns, query: SegmentQuery, question: ColumnsQuestion, zone: Zone, as_of: datetime
+) -> Answer:
+    tickets = Tickets(cached, query, zone, question.store_ids)
     match question:
         case SalesQuestion():
             return answer_sales(tickets, question, as_of)
@@ -61,9 +73,10 @@ def add_required(required: RequiredParts, query: SegmentQuery, question: Questio
     sales = {"customer", "kind", "at_s", *_parts_of(question)}
     if question.store_ids is not None:
         sales.add("store")
-    is_of_customers = query.match != tree.All() or isinstance(question, CohortsQuestion | RfmQuestion)
+    is_of_customers = query.match != tree.All() or isinstance(question, CohortsQuestion | RfmQuestion | LiftQuestion)
     kinds = (OF_CUSTOMERS,) if is_of_customers else (OF_CUSTOMERS, ANONYMOUS)
-    return required._replace(sales=required.sales | sales, kinds=kinds)
+    ids = set(PROFILE) if isinstance(question, LiftQuestion) else set()
+    return required._replace(customers=required.customers | ids, sales=required.sales | sales, kinds=kinds)
 
 
 def _parts_of(question: Question) -> set[str]:

@@ -1,0 +1,185 @@
+"""Whether the verdict of a holdout is right: A/A runs, in which texts bring nothing, and runs with a planted lift.
+
+`python bench/aa.py` simulates 10,000 runs of each cell. Each run draws customers from a population with different rates
+of buying, with log-normal baskets and returns, draws the holdout, and asks `segments/effect.py` for the verdict.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+from regulars.segments.analysis.questions import ArmSums  # the path above must be set first
+from regulars.segments.effect import compare, power_of  # as above
+
+BUYERS_SHARE = 0.1
+WINDOW_DAYS = 8
+# The gamma distribution of the rates of customers has this shape; a smaller one has more customers who rarely buy.
+RATE_SHAPE = 0.7
+# The standard deviation of the logarithm of a basket is 1: a part of it belongs to the customer.
+CUSTOMER_SIGMA = 0.5
+BASKET_SIGMA = sqrt(1 - CUSTOMER_SIGMA**2)
+BASKET_CENTS = 5_000
+RETURNED_SHARE = 0.1
+POPULATION = 500_000
+RUNS_PER_POPULATION = 500
+HOLDOUTS = (0.05, 0.10, 0.50)
+PEOPLE = (20_000, 100_000)
+LIFT = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Customers: what each spends in the window without texts and with them, and what they spent before it."""
+
+    spend: np.ndarray
+    lifted: np.ndarray
+    before: np.ndarray
+
+    @property
+    def skew(self) -> float:
+        centred = self.spend - self.spend.mean()
+        return float((centred**3).mean() / (centred**2).mean() ** 1.5)
+
+
+def draw_population(chance: np.random.Generator, *, lift: float = 0.0, size: int = POPULATION) -> Population:
+    """A lift is so many more purchases."""
+    rate = chance.gamma(RATE_SHAPE, 1 / RATE_SHAPE, size)
+    # So that a tenth buys in the window.
+    per_window = RATE_SHAPE * ((1 - BUYERS_SHARE) ** (-1 / RATE_SHAPE) - 1)
+    usual = BASKET_CENTS * np.exp(chance.normal(0, CUSTOMER_SIGMA, size))
+    spend = _net(chance, chance.poisson(rate * per_window), usual)
+    extra = _net(chance, chance.poisson(rate * per_window * lift), usual) if lift else 0
+    before = _net(chance, chance.poisson(rate * per_window * 365 / WINDOW_DAYS), usual)
+    return Population(spend, spend + extra, before)
+
+
+def _net(chance: np.random.Generator, purchases: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """The sum of the purchases of each customer; of a tenth of these a random part comes back."""
+    customer = np.repeat(np.arange(purchases.size), purchases)
+    basket = usual[customer] * np.exp(chance.normal(0, BASKET_SIGMA, customer.size))
+    left = np.where(chance.random(customer.size) < RETURNED_SHARE, chance.random(customer.size), 1.0)
+    return np.round(np.bincount(customer, basket * left, purchases.size))
+
+
+@dataclass(slots=True)
+class Cell:
+    """Counts of runs. `covered`: the true difference is inside the interval; `above` and `below`: it shows an extra, or
+    a loss."""
+
+    holdout: float
+    people: int
+    runs: int = 0
+    too_few: int = 0
+    covered: int = 0
+    above: int = 0
+    below: int = 0
+    power: float = 0.0
+
+    @property
+    def verdicts(self) -> int:
+        return self.runs - self.too_few
+
+    def share(self, count: int) -> float:
+        return count / max(1, self.verdicts)
+
+
+def run_cell(holdout: float, people: int, *, runs: int, lift: float = 0.0, seed: int = 1) -> Cell:
+    """A run with too few buyers has no verdict."""
+    chance = np.random.default_rng(seed)
+    cell = Cell(holdout, people)
+    powers = []
+    for population, some in _populations(chance, runs, lift):
+        truth = float(population.lifted.mean() - population.spend.mean())
+        if lift:
+            powers.append(_power(population, truth, holdout, people))
+        for _ in range(some):
+            _run(chance, cell, population, truth)
+    cell.power = float(np.mean(powers)) if powers else 0.0
+    return cell
+
+
+def _populations(chance: np.random.Generator, runs: int, lift: float) -> Iterator[tuple[Population, int]]:
+    for first in range(0, runs, RUNS_PER_POPULATION):
+        yield draw_population(chance, lift=lift), min(RUNS_PER_POPULATION, runs - first)
+
+
+def _run(chance: np.random.Generator, cell: Cell, population: Population, truth: float) -> None:
+    drawn = chance.integers(0, population.spend.size, cell.people)
+    held_out = int(chance.binomial(cell.people, cell.holdout))
+    treated = _sums(population.lifted[drawn[held_out:]], population.before[drawn[held_out:]])
+    found = compare(treated, _sums(population.spend[drawn[:held_out]], population.before[drawn[:held_out]]))
+    cell.runs += 1
+    if found is None:
+        cell.too_few += 1
+        return
+    cell.covered += found.adjusted.low <= truth <= found.adjusted.high
+    cell.above += found.adjusted.low > 0
+    cell.below += found.adjusted.high < 0
+
+
+def _sums(spend: np.ndarray, before: np.ndarray) -> ArmSums:
+    return ArmSums(
+        spend.size,
+        int(np.count_nonzero(spend)),
+        int(spend.sum()),
+        float(spend @ spend),
+        int(before.sum()),
+        float(before @ before),
+        float(spend @ before),
+    )
+
+
+def _power(population: Population, truth: float, holdout: float, people: int) -> float:
+    """How often the verdict should show the lift: computed from the whole population, with groups of the usual size."""
+    held_out = round(people * holdout)
+    groups = [_sums(values, population.before) for values in (population.lifted, population.spend)]
+    scaled = [
+        ArmSums(size, *(round(value * size / whole.people) for value in _values_of(whole)))
+        for whole, size in zip(groups, (people - held_out, held_out), strict=True)
+    ]
+    found = compare(*scaled)
+    return 0.0 if found is None else power_of(truth, sqrt(found.adjusted.variance))
+
+
+def _values_of(sums: ArmSums) -> tuple[float, ...]:
+    return (
+        sums.buyers, sums.spend_cents, sums.spend_squares, sums.before_cents, sums.before_squares, sums.products,
+    )  # fmt: skip
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--runs", type=int, default=10_000, help="of each cell without a lift")
+    options.add_argument("--lifted-runs", type=int, default=1_000, help="of each cell with a planted lift")
+    given = options.parse_args()
+    shown = draw_population(np.random.default_rng(1))
+    related = float(np.corrcoef(shown.spend, shown.before)[0, 1])
+    print(
+        f"{np.mean(shown.spend > 0):.1%} buyers, baskets with sigma 1, {RETURNED_SHARE:.0%} of them returned in part;"
+        f" skew of the spend {shown.skew:.0f}, correlation with the year before {related:.2f}"
+    )
+    _print_cells(given.runs, lift=0.0)
+    _print_cells(given.lifted_runs, lift=LIFT)
+
+
+def _print_cells(runs: int, *, lift: float) -> None:
+    shown = "detected | computed power" if lift else "false extra | false loss"
+    print(f"\n| planted lift | holdout | people | runs | too few | coverage | {shown} |\n|{'---|' * 8}")
+    for people in PEOPLE:
+        for holdout in HOLDOUTS:
+            cell = run_cell(holdout, people, runs=runs, lift=lift)
+            second = cell.power if lift else cell.share(cell.below)
+            shares = (cell.too_few / cell.runs, cell.share(cell.covered), cell.share(cell.above), second)
+            row = [f"{lift:.0%}", f"{holdout:.0%}", f"{people:,}", f"{runs:,}", *(f"{share:.1%}" for share in shares)]
+            print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

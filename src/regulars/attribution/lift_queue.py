@@ -1,0 +1,185 @@
+"""The queue that computes lifts: when the window of a source closes, daily while returns may change it, and for the
+last time when it becomes final. The analysis process reads the sales of both groups from one snapshot."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from regulars.attribution import lift_queries as queries
+from regulars.attribution.lift import FINAL_AFTER, QUEUE, LiftSource, LiftState, SourceKind, schedule_lift
+from regulars.attribution.lift_queries import LiftRow
+from regulars.attribution.windows import find_windows
+from regulars.campaigns.facts import CampaignEnded
+from regulars.campaigns.holdout import find_feeding_times, find_holdouts, read_arms
+from regulars.conditions import tree
+from regulars.kit import failpoint
+from regulars.kit.clock import in_zone
+from regulars.kit.db import Database, Tx
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
+from regulars.segments.analysis.questions import ArmPeople, LiftAnswer, LiftQuestion, Period
+from regulars.segments.columns.lifecycle import need_columns
+from regulars.segments.saved.resolve import query_of, resolve
+from regulars.work.claims import ClaimQueue
+from regulars.work.outbox import behind_since
+from regulars.work.queue import Due
+
+REFRESH_EVERY: Final = timedelta(days=1)
+DEADLINE_S: Final = 60.0
+_RETRY: Final = timedelta(seconds=30)
+# Facts reach the columns within seconds; one that no listener takes would wait for ever.
+_BEHIND_RETRY: Final = timedelta(seconds=1)
+_BEHIND_MAX: Final = timedelta(minutes=10)
+
+
+class Arms(NamedTuple):
+    treated: ArmPeople
+    held_out: ArmPeople
+
+
+ReadArms = Callable[[Tx, UUID, LiftSource], Awaitable[Arms]]
+
+
+async def _read_campaign(tx: Tx, organization_id: UUID, source: LiftSource) -> Arms:
+    treated, held_out = await read_arms(tx, organization_id, source.id)
+    return Arms(ArmPeople(treated), ArmPeople(held_out))
+
+
+# How the groups of each kind of source are read.
+SOURCES: Final[Mapping[SourceKind, ReadArms]] = {SourceKind.CAMPAIGN: _read_campaign}
+
+
+async def schedule_campaigns(tx: Tx, organization_id: UUID, facts: Sequence[CampaignEnded]) -> None:
+    """The listener of campaigns that ended: those with a holdout get a lift."""
+    holdouts = await find_holdouts(tx, organization_id, {fact.campaign_id for fact in facts})
+    lift_days = (await find_windows(tx, organization_id)).windows.lift_days
+    for holdout in holdouts.values():
+        if holdout.percent > 0 and holdout.frozen_at is not None:
+            await schedule_lift(
+                tx,
+                organization_id,
+                LiftSource(SourceKind.CAMPAIGN, holdout.campaign_id),
+                held_out_share=holdout.percent / 100,
+                window_days=lift_days,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LiftClaim:
+    row: LiftRow
+    query: SegmentQuery
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.query.zone)
+
+
+class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
+    name = QUEUE
+    due = Due(table="lifts")
+    claim_for = timedelta(minutes=2)
+    batch_rows = 2
+    at_once_max = 2
+
+    def __init__(self, analysis: Analysis, database: Database) -> None:
+        super().__init__()
+        self._analysis = analysis
+        self._database = database
+
+    async def claim(
+        self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
+    ) -> Sequence[LiftClaim]:
+        del lowest  # all have one priority
+        claimed = await queries.claim_due(tx, organization_id, limit=limit, owner=owner, until=until)
+        if not claimed:
+            return []
+        await need_columns(tx, organization_id)
+        query = query_of(await resolve(tx, organization_id, tree.All()), is_faulty=False)
+        waiting = await behind_since(tx, organization_id)
+        if waiting is not None and waiting > tx.now - _BEHIND_MAX:
+            for row in claimed:
+                await queries.save_lift(tx, organization_id, row, owner=owner, due_at=tx.now + _BEHIND_RETRY)
+            return []
+        return [LiftClaim(row, query) for row in claimed]
+
+    async def act(self, organization_id: UUID, claim: LiftClaim) -> LiftRow:
+        """The row with its result, or with the days of its window if that is still open."""
+        row = claim.row
+        async with self._database.reading() as tx:
+            if row.first_day is None:
+                row = await _with_days(tx, organization_id, row, claim.zone)
+            if row.last_day is None or tx.now < closes_at(row.last_day, claim.zone):
+                return row
+            source = LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period)
+            arms = await SOURCES[source.kind](tx, organization_id, source)
+        try:
+            answer = await self._ask(organization_id, claim.query, row, arms)
+        except (NotReady, AnalysisUnavailable) as error:
+            return row._replace(reason=str(error))
+        return row._replace(
+            state=LiftState.PROVISIONAL.value,
+            as_of=answer.as_of,
+            result=msgspec.json.encode(answer).decode(),
+            reason=None,
+        )
+
+    async def _ask(self, organization_id: UUID, query: SegmentQuery, row: LiftRow, arms: Arms) -> LiftAnswer:
+        if row.first_day is None or row.last_day is None or row.frozen_on is None:
+            raise ValueError("a window that has closed has days")
+        question = LiftQuestion(
+            treated=arms.treated,
+            held_out=arms.held_out,
+            window=Period(row.first_day, row.last_day),
+            frozen_on=row.frozen_on,
+            own_days=row.window_days,
+        )
+        return await self._analysis.answer(organization_id, query, question, deadline_s=DEADLINE_S)
+
+    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[LiftClaim, LiftRow]]) -> None:
+        for claim, row in sorted(done, key=lambda it: it[1].key):
+            state, due_at = next_step(row, claim.zone, now=tx.now)
+            await queries.save_lift(
+                tx, organization_id, row._replace(state=state.value), owner=self.owner, due_at=due_at
+            )
+        failpoint.hit("lift.computed", tx.connection.cut_off)
+
+
+def closes_at(last_day: date, zone: ZoneInfo) -> datetime:
+    """The end of the last day of a window."""
+    return datetime.combine(last_day + timedelta(days=1), time(), zone)
+
+
+def next_step(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftState, datetime | None]:
+    """The state of a row that was computed, or could not be, and when it is due again."""
+    state = LiftState(row.state)
+    if row.last_day is None:
+        # There is nothing to measure.
+        return LiftState.FINAL, None
+    closes = closes_at(row.last_day, zone)
+    if row.reason is not None:
+        return state, now + _RETRY
+    if row.as_of is None:
+        return state, closes
+    final_at = closes + FINAL_AFTER
+    if row.as_of >= final_at:
+        return LiftState.FINAL, None
+    return LiftState.PROVISIONAL, min(row.as_of + REFRESH_EVERY, final_at)
+
+
+async def _with_days(tx: Tx, organization_id: UUID, row: LiftRow, zone: ZoneInfo) -> LiftRow:
+    """Of a campaign: from the first day on which a text was fed to so many days after the last one."""
+    holdout = (await find_holdouts(tx, organization_id, [row.source_id])).get(row.source_id)
+    times = await find_feeding_times(tx, organization_id, row.source_id)
+    if holdout is None or holdout.frozen_at is None or times is None:
+        return row._replace(reason="No text was sent.")
+    first, last = (in_zone(moment, zone).date() for moment in times)
+    return row._replace(
+        first_day=first,
+        last_day=last + timedelta(days=row.window_days),
+        frozen_on=in_zone(holdout.frozen_at, zone).date(),
+    )

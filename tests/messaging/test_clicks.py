@@ -8,9 +8,9 @@ from tests.messaging.test_erasure import customer
 from tests.messaging.test_links import LINK, SHOP, host, opened, sent_links, words
 
 from regulars.kit.ids import new_uuid
+from regulars.messaging.facts import LinkClicked
 from regulars.messaging.links.clicks import ClickLog, store_clicks
 from regulars.messaging.links.counts import ClickCount, count_clicks, find_touches
-from regulars.messaging.links.facts import LinkClicked
 from regulars.messaging.links.model import CODES_PER_MINUTE_MAX, Click, ClickClass, Touch, classify_request
 from regulars.messaging.links.retention import sweep_click_traces, sweep_clicks
 from regulars.messaging.model import RETENTION, OriginKind

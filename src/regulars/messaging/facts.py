@@ -1,5 +1,5 @@
-"""Facts that other rooms listen to: a text, a reply or a suppression changed, or a quarter of the global holdout; and
-the functions that record them.
+"""Facts that other rooms listen to: a text, a reply, a suppression or a click changed, or a quarter of the global
+holdout; and the functions that record them.
 
 A text that changes is also counted in the daily totals, which stay when the text is deleted.
 """
@@ -41,6 +41,18 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
     # The state before the change, so that totals move by difference; `queued` where a text was skipped when it was
     # requested. Facts of earlier releases do not say.
     previous_state: str | None = None
+
+
+class LinkClicked(Fact, frozen=True):
+    """The clicks of a customer on the personal link of a text changed: one came, or one proved to be of a machine."""
+
+    topic: ClassVar[str] = "messaging.link_clicked"
+    on_interest: ClassVar[bool] = True
+
+    profile_id: UUID
+    text_id: UUID
+    # The start of the minute of the click.
+    at: datetime
 
 
 async def publish_text_changes(

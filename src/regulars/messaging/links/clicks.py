@@ -13,8 +13,8 @@ from uuid import UUID
 
 from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.messaging.facts import LinkClicked
 from regulars.messaging.links import queries
-from regulars.messaging.links.facts import LinkClicked
 from regulars.messaging.links.marks import OPT_OUT
 from regulars.messaging.links.model import (
     ADDRESS_WINDOW,

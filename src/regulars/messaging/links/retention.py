@@ -6,8 +6,8 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Database, Tx
+from regulars.messaging.facts import LinkClicked
 from regulars.messaging.links import queries
-from regulars.messaging.links.facts import LinkClicked
 from regulars.messaging.model import RETENTION
 from regulars.work.outbox import rewrite_waiting_facts
 

@@ -17,6 +17,8 @@ from regulars.accounts import users
 from regulars.accounts.pages import page_table as accounts
 from regulars.accounts.sessions import SessionStore
 from regulars.analytics.pages import routes as analytics
+from regulars.attribution.pages import routes as attribution
+from regulars.attribution.pages.credit_cards import text_card, ticket_card
 from regulars.campaigns.attention import count_questions
 from regulars.campaigns.manage import PATH as CAMPAIGNS_PATH
 from regulars.campaigns.manage import describe_uses as describe_campaigns
@@ -179,12 +181,12 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *team_number.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
-        *tickets.pages(list_started=journeys_started),
+        *tickets.pages(list_started=journeys_started, credit_card=ticket_card),
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
         *campaigns.pages(Analysis(settings)),
-        *messages.pages(origins=origins),
+        *messages.pages(origins=origins, credit_card=text_card),
         *inbox.pages(origins=origins),
         *simulator.PAGES,
         *SettingsPages(sealing, public_url=settings.public_url).pages(),
@@ -196,6 +198,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *CheckerPages(sealing).pages(),
         *segments.pages(Analysis(settings), users=SEGMENT_USERS, list_journeys=list_choices),
         *analytics.pages(Analysis(settings)),
+        *attribution.PAGES,
         *catalog.pages(uses=[segments_reading]),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),

@@ -14,6 +14,7 @@ from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
 from regulars.attribution.jobs import handle_messages as credit_texts
 from regulars.attribution.jobs import handle_sales as credit_sales
 from regulars.attribution.lift_queue import LiftQueue, schedule_campaigns
+from regulars.attribution.sent_texts import count_sent_texts
 from regulars.campaigns.exact_cost import CostQueue
 from regulars.campaigns.facts import CampaignEnded
 from regulars.campaigns.retention import sweep_recipients
@@ -115,6 +116,7 @@ LISTENERS: Final[Listeners] = {
         "attribution.texts": credit_texts,
         "journeys.hear_messages": handle_messages,
         "campaigns.texts": count_campaign_texts,
+        "attribution.sent_texts": count_sent_texts,
         "webhooks.messages": post_message_events,
         "segments.messages": feed.on_messages_changed,
     },

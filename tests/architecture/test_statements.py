@@ -63,6 +63,7 @@ OWNERS = {
         "attribution_recomputes",
         "attribution_settings",
         "lifts",
+        "sent_texts",
     },
     "segments": {
         "segments",

@@ -206,13 +206,17 @@ ACTS = {
         {"name": f"Shop {it.number}", "slug": it.owner.who.slug, "time_zone": "UTC", "locale": "fr-FR"}
         | {"default_country": ""},
     ),
+    "/settings/attribution": lambda _it: (
+        "/settings/attribution",
+        {"click_days": "3", "delivery_hours": "24", "lift_days": "7", "version": "0"},
+    ),
     "/settings/team/invite": lambda _it: ("/settings/team/invite", {"email": "new@shop.example", "role": "analyst"}),
 }
 # Held by tests of their own rooms: forms that need a person, a collision, a count, a
-# demo, a journey, a campaign, a segment, a provider or a code.
+# demo, a journey, a campaign, a segment, a provider or a code, and a preview, which changes nothing.
 ELSEWHERE = re.compile(
     r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|campaigns|segments).*"
-    r"|/webhooks/.*/withdraw|/settings/texts/(number|countries/.*/sender).*"
+    r"|/webhooks/.*/withdraw|/settings/texts/(number|countries/.*/sender).*|/settings/attribution/preview"
 )
 
 

@@ -71,6 +71,7 @@ PERSONAL_DATA: Final = PersonalData(
         "attributed_sales.currency": "a currency",
         "attribution_totals": "sums",
         "lifts": "sums of groups of customers",
+        "sent_texts": "sums",
         "attribution_recomputes": "how far a computation is, and who of the staff requested it",
         "attribution_settings": "settings of the retailer, and who of the staff changed them",
     },

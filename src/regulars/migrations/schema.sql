@@ -890,6 +890,19 @@ CREATE TABLE sender_rates (
     refilled_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE sent_texts (
+    organization_id uuid NOT NULL,
+    day date NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    country text NOT NULL,
+    texts bigint NOT NULL,
+    parts bigint NOT NULL,
+    CONSTRAINT sent_texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['campaign'::text, 'journey'::text, 'person'::text])))
+)
+WITH (fillfactor='70');
+
 CREATE TABLE sessions (
     token_hash bytea NOT NULL,
     id uuid NOT NULL,
@@ -1399,6 +1412,9 @@ ALTER TABLE ONLY segments
 ALTER TABLE ONLY sender_rates
     ADD CONSTRAINT sender_rates_pkey PRIMARY KEY (organization_id, sender);
 
+ALTER TABLE ONLY sent_texts
+    ADD CONSTRAINT sent_texts_pkey PRIMARY KEY (organization_id, day, origin_kind, origin_id, step, country);
+
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_id_key UNIQUE (id);
 
@@ -1654,6 +1670,8 @@ CREATE INDEX segment_uses_by_user ON segment_uses USING btree (organization_id, 
 CREATE INDEX segments_due ON segments USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX segments_due_here ON segments USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX sent_texts_by_origin ON sent_texts USING btree (organization_id, origin_id, day);
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 

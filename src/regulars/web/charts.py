@@ -1,4 +1,4 @@
-"""The geometry of charts: bars per day, a sparkline, hours of a store, and a number's consent over time."""
+"""The geometry of charts: bars per day, a sparkline, hours of a store, consent over time, and an interval."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ LABELS_MAX: Final = 6
 SPARK_WIDTH: Final = 160.0
 SPARK_HEIGHT: Final = 32.0
 STRIP_WIDTH: Final = 328.0
+WHISKER_MARGIN_PERCENT: Final = 3.0
 _THOUSAND: Final = 1000
 _MILLION: Final = 1_000_000
 
@@ -248,6 +249,44 @@ def consent_strip(changes: Sequence[Change], *, start: datetime, end: datetime, 
     x = x_of(marked_at)
     anchor = "start" if x < STRIP_WIDTH * 0.15 else "end" if x > STRIP_WIDTH * 0.85 else "middle"
     return Strip(spans, _c(x), anchor)
+
+
+class Whisker(NamedTuple):
+    """An estimate and the ends of its interval on a common axis, on which zero is marked."""
+
+    zero: str
+    low: str
+    at: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhiskerAxis:
+    """From `low`, which is 0 or less, to `top`. A margin on both sides leaves room for the dots."""
+
+    low: float
+    top: float
+
+    def x_of(self, value: float) -> float:
+        share = (value - self.low) / (self.top - self.low)
+        return WHISKER_MARGIN_PERCENT + share * (WIDTH_PERCENT - 2 * WHISKER_MARGIN_PERCENT)
+
+    def draw(self, estimate: float, low: float, high: float) -> Whisker:
+        return Whisker(*(_percent(self.x_of(value)) for value in (0.0, low, estimate, high)))
+
+    def bar(self, value: float) -> tuple[str, str]:
+        """Where a bar from 0 to the value begins, and its width."""
+        ends = sorted((self.x_of(0.0), self.x_of(value)))
+        return _percent(ends[0]), _percent(ends[1] - ends[0])
+
+    def labels(self) -> list[Label]:
+        values = [0.0, self.top / 2, self.top]
+        return [Label(_percent(self.x_of(value)), f"{'+' if value else ''}{short(value)}") for value in values]
+
+
+def whisker_axis(values: Sequence[float]) -> WhiskerAxis:
+    """An axis for all values, such as the ends of the intervals of a list."""
+    return WhiskerAxis(min([*values, 0.0]), _axis(values).top)
 
 
 def _percent(value: float) -> str:

@@ -22,6 +22,8 @@ MINUS: Final = "\N{MINUS SIGN}"
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 # In overviews the cents of a sum this large are noise.
 ROUND_FROM_CENTS: Final = 10_000_00
+# The cents of an estimate this large are not known.
+WHOLE_FROM_CENTS: Final = 100_00
 WEEKDAY_DAYS: Final = 14
 LOCALES: Final = {
     "en-GB": "English (United Kingdom)",
@@ -94,11 +96,20 @@ class Format:
 
     def money_rounded(self, cents: int, currency: str) -> str:
         """An amount in an overview: without cents from 10,000 on."""
-        if abs(cents) < ROUND_FROM_CENTS:
-            return self.money(cents, currency)
+        return self.money(cents, currency) if abs(cents) < ROUND_FROM_CENTS else self.money_whole(cents, currency)
+
+    def money_whole(self, cents: float, currency: str) -> str:
+        """An amount without cents."""
         whole = (Decimal(abs(cents)) / 100).quantize(Decimal(1))
-        text = self._money(whole, currency, is_negative=cents < 0)
+        text = self._money(whole, currency, is_negative=cents < 0 and whole > 0)
         return text.replace(f"{self.locale.number_symbols['latn']['decimal']}00", "", 1)
+
+    def money_change(self, cents: float, currency: str) -> str:
+        """An amount that is more or less than another one, with its sign; without cents from 100 on."""
+        text = (
+            self.money(round(cents), currency) if abs(cents) < WHOLE_FROM_CENTS else self.money_whole(cents, currency)
+        )
+        return f"+{text}" if cents > 0 else text
 
     def price(self, amount: Decimal, currency: str) -> str:
         """An amount with all its decimals, such as what one part of a text costs."""

@@ -111,9 +111,13 @@ class ListView:
     def value(self, name: str) -> str:
         return self.values.get(name, "")
 
+    def day(self, name: str) -> date | None:
+        """The day of a date filter."""
+        return _read_day(self.value(name))
+
     def start_of(self, name: str, zone: tzinfo, *, days_later: int = 0) -> datetime | None:
         """The start of the day of a date filter, or of a later day."""
-        day = _read_day(self.value(name))
+        day = self.day(name)
         return None if day is None else datetime.combine(day + timedelta(days=days_later), time(), zone)
 
     def url(self, *, without: str = "", path: str | None = None, **changed: str) -> str:

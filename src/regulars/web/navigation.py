@@ -76,6 +76,7 @@ AREAS: Final = (
             Entry("Organization", "/settings/organization"),
             Entry("Team", "/settings/team"),
             Entry("Texts", "/settings/texts"),
+            Entry("Attribution", "/settings/attribution"),
             Entry("Audit log", "/settings/audit"),
         ),
     ),

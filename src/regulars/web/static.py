@@ -48,6 +48,7 @@ _APP_STYLES: Final = (
     "chart",
     "compare",
     "cohort",
+    "whisker",
     "loading",
     "receipt",
 )

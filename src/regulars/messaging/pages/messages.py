@@ -1,8 +1,10 @@
 """Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
@@ -146,17 +148,23 @@ async def _referred(tx: Tx, visit: Visit) -> TextRow:
     return text
 
 
-async def show_text(finders: OriginFinders, visit: Visit) -> Response:
+# A card on the page of a text.
+TextCard = Callable[[Tx, Visit, TextRow], Awaitable[Markup]]
+
+
+async def show_text(finders: OriginFinders, credit_card: TextCard, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         text = await _referred(tx, visit)
         origins = await find_origins(tx, visit, finders, [text])
         customer = None
         if text.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
+        credited = await credit_card(tx, visit, text)
     return render(
         visit,
         "messaging/text.html",
         text=text,
+        credited=credited,
         identifier=TEXT.encode(text.id),
         customer=customer,
         shown=MessageView(visit),
@@ -226,12 +234,13 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     )
 
 
-def pages(*, origins: OriginFinders) -> tuple[Page, ...]:
-    """`origins` are the kinds of origins that have pages, each with the function that finds them."""
+def pages(*, origins: OriginFinders, credit_card: TextCard) -> tuple[Page, ...]:
+    """`origins` are the kinds of origins that have pages, each with the function that finds them. `credit_card` has
+    the tickets that are credited to a text, which a room above this one knows."""
     return (
         Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
         Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, needs_password=True),
-        Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, origins)),
+        Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, origins, credit_card)),
         Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
         Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),
         Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=partial(show_number, origins)),

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
+from markupsafe import Markup
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
@@ -168,9 +169,11 @@ class StartedJourney(NamedTuple):
 
 
 ListStarted = Callable[[Tx, UUID, StoredSale], Awaitable[Sequence[StartedJourney]]]
+# A card on the page of a ticket.
+TicketCard = Callable[[Tx, Visit, StoredSale], Awaitable[Markup]]
 
 
-async def show_ticket(list_started: ListStarted, visit: Visit) -> Response:
+async def show_ticket(list_started: ListStarted, credit_card: TicketCard, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         sale = await find_ticket(tx, visit)
         store = await find_store(tx, visit.organization_id, ById(sale.store.id))
@@ -180,6 +183,7 @@ async def show_ticket(list_started: ListStarted, visit: Visit) -> Response:
         collision = await find_collision(tx, visit.organization_id, sale)
         earlier, later = await find_neighbours(tx, visit.organization_id, sale)
         started = await list_started(tx, visit.organization_id, sale)
+        credit = await credit_card(tx, visit, sale)
     return render(
         visit,
         "sales/ticket.html",
@@ -195,6 +199,7 @@ async def show_ticket(list_started: ListStarted, visit: Visit) -> Response:
         # The state at the time of recording, which the response to the till also had.
         automation=automation_state(sale, is_new=True, now=sale.created_at),
         started=started,
+        credit=credit,
         earlier_url=None if earlier is None else visit.url(PATH, earlier),
         later_url=None if later is None else visit.url(PATH, later),
         answer=_show_response(visit, sale),
@@ -217,10 +222,11 @@ def _show_response(visit: Visit, sale: StoredSale) -> str:
     return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
 
 
-def pages(*, list_started: ListStarted) -> tuple[Page, ...]:
-    """`list_started` finds the journeys that a ticket started; they are a room above this one."""
+def pages(*, list_started: ListStarted, credit_card: TicketCard) -> tuple[Page, ...]:
+    """`list_started` finds the journeys that a ticket started, and `credit_card` says which text it is credited to:
+    both are of rooms above this one."""
     return (
         Page(path=PATH, needs=Action.READ, handle=show_tickets),
         Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets),
-        Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=partial(show_ticket, list_started)),
+        Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=partial(show_ticket, list_started, credit_card)),
     )

@@ -1,0 +1,117 @@
+"""Cards on the pages of rooms below: which text a ticket is credited to and why, and which tickets a text has."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from markupsafe import Markup
+
+from regulars.attribution.credits import CreditFilter, list_credits
+from regulars.attribution.explain import CreditExplanation, NoCredit, explain_sale
+from regulars.attribution.model import TOUCHING_ORIGINS, TOUCHING_STATES, Credit, TouchKind, Windows
+from regulars.attribution.pages.links import name_origins, text_url, tickets_url
+from regulars.attribution.windows import find_windows
+from regulars.kit.db import Tx
+from regulars.kit.ids import TEXT
+from regulars.kit.keyset import PageRequest
+from regulars.messaging.model import TextRow
+from regulars.sales.model import StoredSale
+from regulars.web.format import Format
+from regulars.web.render import render_part
+from regulars.web.visit import Visit
+
+TICKETS_SHOWN: Final = 5
+_MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+_BY_TEXT: Final = ("a text", "A text without a click")
+_NONE: Final = {
+    NoCredit.RETURN: "A return is credited to no text. It is subtracted from the purchase that it belongs to.",
+    NoCredit.NO_CUSTOMER: "The ticket names no customer, so no text can have led to it.",
+    NoCredit.NO_TEXT: "No text reached the customer in the 90 days before the purchase.",
+    NoCredit.TOO_LATE: "The ticket arrived when the figures of this text were final, 60 days after it.",
+    NoCredit.WAITING: "It is being computed, and is credited in a moment.",
+}
+
+
+async def ticket_card(tx: Tx, visit: Visit, sale: StoredSale) -> Markup:
+    """Which text a ticket is credited to and why, or why to none."""
+    found = await explain_sale(
+        tx,
+        visit.organization_id,
+        sale.id,
+        is_return=sale.ticket.type != "PURCHASE",
+        profile_id=None if sale.profile is None else sale.profile.id,
+        occurred_at=sale.ticket.occurred_at,
+    )
+    credit = found.credit
+    named = {} if credit is None else await name_origins(tx, visit, [credit.origin])
+    text_id = credit.text_id if credit is not None else found.touch.text_id if found.touch is not None else None
+    return render_part(
+        visit,
+        "attribution/ticket_card.html",
+        credit=credit,
+        why=_explain_none(visit.format, found, sale.ticket.occurred_at)
+        if credit is None
+        else _explain(visit.format, credit),
+        origin=None if credit is None else named[credit.origin_id],
+        text_url="" if text_id is None else text_url(visit, text_id),
+    )
+
+
+async def text_card(tx: Tx, visit: Visit, text: TextRow) -> Markup:
+    """The tickets that are credited to a text, or why there are none."""
+    wanted = CreditFilter(text_id=text.id)
+    lines = await list_credits(tx, visit.organization_id, wanted, PageRequest(TICKETS_SHOWN + 1))
+    windows = (await find_windows(tx, visit.organization_id)).windows
+    return render_part(
+        visit,
+        "attribution/text_card.html",
+        lines=[(line, describe_delay(line.credit)) for line in lines[:TICKETS_SHOWN]],
+        more_url=tickets_url(visit, None, text=TEXT.encode(text.id)) if len(lines) > TICKETS_SHOWN else "",
+        why_none=_explain_no_tickets(visit.format, text, windows),
+    )
+
+
+def _explain(formats: Format, credit: Credit) -> str:
+    touch, counting = ("a click on the link in a text", "A click") if credit.touch == TouchKind.CLICK else _BY_TEXT
+    window = _describe_window(formats, timedelta(hours=credit.window_hours))
+    return f"The customer bought {describe_delay(credit)} {touch}. {counting} counts for {window}."
+
+
+def describe_delay(credit: Credit) -> str:
+    """How long after the touch the customer bought, such as "3 h after"."""
+    return _write_delay(credit.occurred_at - credit.touched_at)
+
+
+def _write_delay(delay: timedelta) -> str:
+    for unit, word in ((_DAY, "d"), (_HOUR, "h")):
+        if delay >= unit:
+            return f"{delay // unit} {word} after"
+    return f"{delay // _MINUTE} min after"
+
+
+def _explain_none(formats: Format, found: CreditExplanation, occurred_at: datetime) -> str:
+    if found.touch is None or found.window is None:
+        return _NONE[found.reason or NoCredit.NO_TEXT]
+    touch, _ = ("a click", "") if found.touch.kind is TouchKind.CLICK else _BY_TEXT
+    delay = _write_delay(occurred_at - found.touch.at)
+    if found.reason is NoCredit.OUTSIDE_WINDOW:
+        return f"The customer bought {delay} {touch}; it counts for {_describe_window(formats, found.window)}."
+    return f"The customer bought {delay} {touch}. {_NONE[found.reason or NoCredit.WAITING]}"
+
+
+def _explain_no_tickets(formats: Format, text: TextRow, windows: Windows) -> str:
+    if text.origin_kind not in TOUCHING_ORIGINS:
+        return "A confirmation, an answer or a test gets no credit."
+    if text.state not in TOUCHING_STATES:
+        return "No purchase is credited to a text that did not leave."
+    return f"The customer bought nothing in the {_describe_windows(formats, windows)} after it that is credited to it."
+
+
+def _describe_windows(formats: Format, windows: Windows) -> str:
+    delivery, click = (_describe_window(formats, windows.of(kind)) for kind in (TouchKind.DELIVERY, TouchKind.CLICK))
+    return f"{delivery}, or {click} with a click,"
+
+
+def _describe_window(formats: Format, window: timedelta) -> str:
+    """In days from two days on."""
+    days, rest = divmod(window, _DAY)
+    return formats.count(window // _HOUR, "hour") if rest or days == 1 else formats.count(days, "day")

@@ -1,0 +1,91 @@
+"""The filters of the overview: period, currency, kind and state. All are in the address."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+from urllib.parse import urlencode
+
+from regulars.analytics.period import PRESETS, Period, read_period
+from regulars.attribution.pages.links import PATH
+from regulars.messaging.model import OriginKind
+from regulars.sales.listing import CURRENCIES
+from regulars.web.errors import BadFilter
+from regulars.web.form import FormState
+from regulars.web.visit import Visit
+
+PRESET_LABELS: Final = {"30d": "30 days", "90d": "90 days", "12m": "12 months"}
+KINDS: Final = {
+    "": "all texts",
+    OriginKind.CAMPAIGN.value: "campaigns",
+    OriginKind.JOURNEY.value: "journeys",
+}
+STATES: Final = {"": "any", "final": "final", "provisional": "provisional", "unmeasured": "without a result"}
+GROUPS: Final = {"": "Campaign or journey", "month": "Month"}
+SORTS: Final = ("net", "tickets", "cost", "extra", "name")
+_CHOICES: Final = {
+    "kind": tuple(KINDS),
+    "state": tuple(STATES),
+    "by": tuple(GROUPS),
+    "sort": SORTS,
+    "currency": CURRENCIES,
+    "rows": ("all",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributionView:
+    """The overview as its address has it. `values` has the fields that are not the defaults."""
+
+    path: str
+    today: date
+    period: Period
+    values: Mapping[str, str]
+    form: FormState
+
+    def value(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def url(self, *, path: str | None = None, **changed: str | None) -> str:
+        """The address with other values; an empty one removes the field. `from_` is the field `from`."""
+        named = {name.rstrip("_"): value for name, value in changed.items()}
+        query = {name: value for name, value in {**self.values, **named}.items() if value}
+        return (path or self.path) + (f"?{urlencode(query)}" if query else "")
+
+    def csv_url(self) -> str:
+        return self.url(path=f"{self.path}.csv")
+
+    @property
+    def preset_urls(self) -> list[tuple[str, str, bool]]:
+        return [
+            (PRESET_LABELS[it], self.url(period=it, from_=None, to=None), self.period.preset == it)
+            for it in PRESETS
+            if it in PRESET_LABELS
+        ]
+
+    def hidden(self, shown: tuple[str, ...]) -> list[tuple[str, str]]:
+        """The fields of the address that the form does not show."""
+        return [(name, value) for name, value in self.values.items() if name not in shown]
+
+    def require_readable(self) -> "AttributionView":
+        """For a file, which has no fields to show errors at."""
+        if self.form.is_refused:
+            raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
+        return self
+
+
+def read_view(visit: Visit) -> AttributionView:
+    """A period that cannot be read is an error at its field in `form`."""
+    today = visit.now.astimezone(visit.format.zone).date()
+    period, faults = read_period(visit.query, today, default="90d")
+    days = {"from": period.first.isoformat(), "to": period.last.isoformat()}
+    form = FormState({name: visit.query.get(name, "") for name in days} if faults else days)
+    form.errors.update(faults)
+    values: dict[str, str] = {"period": period.preset} if period.preset else dict(days)
+    for name, choices in _CHOICES.items():
+        text = visit.query.get(name, "")
+        if text and text not in choices:
+            raise BadFilter(f"“{text[:40]}” is no choice of the filter {name}.", path=visit.url(PATH))
+        if text:
+            values[name] = text
+    return AttributionView(path=visit.url(PATH), today=today, period=period, values=values, form=form)

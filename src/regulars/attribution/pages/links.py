@@ -1,0 +1,63 @@
+"""The addresses that the pages of attribution lead to, and the names of what sent a text."""
+
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+from uuid import UUID
+
+from regulars.analytics.period import Period
+from regulars.attribution.model import Origin
+from regulars.campaigns.manage import name_campaigns
+from regulars.journeys.runs.lists import name_journeys
+from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN, JOURNEY, TEXT
+from regulars.messaging.model import OriginKind
+from regulars.web.visit import Visit
+
+PATH: Final = "/analyse/attribution"
+TICKETS_PATH: Final = f"{PATH}/tickets"
+PEOPLE_NAME: Final = "Texts written by people"
+DELETED: Final = "Deleted"
+_PATHS: Final = {OriginKind.CAMPAIGN: ("/campaigns", CAMPAIGN), OriginKind.JOURNEY: ("/journeys", JOURNEY)}
+
+
+class OriginName(NamedTuple):
+    """`url` is empty for persons, and for what is deleted."""
+
+    name: str
+    url: str
+
+
+async def name_origins(tx: Tx, visit: Visit, origins: Iterable[Origin]) -> dict[UUID, OriginName]:
+    """The names and pages of what sent texts, by id."""
+    ids: dict[OriginKind, set[UUID]] = {}
+    for origin in origins:
+        ids.setdefault(origin.kind, set()).add(origin.id)
+    find = {OriginKind.CAMPAIGN: name_campaigns, OriginKind.JOURNEY: name_journeys}
+    named = {it: OriginName(PEOPLE_NAME, "") for it in ids.get(OriginKind.PERSON, ())}
+    for kind, find_names in find.items():
+        wanted: Collection[UUID] = ids.get(kind, ())
+        names = await find_names(tx, visit.organization_id, wanted)
+        path, encoding = _PATHS[kind]
+        named |= {
+            it: OriginName(names[it], visit.url(path, encoding.encode(it))) if it in names else OriginName(DELETED, "")
+            for it in wanted
+        }
+    return named
+
+
+def encode_origin(origin: Origin) -> str:
+    """Its id as it is shown; empty for a person."""
+    return _PATHS[origin.kind][1].encode(origin.id) if origin.kind in _PATHS else ""
+
+
+def text_url(visit: Visit, text_id: UUID) -> str:
+    return visit.url("/messages", TEXT.encode(text_id))
+
+
+def tickets_url(visit: Visit, period: Period | None, origin: Origin | None = None, **more: str) -> str:
+    """The list of credited tickets: of an origin, of texts sent on some days, or both."""
+    query = {} if origin is None else {"origin": origin.kind.value, "id": encode_origin(origin), "step": origin.step}
+    if period is not None:
+        query |= {"from": period.first.isoformat(), "to": period.last.isoformat()}
+    return visit.url(TICKETS_PATH) + f"?{urlencode({name: it for name, it in {**query, **more}.items() if it})}"

@@ -1,0 +1,260 @@
+"""The overview: attributed net beside extra net by holdout, by campaign and journey, or by month."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.exports import export_csv
+from regulars.attribution.lift import Lift
+from regulars.attribution.model import Attributed
+from regulars.attribution.pages.definitions import DEFINITIONS
+from regulars.attribution.pages.filters import GROUPS, KINDS, STATES, AttributionView, read_view
+from regulars.attribution.pages.groups import Group, Overview, load_overview, unite
+from regulars.attribution.pages.headline import Headline, write_headline
+from regulars.attribution.pages.lift_view import LiftView, in_cents, view_lifts
+from regulars.attribution.pages.links import tickets_url
+from regulars.attribution.sent_texts import parts_by_country
+from regulars.messaging.cost import CostEstimate, estimate
+from regulars.web.charts import Label, Whisker, whisker_axis
+from regulars.web.format import NOTHING, Format
+from regulars.web.render import render
+from regulars.web.visit import Visit
+
+ROWS_SHOWN: Final = 100
+CSV_HEADER: Final = (
+    "kind", "key", "name", "currency", "attributed_net_cents", "attributed_gross_cents", "unmatched_returns_cents",
+    "tickets", "texts", "cost", "extra_net_cents", "extra_low_cents", "extra_high_cents", "result",
+)  # fmt: skip
+# The states of results that each choice of the filter shows.
+_SHOWN_STATES: Final = {"final": {"final"}, "provisional": {"provisional"}, "unmeasured": {"open", "few", "none"}}
+
+
+class Row(NamedTuple):
+    group: Group
+    sums: Attributed
+    net: str
+    cost: str
+    note: str
+    lift: LiftView
+    mark: Whisker | None = None
+
+    @property
+    def name(self) -> str:
+        return self.group.name
+
+    @property
+    def url(self) -> str:
+        return self.group.url
+
+    @property
+    def tickets_url(self) -> str:
+        return self.group.tickets_url if self.sums.tickets else ""
+
+
+class OverviewTable(NamedTuple):
+    currency: str
+    heading: str
+    sort: str
+    rows: Sequence[Row]
+    axis: Sequence[Label]
+    foot: str
+    is_cut: bool
+
+
+async def show_overview(visit: Visit) -> Response:
+    view = read_view(visit)
+    values: dict[str, Any] = {"view": view, "form": view.form, "kinds": KINDS, "states": STATES, "groups": GROUPS}
+    if view.form.is_refused:
+        return render(visit, "attribution/overview.html", status=400, table=None, defined=DEFINITIONS, **values)
+    async with visit.database.reading() as tx:
+        overview = await load_overview(tx, visit, view)
+    currencies = overview.currencies
+    table = make_table(visit.format, view, overview, _choose(view, currencies))
+    headlines = [_headline(visit, view, overview, it) for it in [table.currency, *currencies]]
+    return render(
+        visit,
+        "attribution/overview.html",
+        table=table,
+        currencies=currencies,
+        headline=headlines[0],
+        others=[it for it in headlines[1:] if it.currency != table.currency],
+        quarters=_quarters(visit.format, overview, table.currency),
+        nothing=_nothing(visit, view),
+        defined=DEFINITIONS,
+        **values,
+    )
+
+
+async def export_overview(visit: Visit) -> Response:
+    """The rows, the order and the currency that the page shows."""
+    view = read_view(visit).require_readable()
+    async with visit.database.reading() as tx:
+        overview = await load_overview(tx, visit, view)
+    table = make_table(visit.format, view, overview, _choose(view, overview.currencies), is_whole=True)
+
+    async def lines() -> AsyncIterator[list[str]]:
+        for row in table.rows:
+            yield _csv_row(row, table.currency, overview)
+
+    return export_csv(visit, "analyse.export", "attribution.csv", CSV_HEADER, lines())
+
+
+class Nothing(NamedTuple):
+    """What an empty page says, and the one act that fills it."""
+
+    title: str
+    text: str
+    act: str
+    url: str
+
+
+def _nothing(visit: Visit, view: AttributionView) -> Nothing:
+    if any(view.value(name) for name in ("kind", "state", "currency")):
+        text = "No campaign or journey of this period fits the filters."
+        url = view.url(kind=None, state=None, currency=None)
+        return Nothing("Nothing fits these filters", text, "Show all of the period", url)
+    if view.period.preset != "12m":
+        text = f"No text left {visit.format.period(view.period.first, view.period.last)}."
+        url = view.url(period="12m", from_=None, to=None)
+        return Nothing("No texts in this period", text, "Show 12 months", url)
+    text = "After the first campaign or journey, this page shows what its texts brought, net of returns."
+    return Nothing("No texts yet", text, "Open campaigns", visit.url("/campaigns"))
+
+
+class Quarter(NamedTuple):
+    name: str
+    lift: LiftView
+    mark: Whisker | None
+
+
+def _quarters(formats: Format, overview: Overview, currency: str) -> list[Quarter]:
+    """The lift of all texts together, by the global holdout, the newest quarter first."""
+    by_period: dict[str, list[Lift]] = {}
+    for lift in overview.holdouts:
+        by_period.setdefault(lift.source.period, []).append(lift)
+    views = [(period, view_lifts(formats, lifts, currency)) for period, lifts in by_period.items()]
+    values = [value for _, lift in views for value in lift.values]
+    axis = whisker_axis(values) if values else None
+    return [Quarter(period, lift, lift.mark(axis)) for period, lift in sorted(views, key=itemgetter(0), reverse=True)]
+
+
+def _choose(view: AttributionView, currencies: Sequence[str]) -> str:
+    return view.value("currency") or next(iter(currencies), "EUR")
+
+
+def make_table(
+    formats: Format, view: AttributionView, overview: Overview, currency: str, *, is_whole: bool = False
+) -> OverviewTable:
+    rows = _rows(formats, view, overview, currency)
+    is_cut = len(rows) > ROWS_SHOWN and not is_whole and view.value("rows") != "all"
+    rows = rows[:ROWS_SHOWN] if is_cut else rows
+    values = [value for row in rows for value in row.lift.values]
+    axis = whisker_axis(values) if values else None
+    drawn = [row._replace(mark=row.lift.mark(axis)) for row in rows]
+    whole = sum((row.sums for row in rows), Attributed())
+    foot = f"A sale belongs to one text at most, so attributed net adds up: {formats.money(whole.net_cents, currency)}."
+    if whole.unmatched_cents:
+        apart = formats.money(whole.unmatched_cents, currency)
+        foot += f" Returns of {apart} match no purchase; they are not subtracted."
+    return OverviewTable(
+        currency,
+        GROUPS[view.value("by")],
+        view.value("sort") or "net",
+        drawn,
+        [] if axis is None else axis.labels(),
+        foot,
+        is_cut,
+    )
+
+
+def _rows(formats: Format, view: AttributionView, overview: Overview, currency: str) -> list[Row]:
+    """What has figures in this currency, and what was sent and has none in any."""
+    state = view.value("state")
+    rows = [
+        _row(formats, group, currency, overview)
+        for group in overview.groups
+        if currency in group.currencies or not group.currencies
+    ]
+    rows = [row for row in rows if not state or row.lift.state in _SHOWN_STATES[state] or _is_unclear(row.lift, state)]
+    if view.value("sort") == "name":
+        return sorted(rows, key=lambda row: row.name.casefold())
+    if view.value("by") == "month" and not view.value("sort"):
+        return rows
+    orders: dict[str, Callable[[Row], float]] = {
+        "tickets": lambda row: row.sums.tickets,
+        "cost": lambda row: row.group.texts,
+        "extra": lambda row: row.lift.estimate.value if row.lift.estimate else float("-inf"),
+    }
+    order = orders.get(view.value("sort"), _by_net)
+    return sorted(rows, key=lambda row: (-order(row), row.name.casefold()))
+
+
+def _by_net(row: Row) -> float:
+    return row.sums.net_cents
+
+
+def _is_unclear(lift: LiftView, state: str) -> bool:
+    """Results without a shown effect are final or provisional too."""
+    return lift.state == "unclear" and (state == "provisional") == lift.is_provisional and state != "unmeasured"
+
+
+def _row(formats: Format, group: Group, currency: str, overview: Overview) -> Row:
+    sums = group.total(currency)
+    pieces = [group.label] if group.label else []
+    pieces += [f"{formats.number(group.texts)} sent"] if group.texts else []
+    pieces += [f"{formats.number(group.held_out)} held out"] if group.held_out else []
+    return Row(
+        group,
+        sums,
+        formats.money_rounded(sums.net_cents, currency),
+        describe_cost(formats, estimate(parts_by_country(group.sent), overview.prices)),
+        " · ".join(pieces),
+        view_lifts(formats, group.lifts, currency),
+    )
+
+
+def describe_cost(formats: Format, cost: CostEstimate) -> str:
+    """One amount for each currency; a dash where no price is known."""
+    amounts = [formats.money(round(amount * 100), currency) for currency, amount in cost.amounts.items()]
+    return ", ".join(amounts) or NOTHING
+
+
+def _headline(visit: Visit, view: AttributionView, overview: Overview, currency: str) -> Headline:
+    rows = _rows(visit.format, view, overview, currency)
+    groups = [row.group for row in rows]
+    whole = unite(groups)
+    number = sum(row.lift.estimate is not None for row in rows)
+    noun = ("month", "months") if view.value("by") == "month" else ("campaign or journey", "campaigns and journeys")
+    scope = f"{currency}, {visit.format.count(number, *noun)} with a result" if number else f"{currency}, no result"
+    return write_headline(
+        visit.format,
+        currency,
+        view_lifts(visit.format, whole.lifts, currency),
+        scope=scope,
+        attributed_cents=whole.total(currency).net_cents,
+        measured_cents=whole.measured_cents(currency),
+        cost=describe_cost(visit.format, estimate(parts_by_country(whole.sent), overview.prices)),
+        tickets_url=tickets_url(visit, view.period, currency=currency),
+        url=view.url(currency=currency),
+    )
+
+
+def _csv_row(row: Row, currency: str, overview: Overview) -> list[str]:
+    cost = estimate(parts_by_country(row.group.sent), overview.prices)
+    extra = row.lift.estimate
+    return [
+        row.group.kind,
+        row.group.key,
+        row.group.name,
+        currency,
+        str(row.sums.net_cents),
+        str(row.sums.gross_cents),
+        str(row.sums.unmatched_cents),
+        str(row.sums.tickets),
+        str(row.group.texts),
+        " ".join(f"{amount} {name}" for name, amount in cost.amounts.items()),
+        *(("", "", "") if extra is None else (str(round(cents)) for cents in in_cents(extra))),
+        row.lift.label,
+    ]

@@ -1,0 +1,263 @@
+"""The results of one campaign or journey: what its texts brought, by holdout and by last touch."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.attribution.lift import Lift, SourceKind, read_lifts
+from regulars.attribution.model import Attributed, Origin
+from regulars.attribution.month_sums import read_sums_of
+from regulars.attribution.pages.definitions import DEFINITIONS
+from regulars.attribution.pages.groups import Group
+from regulars.attribution.pages.headline import Headline, write_headline
+from regulars.attribution.pages.lift_view import LiftView, measured, view_lifts
+from regulars.attribution.pages.links import name_origins, tickets_url
+from regulars.attribution.pages.overview import describe_cost
+from regulars.attribution.sent_texts import parts_by_country, read_sent_of
+from regulars.campaigns.errors import CampaignNotFound
+from regulars.campaigns.manage import load_campaign
+from regulars.journeys.definition import SendText
+from regulars.journeys.errors import JourneyNotFound
+from regulars.journeys.labels import describe_step
+from regulars.journeys.manage import Journey, load_journey
+from regulars.journeys.program import walk
+from regulars.journeys.stats import load_stats
+from regulars.kit.db import Tx
+from regulars.kit.ids import CAMPAIGN, JOURNEY
+from regulars.messaging.cost import estimate
+from regulars.messaging.model import OriginKind
+from regulars.messaging.settings.model import Price
+from regulars.messaging.settings.store import load_texting
+from regulars.sales.listing import CURRENCIES
+from regulars.segments.effect import Comparison, Estimate
+from regulars.web.charts import Whisker, whisker_axis
+from regulars.web.errors import PageNotFound
+from regulars.web.format import Format
+from regulars.web.render import render
+from regulars.web.visit import Visit
+
+MONTHS_SHOWN: Final = 24
+
+
+class ArmLine(NamedTuple):
+    """A line of the comparison of both groups."""
+
+    name: str
+    texted: str
+    held_out: str
+    difference: str = ""
+    range: str = ""
+
+
+class Diagnostic(NamedTuple):
+    name: str
+    text: str
+
+
+class Detail(NamedTuple):
+    """One result by holdout."""
+
+    name: str
+    days: str
+    lift: LiftView
+    lines: Sequence[ArmLine]
+    diagnostics: Sequence[Diagnostic]
+    sentence: str
+    has_alarm: bool
+
+
+class MonthLine(NamedTuple):
+    name: str
+    lift: LiftView
+    mark: Whisker | None
+
+
+class StepLine(NamedTuple):
+    name: str
+    note: str
+    texts: str
+    tickets: str
+    tickets_url: str
+    net: str
+    cost: str
+
+
+async def show_campaign_results(visit: Visit) -> Response:
+    campaign_id = CAMPAIGN.decode(visit.references[0])
+    try:
+        if campaign_id is None:
+            raise CampaignNotFound("There is no such campaign in this organization.")
+        async with visit.database.reading() as tx:
+            row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
+            group, prices = await _load(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id), SourceKind.CAMPAIGN)
+    except CampaignNotFound as error:
+        raise PageNotFound(str(error)) from None
+    values = _show(visit, group, prices)
+    return render(visit, "attribution/results.html", row=row, steps=(), is_campaign=True, **values)
+
+
+async def show_journey_results(visit: Visit) -> Response:
+    journey_id = JOURNEY.decode(visit.references[0])
+    try:
+        if journey_id is None:
+            raise JourneyNotFound("There is no such journey in this organization.")
+        async with visit.database.reading() as tx:
+            journey = await load_journey(tx, visit.organization_id, journey_id)
+            stats = await load_stats(tx, visit.organization_id, journey_id)
+            group, prices = await _load(tx, visit, Origin(OriginKind.JOURNEY, journey_id), SourceKind.JOURNEY)
+    except JourneyNotFound as error:
+        raise PageNotFound(str(error)) from None
+    values = _show(visit, group, prices)
+    return render(
+        visit,
+        "attribution/results.html",
+        row=journey.row,
+        steps=_steps(visit, group, prices, journey, values["headline"].currency),
+        is_campaign=False,
+        entered=sum(one.entered for one in stats.values()),
+        **values,
+    )
+
+
+async def _load(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) -> tuple[Group, dict[str, Price]]:
+    named = (await name_origins(tx, visit, [origin]))[origin.id]
+    group = Group(
+        kind=origin.kind.value,
+        key="",
+        name=named.name,
+        url=f"{named.url}/results",
+        tickets_url=tickets_url(visit, None, origin),
+        sums=await read_sums_of(tx, visit.organization_id, origin.id),
+        sent=await read_sent_of(tx, visit.organization_id, origin.kind, origin.id),
+        lifts=await read_lifts(tx, visit.organization_id, source, [origin.id]),
+    )
+    texting = await load_texting(tx, visit.organization_id)
+    return group, {} if texting is None else dict(texting.settings.prices)
+
+
+def _show(visit: Visit, group: Group, prices: dict[str, Price]) -> dict[str, Any]:
+    """What the pages of campaigns and of journeys share."""
+    formats = visit.format
+    currencies = sorted(group.currencies, key=lambda it: (-group.total(it).net_cents, it)) or ["EUR"]
+    wanted = visit.query.get("currency", "")
+    currency = wanted if wanted in CURRENCIES else currencies[0]
+    headlines = [_headline(visit, group, prices, it) for it in [currency, *(it for it in currencies if it != currency)]]
+    results = [it for it in group.lifts if it.currency in {currency, None}]
+    newest = max(measured(results, currency), key=lambda it: it.first_day or date.min, default=None)
+    sums = group.total(currency)
+    return {
+        "here": group.url.removesuffix("/results"),
+        "headline": headlines[0],
+        "others": headlines[1:],
+        "detail": None if newest is None or newest.comparison is None else _detail(formats, newest, newest.comparison),
+        "months": _months(formats, results, currency) if group.kind == OriginKind.JOURNEY else [],
+        "sums": sums,
+        "texts": group.texts,
+        "returned_cents": sums.gross_cents - sums.net_cents,
+        "as_of_lift": max((it.as_of for it in results if it.as_of is not None), default=None),
+        "defined": DEFINITIONS,
+    }
+
+
+def _headline(visit: Visit, group: Group, prices: dict[str, Price], currency: str) -> Headline:
+    return write_headline(
+        visit.format,
+        currency,
+        view_lifts(visit.format, group.lifts, currency),
+        scope=currency,
+        attributed_cents=group.total(currency).net_cents,
+        measured_cents=group.measured_cents(currency),
+        cost=describe_cost(visit.format, estimate(parts_by_country(group.sent), prices)),
+        tickets_url=f"{group.tickets_url}&currency={currency}",
+        url=f"{group.url}?currency={currency}",
+    )
+
+
+def _detail(formats: Format, lift: Lift, comparison: Comparison) -> Detail:
+    currency = lift.currency or ""
+    treated, held_out = comparison.treated, comparison.held_out
+
+    def money(estimate: Estimate) -> tuple[str, str]:
+        low, high = formats.money(round(estimate.low), currency), formats.money(round(estimate.high), currency)
+        return formats.money_change(estimate.value, currency), f"{low} to {high}"
+
+    lines = [
+        ArmLine("Customers", formats.number(treated.people), formats.number(held_out.people)),
+        ArmLine(
+            "Bought",
+            formats.share(treated.buyers, treated.people),
+            formats.share(held_out.buyers, held_out.people),
+            formats.points(treated.buyers / treated.people, held_out.buyers / held_out.people),
+        ),
+        ArmLine(
+            "Net per customer",
+            formats.money(round(treated.spend_cents / treated.people), currency),
+            formats.money(round(held_out.spend_cents / held_out.people), currency),
+            *money(comparison.adjusted),
+        ),
+    ]
+    buyers = comparison.buyers
+    diagnostics = [
+        Diagnostic("Difference without adjustment", ", ".join(money(comparison.raw))),
+        Diagnostic("Share of buyers", f"{formats.points(buyers.low, 0)} to {formats.points(buyers.high, 0)}"),
+    ]
+    if lift.bootstrap is not None:
+        low, high = (formats.money(round(end), currency) for end in lift.bootstrap)
+        diagnostics.append(Diagnostic("Range from random samples", f"{low} to {high}"))
+    per_head, people = money(comparison.adjusted)[0], formats.number(treated.people)
+    view = view_lifts(formats, [lift], currency)
+    return Detail(
+        _name_month(formats, lift.source.period) if lift.source.period else "Texted and holdout",
+        "" if lift.first_day is None or lift.last_day is None else formats.period(lift.first_day, lift.last_day),
+        view,
+        lines,
+        diagnostics,
+        f"{per_head} times {people} customers gives {view.extra} extra, before rounding. All customers to be texted"
+        " count, delivered or not. The difference is adjusted for what the same customers spent in the year before.",
+        lift.has_sample_ratio_alarm,
+    )
+
+
+def _name_month(formats: Format, period: str) -> str:
+    return formats.month(date.fromisoformat(f"{period}-01"))
+
+
+def _months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[MonthLine]:
+    """The results of a journey by the month in which customers passed its split, the newest first."""
+    by_period: dict[str, list[Lift]] = {}
+    for lift in lifts:
+        by_period.setdefault(lift.source.period, []).append(lift)
+    newest = sorted((it for it in by_period if it), reverse=True)[:MONTHS_SHOWN]
+    views = {period: view_lifts(formats, by_period[period], currency) for period in newest}
+    values = [value for view in views.values() for value in view.values]
+    axis = whisker_axis(values) if values else None
+    return [MonthLine(_name_month(formats, period), view, view.mark(axis)) for period, view in views.items()]
+
+
+def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journey, currency: str) -> list[StepLine]:
+    """The steps that send a text, in the order of the flow, then those of earlier versions."""
+    formats = visit.format
+    known = {
+        place: describe_step(step).name for place, step in walk(journey.definition.steps) if isinstance(step, SendText)
+    }
+    origins = {it.origin for it in group.sums} | {it.origin for it in group.sent}
+    used = {origin.step for origin in origins}
+    lines = []
+    for step in [*known, *sorted(used - known.keys())]:
+        sums = sum((it.sums for it in group.sums if it.origin.step == step and it.currency == currency), Attributed())
+        sent = [it for it in group.sent if it.origin.step == step]
+        origin = Origin(OriginKind.JOURNEY, journey.row.id, step)
+        lines.append(
+            StepLine(
+                known.get(step, "A step of an earlier version"),
+                step,
+                formats.number(sum(it.texts for it in sent)),
+                formats.number(sums.tickets),
+                tickets_url(visit, None, origin, currency=currency) if sums.tickets else "",
+                formats.money(sums.net_cents, currency),
+                describe_cost(formats, estimate(parts_by_country(sent), prices)),
+            )
+        )
+    return lines

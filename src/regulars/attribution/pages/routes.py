@@ -1,0 +1,25 @@
+"""The addresses of the pages of attribution."""
+
+from functools import partial
+from typing import Final
+
+from regulars.attribution.pages import credited_tickets, overview, results, settings
+from regulars.attribution.pages.links import PATH, TICKETS_PATH
+from regulars.web.access import Action
+from regulars.web.route import Form, Page
+
+_page = partial(Page, needs=Action.READ)
+_form = partial(Form, needs=Action.MANAGE_ORGANIZATION)
+
+# Names of customers are masked, so every role may open them.
+PAGES: Final[tuple[Page, ...]] = (
+    _page(path=PATH, handle=overview.show_overview),
+    _page(path=f"{PATH}.csv", handle=overview.export_overview),
+    _page(path=TICKETS_PATH, handle=credited_tickets.show_tickets),
+    _page(path=f"{TICKETS_PATH}.csv", handle=credited_tickets.export_tickets),
+    _page(path="/campaigns/{campaign}/results", handle=results.show_campaign_results),
+    _page(path="/journeys/{journey}/results", handle=results.show_journey_results),
+    _page(path=settings.PATH, handle=settings.show_settings),
+    _form(path=f"{settings.PATH}/preview", handle=settings.preview),
+    _form(path=settings.PATH, handle=settings.save),
+)

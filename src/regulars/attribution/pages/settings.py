@@ -1,0 +1,122 @@
+"""The windows of attribution: a change shows what it would do before it is saved."""
+
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.attribution.model import CLICK_DAYS_MAX, DELIVERY_HOURS_MAX, LIFT_DAYS_MAX, Attributed, Windows
+from regulars.attribution.windows import (
+    WindowsChanged,
+    WindowsPreview,
+    WindowsVersion,
+    list_versions,
+    preview_windows,
+    save_windows,
+)
+from regulars.web.form import FormState
+from regulars.web.format import Format
+from regulars.web.render import redirect, render_form
+from regulars.web.visit import Visit
+
+PATH: Final = "/settings/attribution"
+_LIMITS: Final = {"click_days": CLICK_DAYS_MAX, "delivery_hours": DELIVERY_HOURS_MAX, "lift_days": LIFT_DAYS_MAX}
+
+
+class Difference(NamedTuple):
+    """One currency with the present windows and with the new ones."""
+
+    currency: str
+    before: str
+    after: str
+    change: str
+    tickets_before: str
+    tickets_after: str
+
+
+async def show_settings(visit: Visit) -> Response:
+    return await _page(visit, None)
+
+
+async def preview(visit: Visit) -> Response:
+    """Nothing is saved."""
+    form = FormState(visit.form)
+    windows = _read_windows(form)
+    if form.is_refused:
+        return await _page(visit, form)
+    async with visit.database.reading() as tx:
+        found = await preview_windows(tx, visit.organization_id, windows)
+    return await _page(visit, form, found=found)
+
+
+async def save(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    windows = _read_windows(form)
+    expected = form.whole("version", minimum=0, maximum=1_000_000)
+    if form.is_refused:
+        return await _page(visit, form)
+    try:
+        async with visit.database.transaction() as tx:
+            before = (await list_versions(tx, visit.organization_id))[0]
+            saved = await save_windows(tx, visit.organization_id, windows, expected=expected, by=visit.user.email)
+            await record(
+                tx,
+                visit.organization_id,
+                actor_of(visit),
+                "attribution.windows",
+                str(saved.version),
+                before=before.windows._asdict(),
+                after=windows._asdict(),
+            )
+    except WindowsChanged:
+        form.refuse("click_days", "Another person changed the windows meanwhile. Look at them and save again.")
+        return await _page(visit, form)
+    return redirect(visit, visit.url(PATH), done="Saved. The last 60 days are computed again.")
+
+
+def _read_windows(form: FormState) -> Windows:
+    return Windows(**{name: form.whole(name, minimum=1, maximum=limit) for name, limit in _LIMITS.items()})
+
+
+async def _page(visit: Visit, form: FormState | None, *, found: WindowsPreview | None = None) -> Response:
+    async with visit.database.reading() as tx:
+        versions = await list_versions(tx, visit.organization_id)
+    present = versions[0]
+    shown = form or FormState({name: str(value) for name, value in present.windows._asdict().items()})
+    values: dict[str, Any] = {
+        "here": visit.url(PATH),
+        "present": present,
+        "versions": [_describe(visit.format, it) for it in versions],
+        "found": found,
+        "differences": [] if found is None else _compare(visit.format, found),
+        "limits": _LIMITS,
+    }
+    return render_form(visit, "attribution/settings.html", shown, **values)
+
+
+def _describe(formats: Format, version: WindowsVersion) -> tuple[str, str]:
+    windows = version.windows
+    words = (
+        f"{formats.count(windows.click_days, 'day')} after a click, {formats.count(windows.delivery_hours, 'hour')}"
+        f" after a text, lift over {formats.count(windows.lift_days, 'day')}"
+    )
+    if version.created_at is None:
+        return words, "The defaults"
+    return words, f"{formats.full_moment(version.created_at)}, {version.created_by or 'the command line'}"
+
+
+def _compare(formats: Format, found: WindowsPreview) -> list[Difference]:
+    currencies = sorted({*found.before, *found.after}, key=lambda it: -found.before.get(it, Attributed()).net_cents)
+    return [
+        Difference(
+            currency,
+            formats.money(before.net_cents, currency),
+            formats.money(after.net_cents, currency),
+            formats.delta(after.net_cents, before.net_cents),
+            formats.number(before.tickets),
+            formats.number(after.tickets),
+        )
+        for currency in currencies
+        for before in [found.before.get(currency, Attributed())]
+        for after in [found.after.get(currency, Attributed())]
+    ]

@@ -1,0 +1,174 @@
+"""The pages of attribution: the overview in all its states, and the results of campaigns and journeys."""
+
+from datetime import timedelta
+
+import pytest
+from tests.analytics.test_pages import links, rows_of, text_of
+from tests.attribution.results_shop import TODAY, ResultsShop, arm, open_results
+from tests.support.visitor import visitor_as
+
+from regulars.kit.ids import CAMPAIGN, JOURNEY
+from regulars.web.access import Role
+
+__all__ = ["visitor_as"]
+MORE, LESS = arm(90_000, 9_900, 60), arm(10_000, 900, 60)
+SAME = arm(10_000, 1_100, 60)
+PATH = "/analyse/attribution"
+
+
+def first_month() -> str:
+    """The month in which the window of a result begins."""
+    return f"{TODAY - timedelta(days=20):%Y-%m}"
+
+
+@pytest.fixture
+def shop(api, api_database_url) -> ResultsShop:
+    return open_results(api, api_database_url)
+
+
+@pytest.fixture
+def analyst(visitor_as):
+    return visitor_as(Role.ANALYST)
+
+
+def test_of_what_is_attributed_the_page_says_how_much_was_extra(shop, analyst):
+    spring, summer = shop.campaign("Spring"), shop.campaign("Summer", holdout_percent=0)
+    shop.attribute("campaign", spring, 20_000_000)
+    shop.attribute("campaign", summer, 3_000_000)
+    shop.measure("campaign", spring, MORE, LESS)
+    page = analyst.get(PATH).text
+    words = text_of(page)
+    assert "EUR, 1 campaign or journey with a result Of €100 attributed, €54 were extra" in words
+    assert "The other €46 would have been spent without a text." in words
+    assert "Extra net, measured with the holdout +€108,000" in words
+    assert "€30,000 more is attributed to texts that have no result by holdout; it is not included." in words
+    assert "attributed net adds up: €230,000.00." in words
+    assert "Spring Campaign · 100 sent · 10,000 held out" in words
+    assert 'role="img" aria-label="+€108,000, between' in page
+    assert 'class="whisker is-tall"' in page
+
+
+def test_each_result_has_one_state_in_words(shop, analyst):
+    names = ("Measured", "Provisional one", "Unclear", "Small", "Running", "Whole audience")
+    ids = {name: shop.campaign(name, holdout_percent=0 if name == "Whole audience" else 10) for name in names}
+    for campaign in ids.values():
+        shop.attribute("campaign", campaign, 100_000)
+    shop.measure("campaign", ids["Measured"], MORE, LESS)
+    shop.measure("campaign", ids["Provisional one"], MORE, LESS, state="provisional")
+    shop.measure("campaign", ids["Unclear"], MORE, SAME)
+    shop.measure("campaign", ids["Small"], arm(900, 90, 60), arm(100, 8, 60))
+    shop.measure("campaign", ids["Running"], None, state="open", days=3)
+    page = analyst.get(PATH).text
+    rows = {row["name"]: row for row in rows_of(analyst.get(f"{PATH}.csv").text)}
+    assert {name: row["result"] for name, row in rows.items()} == {
+        "Measured": "Final",
+        "Provisional one": "Provisional",
+        "Unclear": "No effect shown",
+        "Small": "Too few",
+        "Running": "Window open",
+        "Whole audience": "No holdout",
+    }
+    words = text_of(page)
+    assert "9 buyers in the smaller group, 100 needed" in words
+    assert "result on" in words
+    assert rows["Small"]["extra_net_cents"] == ""
+    assert int(rows["Measured"]["extra_low_cents"]) > 0 > int(rows["Unclear"]["extra_low_cents"])
+    final = text_of(analyst.get(PATH, state="final").text)
+    assert ("Measured" in final, "Unclear" in final, "Small" in final) == (True, True, False)
+    assert "Provisional one" in text_of(analyst.get(PATH, state="provisional").text)
+
+
+def test_results_without_a_shown_effect_count_and_prove_nothing(shop, analyst):
+    unclear = shop.campaign("Unclear")
+    shop.attribute("campaign", unclear, 100_000)
+    shop.measure("campaign", unclear, MORE, SAME)
+    words = text_of(analyst.get(PATH).text)
+    assert "No effect could be shown The extra net is between −€" in words
+    assert "It does not prove that the texts do nothing." in words
+
+
+def test_the_file_has_the_rows_the_order_and_the_currency_of_the_page(shop, analyst):
+    spring, summer, journey = shop.campaign("Spring"), shop.campaign("Summer"), shop.journey()
+    shop.attribute("campaign", spring, 100_000)
+    shop.attribute("campaign", summer, 300_000)
+    shop.attribute("journey", journey, 200_000, step="thanks")
+    shop.attribute("campaign", summer, 70_000, currency="CHF")
+    rows = rows_of(analyst.get(f"{PATH}.csv").text)
+    assert [(row["kind"], row["name"], row["attributed_net_cents"]) for row in rows] == [
+        ("campaign", "Summer", "300000"),
+        ("journey", "Thank you", "200000"),
+        ("campaign", "Spring", "100000"),
+    ]
+    assert [row["name"] for row in rows_of(analyst.get(f"{PATH}.csv", currency="CHF").text)] == ["Summer"]
+    assert [row["name"] for row in rows_of(analyst.get(f"{PATH}.csv", kind="journey").text)] == ["Thank you"]
+    assert next(row["name"] for row in rows_of(analyst.get(f"{PATH}.csv", sort="name").text)) == "Spring"
+    words = text_of(analyst.get(PATH).text)
+    assert "Other currencies CHF" in words
+    found = links(analyst.get(f"{PATH}?period=12m&kind=campaign&currency=CHF&sort=name&by=month").text, "period=30d")
+    assert found
+    assert all("kind=campaign&" in one and "currency=CHF" in one and "sort=name" in one for one in found)
+
+
+def test_months_add_up_and_open_their_campaigns(shop, analyst):
+    spring, summer = shop.campaign("Spring"), shop.campaign("Summer")
+    shop.attribute("campaign", spring, 100_000, days=70)
+    shop.attribute("campaign", summer, 300_000, days=5)
+    shop.measure("campaign", spring, MORE, LESS, days=70)
+    rows = rows_of(analyst.get(f"{PATH}.csv", by="month").text)
+    assert [int(row["attributed_net_cents"]) for row in rows] == [300_000, 100_000]
+    assert [row["result"] for row in rows] == ["Window open", "Final"]
+    page = analyst.get(PATH, by="month").text
+    month = f"from={(TODAY - timedelta(days=70)).replace(day=1)}"
+    [opened] = [one for one in links(page, f"{PATH}?") if month in one and "by=" not in one]
+    assert "Spring" in text_of(analyst.get(opened).text)
+
+
+def test_an_empty_page_says_what_fills_it(shop, analyst):
+    assert "No texts in this period" in text_of(analyst.get(PATH).text)
+    assert "No texts yet" in text_of(analyst.get(PATH, period="12m").text)
+    assert "Nothing fits these filters" in text_of(analyst.get(PATH, kind="journey").text)
+
+
+def test_a_filter_that_cannot_be_read_is_refused(shop, analyst):
+    assert analyst.get(PATH, **{"from": "2030-01-01", "to": "2031-01-01"}).status_code == 400
+    assert analyst.get(f"{PATH}.csv", **{"from": "garbage"}).status_code == 400
+    assert analyst.get(PATH, kind="nonsense").status_code == 400
+
+
+def test_a_campaign_shows_both_groups_and_how_the_result_was_made(shop, analyst):
+    spring = shop.campaign("Spring")
+    shop.attribute("campaign", spring, 20_000_000)
+    shop.measure("campaign", spring, MORE, LESS)
+    path = f"/campaigns/{CAMPAIGN.encode(spring)}"
+    assert f"{path}/results" in links(analyst.get(path).text, "/results")
+    words = text_of(analyst.get(f"{path}/results").text)
+    assert "Customers 90,000 10,000" in words
+    assert "Bought 11% 9% +2 pts" in words
+    assert "Net per customer €6.60 €5.40 +€1.20" in words
+    assert "times 90,000 customers gives +€108,000 extra" in words
+    assert "Difference without adjustment" in words
+    assert "Returned of these tickets −€5.00" in words
+    assert analyst.get("/campaigns/cmp_00000000000000000000000000/results").status_code == 404
+
+
+def test_sizes_of_groups_that_chance_cannot_explain_raise_an_alarm(shop, analyst):
+    spring = shop.campaign("Spring")
+    shop.attribute("campaign", spring, 100_000)
+    shop.measure("campaign", spring, MORE, arm(20_000, 2_000, 60))
+    words = text_of(analyst.get(f"/campaigns/{CAMPAIGN.encode(spring)}/results").text)
+    assert "The sizes of both groups differ more than chance explains." in words
+
+
+def test_a_journey_shows_its_steps_and_months(shop, analyst):
+    journey = shop.journey()
+    shop.attribute("journey", journey, 400_000, step="thanks")
+    shop.attribute("journey", journey, 100_000, step="gone")
+    shop.measure("journey", journey, MORE, LESS, step="half", period=first_month(), state="provisional")
+    path = f"/journeys/{JOURNEY.encode(journey)}"
+    assert f"{path}/results" in links(analyst.get(path).text, "/results")
+    words = text_of(analyst.get(f"{path}/results").text)
+    assert "“Thank you!” thanks 100" in words
+    assert "A step of an earlier version gone" in words
+    assert "Customers who passed the holdout step in the month" in words
+    assert "+€108,000" in words
+    assert analyst.get("/journeys/jrn_00000000000000000000000000/results").status_code == 404

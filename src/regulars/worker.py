@@ -11,6 +11,7 @@ import uvloop
 
 from regulars.accounts.audit.log import sweep_addresses
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
+from regulars.attribution.jobs import handle_clicks as credit_clicks
 from regulars.attribution.jobs import handle_messages as credit_texts
 from regulars.attribution.jobs import handle_sales as credit_sales
 from regulars.attribution.lift_queue import LiftQueue, schedule_campaigns
@@ -42,7 +43,7 @@ from regulars.kit.process import on_stop_signals, spare_the_collector, when_ende
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.facts import LinkClicked, MessagesChanged
 from regulars.messaging.holdout.draw import HoldoutDraws
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
@@ -112,6 +113,7 @@ LISTENERS: Final[Listeners] = {
         "journeys.enter_by_consents": enter_by_consents,
         "segments.consents": feed.on_subscriptions_changed,
     },
+    LinkClicked: {"attribution.clicks": credit_clicks},
     MessagesChanged: {
         "attribution.texts": credit_texts,
         "journeys.hear_messages": handle_messages,

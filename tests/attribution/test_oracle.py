@@ -13,6 +13,7 @@ from regulars.attribution.compute import credit_sales
 from regulars.attribution.model import Origin, Touch, TouchKind, Windows
 from regulars.attribution.queries import LoadedSale
 from regulars.kit.ids import new_uuid
+from regulars.messaging.facts import LinkClicked
 from regulars.messaging.model import OriginKind
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.returned_lines import CustomerSale
@@ -34,20 +35,41 @@ SELECT %s, it.id, it.id, it.profile_id, it.at, it.at, it.total, 0, it.external_i
 FROM json_to_recordset(%s) AS it (id uuid, profile_id uuid, at timestamptz, total bigint, external_id text, type text,
                                   currency text, lines json)
 """
-# The latest text within 24 hours before each purchase.
+INSERT_LINKS = """
+INSERT INTO links (organization_id, code, url, origin_kind, origin_id, step, created_at, personal_since, text_id,
+                   profile_id)
+SELECT %s, it.text_id::text, 'https://shop.example', 'campaign', it.text_id, '1', now(), now(), it.text_id, it.profile_id
+FROM json_to_recordset(%s) AS it (text_id uuid, profile_id uuid)
+ON CONFLICT DO NOTHING
+"""
+INSERT_CLICKS = """
+INSERT INTO clicks (organization_id, id, code, minute, class)
+SELECT %s, it.id, it.text_id::text, it.at, it.class
+FROM json_to_recordset(%s) AS it (id uuid, text_id uuid, at timestamptz, class text)
+"""
+# The latest click within 5 days before each purchase, else the latest text within 24 hours.
 JOIN = """SELECT DISTINCT ON (s.id) s.id, t.id
 FROM sales_events s
-JOIN texts t ON t.organization_id = s.organization_id AND t.profile_id = s.profile_id
-    AND t.claimed_at < s.occurred_at AND t.claimed_at >= s.occurred_at - interval '24 hours'
-    AND t.state IN ('sent', 'delivered', 'unknown') AND t.origin_kind IN ('campaign', 'journey', 'person')
+JOIN (
+    SELECT organization_id, profile_id, id, claimed_at AS at, interval '24 hours' AS span FROM texts
+    WHERE state IN ('sent', 'delivered', 'unknown') AND origin_kind IN ('campaign', 'journey', 'person')
+    UNION ALL
+    SELECT t.organization_id, t.profile_id, t.id, greatest(c.minute, t.claimed_at), interval '120 hours'
+    FROM clicks c
+    JOIN links l ON l.organization_id = c.organization_id AND l.code = c.code
+    JOIN texts t ON t.organization_id = l.organization_id AND t.id = l.text_id AND t.profile_id = l.profile_id
+    WHERE c.class = 'person' AND l.url <> 'opt-out' AND t.state IN ('sent', 'delivered', 'unknown')
+      AND t.origin_kind IN ('campaign', 'journey', 'person')
+) t ON t.organization_id = s.organization_id AND t.profile_id = s.profile_id
+    AND t.at < s.occurred_at AND t.at >= s.occurred_at - t.span
 WHERE s.organization_id = %s AND s.type = 'PURCHASE'
-ORDER BY s.id, t.claimed_at DESC, t.id DESC
+ORDER BY s.id, t.span DESC, t.at DESC, t.id DESC
 """
 
 
 def invent(chance, now):
-    """The texts and tickets of all customers."""
-    texts, sales = [], []
+    """The texts, clicks and tickets of all customers."""
+    texts, clicks, sales = [], [], []
     campaign = new_uuid()
     for _ in range(CUSTOMERS):
         profile_id = new_uuid()
@@ -58,6 +80,10 @@ def invent(chance, now):
             origin = campaign if kind == "campaign" else new_uuid()
             texts.append({"id": new_uuid(), "kind": kind, "origin_id": origin, "profile_id": profile_id})
             texts[-1] |= {"state": state, "at": at}
+            for _ in range(chance.choice((0, 0, 1, 2))):
+                clicked = (at + timedelta(hours=chance.randrange(1, 300))).replace(second=0, microsecond=0)
+                clicks.append({"id": new_uuid(), "text_id": texts[-1]["id"], "profile_id": profile_id})
+                clicks[-1] |= {"at": clicked, "class": chance.choice(("person", "person", "machine"))}
         near = [it["at"] for it in reversed(texts[-5:]) if it["profile_id"] == profile_id] or [now]
         for _ in range(chance.randrange(14)):
             at = min(now, chance.choice(near) + timedelta(hours=chance.randrange(-40, 700) / chance.choice((1, 30))))
@@ -68,7 +94,7 @@ def invent(chance, now):
             sales[-1]["lines"] = [
                 {"quantity": 1, "product": {"external_id": code}, "total_price_cents": cents} for code, cents in lines
             ]
-    return texts, sales
+    return texts, clicks, sales
 
 
 def expect(desk, sales):
@@ -99,32 +125,37 @@ def expect(desk, sales):
 def test_credits_equal_a_plain_join_whatever_the_order_of_arrival(desk, seed):
     chance = random.Random(seed)
     now = desk.do(_now)
-    texts, sales = invent(chance, now)
-    arrivals = [(True, it) for it in texts] + [(False, it) for it in sales]
+    invented = dict(zip(("texts", "clicks", "sales"), invent(chance, now), strict=True))
+    arrivals = [(kind, it) for kind, some in invented.items() for it in some]
     chance.shuffle(arrivals)
-
-    def as_json(rows):
-        return json.dumps(rows, default=str)
-
     for batch in range(BATCHES):
-        some = arrivals[batch::BATCHES]
-        new_texts = [it for is_text, it in some if is_text]
-        new_sales = [it for is_text, it in some if not is_text]
-
-        async def arrive(tx, new_texts=new_texts, new_sales=new_sales):
-            await tx.execute(INSERT_TEXTS, (desk.organization_id, as_json(new_texts)))
-            await tx.execute(INSERT_SALES, (desk.organization_id, as_json(new_sales)))
-            await outbox.record(tx, desk.organization_id, [SalesRecorded([it["id"] for it in new_sales])])
-
-        desk.do(arrive)
-        desk.announce(it["id"] for it in new_texts)
+        arrive(desk, arrivals[batch::BATCHES])
         desk.compute()
+    sales = invented["sales"]
     expected = expect(desk, sales)
     found = {it.sale_id: (it.text_id, it.net_cents) for it in desk.credits().values()}
     assert found == expected
     purchases = Counter(it["currency"] for it in sales if it["type"] == "PURCHASE")
     assert min(purchases.values()) > 1_000
     assert len(expected) > 500
+
+
+def arrive(desk, arrivals):
+    texts, clicks, sales = ([it for kind, it in arrivals if kind == one] for one in ("texts", "clicks", "sales"))
+
+    async def insert(tx):
+        for statement, rows in (
+            (INSERT_TEXTS, texts),
+            (INSERT_LINKS, clicks),
+            (INSERT_CLICKS, clicks),
+            (INSERT_SALES, sales),
+        ):
+            await tx.execute(statement, (desk.organization_id, json.dumps(rows, default=str)))
+        facts = [LinkClicked(it["profile_id"], it["text_id"], it["at"]) for it in clicks if it["class"] == "person"]
+        await outbox.record(tx, desk.organization_id, [SalesRecorded([it["id"] for it in sales]), *facts])
+
+    desk.do(insert)
+    desk.announce(it["id"] for it in texts)
 
 
 async def _now(tx):

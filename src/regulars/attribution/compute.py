@@ -19,6 +19,7 @@ import msgspec
 from regulars.attribution import queries
 from regulars.attribution.model import Attributed, Credit, Touch, Touches, Windows, is_frozen
 from regulars.attribution.queries import LoadedSale, TotalKey
+from regulars.attribution.touches import load_touches
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
@@ -65,7 +66,7 @@ async def load_credits_by(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], versions: Sequence[Windows]
 ) -> list[list[Credit]]:
     """The same for several windows, all from one reading."""
-    touches = await queries.find_touches(tx, organization_id, customers)
+    touches = await load_touches(tx, organization_id, customers)
     since = {
         profile_id: min(it.sent_at for it in some) - RETURN_WITHIN
         for profile_id, some in touches.items()

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from regulars.attribution.credits import find_credits
 from regulars.attribution.model import Credit, Touch, TouchKind, Windows, is_frozen
-from regulars.attribution.queries import find_touches, is_waiting
+from regulars.attribution.queries import is_waiting
+from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
 
@@ -53,7 +54,7 @@ async def explain_sale(
         return CreditExplanation(reason=NoCredit.RETURN)
     if profile_id is None:
         return CreditExplanation(reason=NoCredit.NO_CUSTOMER)
-    touches = await find_touches(tx, organization_id, {profile_id: occurred_at})
+    touches = await load_touches(tx, organization_id, {profile_id: occurred_at})
     before = [touch for touch in touches.get(profile_id, ()) if touch.at < occurred_at]
     if not before:
         return CreditExplanation(reason=NoCredit.NO_TEXT)

@@ -12,7 +12,7 @@ from regulars.attribution.queries import DueCustomer
 from regulars.attribution.recompute import Recompute
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
-from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.facts import LinkClicked, MessagesChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.work.facts import needed_if
 from regulars.work.outbox import register_interest
@@ -23,9 +23,11 @@ NEEDED_BY: Final = "attribution"
 
 @needed_if(due_customers.HAS_TEXTS)
 async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Compute the customers of new sales who have texts. From the first one on, changes of texts are needed too."""
+    """Compute the customers of new sales who have texts. From the first one on, changes of texts and clicks are
+    needed too."""
     if await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales]):
-        await register_interest(tx, organization_id, MessagesChanged, needed_by=NEEDED_BY)
+        for fact in (MessagesChanged, LinkClicked):
+            await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
@@ -39,6 +41,11 @@ async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[Message
     }
     if changed:
         await due_customers.make_due_by_texts(tx, organization_id, changed)
+
+
+async def handle_clicks(tx: Tx, organization_id: UUID, facts: Sequence[LinkClicked]) -> None:
+    """Compute the customers who clicked after the text and bought already."""
+    await due_customers.make_due_by_texts(tx, organization_id, {fact.text_id for fact in facts})
 
 
 def _is_touch(state: str | None) -> bool:

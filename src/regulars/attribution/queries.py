@@ -29,12 +29,12 @@ from regulars.sales.returned_lines import RETURN_WITHIN
 SALES_MAX: Final = 10_000
 TEXTS_MAX: Final = 1_000
 # A text that is frozen still takes the purchases that belong to it, so that no other text gets them.
-_TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
+TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
 # The id of a text is older than its touch, by the time that it waited; that of a sale is younger, but for clocks.
 _TEXT_WAITED_MAX: Final = timedelta(days=30)
 _CLOCKS_DIFFER_MAX: Final = timedelta(days=1)
 # Sales that are older can neither be credited nor be returned to.
-SALES_BACK: Final = _TOUCHES_BACK + RETURN_WITHIN
+SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
 
 
 class DueCustomer(NamedTuple):
@@ -72,7 +72,7 @@ def sums_of(credit: Credit) -> Attributed:
     return Attributed(1, credit.gross_cents, credit.net_cents, credit.unmatched_cents)
 
 
-async def find_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
+async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
     """The texts that each customer got in the 90 days before a moment. A customer without any is absent."""
     rows = await tx.fetch(
         """
@@ -96,8 +96,8 @@ async def find_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, d
         {
             "organization_id": organization_id,
             "ids": Ids(customers),
-            "first_ids": Ids(first_id_at(it - _TOUCHES_BACK - _TEXT_WAITED_MAX) for it in customers.values()),
-            "since": Timestamps(it - _TOUCHES_BACK for it in customers.values()),
+            "first_ids": Ids(first_id_at(it - TOUCHES_BACK - _TEXT_WAITED_MAX) for it in customers.values()),
+            "since": Timestamps(it - TOUCHES_BACK for it in customers.values()),
             "states": list(TOUCHING_STATES),
             "kinds": list(TOUCHING_ORIGINS),
             "limit": TEXTS_MAX,

@@ -27,7 +27,7 @@ CUSTOMER_SIGMA = 0.5
 BASKET_SIGMA = sqrt(1 - CUSTOMER_SIGMA**2)
 BASKET_CENTS = 5_000
 RETURNED_SHARE = 0.1
-POPULATION = 500_000
+POPULATION = 200_000
 RUNS_PER_POPULATION = 500
 HOLDOUTS = (0.05, 0.10, 0.50)
 PEOPLE = (20_000, 100_000)
@@ -36,15 +36,17 @@ LIFT = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Customers: what each spends in the window without texts and with them, and what they spent before it."""
+    """Customers: what each spends in the window and spent before it, without texts and with them. One array for both
+    amounts, so that a sample is read once."""
 
-    spend: np.ndarray
+    usual: np.ndarray
     lifted: np.ndarray
-    before: np.ndarray
+    # How much more a customer spends with a text.
+    effect: float
 
     @property
     def skew(self) -> float:
-        centred = self.spend - self.spend.mean()
+        centred = self.usual[:, 0] - self.usual[:, 0].mean()
         return float((centred**3).mean() / (centred**2).mean() ** 1.5)
 
 
@@ -55,9 +57,10 @@ def draw_population(chance: np.random.Generator, *, lift: float = 0.0, size: int
     per_window = RATE_SHAPE * ((1 - BUYERS_SHARE) ** (-1 / RATE_SHAPE) - 1)
     usual = BASKET_CENTS * np.exp(chance.normal(0, CUSTOMER_SIGMA, size))
     spend = _net(chance, chance.poisson(rate * per_window), usual)
-    extra = _net(chance, chance.poisson(rate * per_window * lift), usual) if lift else 0
     before = _net(chance, chance.poisson(rate * per_window * 365 / WINDOW_DAYS), usual)
-    return Population(spend, spend + extra, before)
+    extra = _net(chance, chance.poisson(rate * per_window * lift), usual)
+    lifted = np.column_stack((spend + extra, before))
+    return Population(np.column_stack((spend, before)), lifted, float(extra.mean()))
 
 
 def _net(chance: np.random.Generator, purchases: np.ndarray, usual: np.ndarray) -> np.ndarray:
@@ -96,11 +99,10 @@ def run_cell(holdout: float, people: int, *, runs: int, lift: float = 0.0, seed:
     cell = Cell(holdout, people)
     powers = []
     for population, some in _populations(chance, runs, lift):
-        truth = float(population.lifted.mean() - population.spend.mean())
         if lift:
-            powers.append(_power(population, truth, holdout, people))
+            powers.append(_power(population, holdout, people))
         for _ in range(some):
-            _run(chance, cell, population, truth)
+            _run(chance, cell, population)
     cell.power = float(np.mean(powers)) if powers else 0.0
     return cell
 
@@ -110,42 +112,37 @@ def _populations(chance: np.random.Generator, runs: int, lift: float) -> Iterato
         yield draw_population(chance, lift=lift), min(RUNS_PER_POPULATION, runs - first)
 
 
-def _run(chance: np.random.Generator, cell: Cell, population: Population, truth: float) -> None:
-    drawn = chance.integers(0, population.spend.size, cell.people)
+def _run(chance: np.random.Generator, cell: Cell, population: Population) -> None:
+    drawn = chance.integers(0, len(population.usual), cell.people, dtype=np.uint32)
     held_out = int(chance.binomial(cell.people, cell.holdout))
-    treated = _sums(population.lifted[drawn[held_out:]], population.before[drawn[held_out:]])
-    found = compare(treated, _sums(population.spend[drawn[:held_out]], population.before[drawn[:held_out]]))
+    treated = _sums(population.lifted.take(drawn[held_out:], axis=0))
+    found = compare(treated, _sums(population.usual.take(drawn[:held_out], axis=0)))
     cell.runs += 1
     if found is None:
         cell.too_few += 1
         return
-    cell.covered += found.adjusted.low <= truth <= found.adjusted.high
+    cell.covered += found.adjusted.low <= population.effect <= found.adjusted.high
     cell.above += found.adjusted.low > 0
     cell.below += found.adjusted.high < 0
 
 
-def _sums(spend: np.ndarray, before: np.ndarray) -> ArmSums:
-    return ArmSums(
-        spend.size,
-        int(np.count_nonzero(spend)),
-        int(spend.sum()),
-        float(spend @ spend),
-        int(before.sum()),
-        float(before @ before),
-        float(spend @ before),
-    )
+def _sums(customers: np.ndarray) -> ArmSums:
+    spend, before = customers.sum(axis=0).tolist()
+    (squares, products), (_, before_squares) = (customers.T @ customers).tolist()
+    buyers = int(np.count_nonzero(customers[:, 0]))
+    return ArmSums(len(customers), buyers, int(spend), squares, int(before), before_squares, products)
 
 
-def _power(population: Population, truth: float, holdout: float, people: int) -> float:
+def _power(population: Population, holdout: float, people: int) -> float:
     """How often the verdict should show the lift: computed from the whole population, with groups of the usual size."""
     held_out = round(people * holdout)
-    groups = [_sums(values, population.before) for values in (population.lifted, population.spend)]
+    groups = [_sums(customers) for customers in (population.lifted, population.usual)]
     scaled = [
         ArmSums(size, *(round(value * size / whole.people) for value in _values_of(whole)))
         for whole, size in zip(groups, (people - held_out, held_out), strict=True)
     ]
     found = compare(*scaled)
-    return 0.0 if found is None else power_of(truth, sqrt(found.adjusted.variance))
+    return 0.0 if found is None else power_of(population.effect, sqrt(found.adjusted.variance))
 
 
 def _values_of(sums: ArmSums) -> tuple[float, ...]:
@@ -160,9 +157,9 @@ def main() -> None:
     options.add_argument("--lifted-runs", type=int, default=1_000, help="of each cell with a planted lift")
     given = options.parse_args()
     shown = draw_population(np.random.default_rng(1))
-    related = float(np.corrcoef(shown.spend, shown.before)[0, 1])
+    related = float(np.corrcoef(shown.usual.T)[0, 1])
     print(
-        f"{np.mean(shown.spend > 0):.1%} buyers, baskets with sigma 1, {RETURNED_SHARE:.0%} of them returned in part;"
+        f"{np.mean(shown.usual[:, 0] > 0):.1%} buyers, baskets with sigma 1, a part of {RETURNED_SHARE:.0%} returned;"
         f" skew of the spend {shown.skew:.0f}, correlation with the year before {related:.2f}"
     )
     _print_cells(given.runs, lift=0.0)

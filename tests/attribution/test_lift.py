@@ -1,6 +1,7 @@
 """Lift of campaigns with a holdout, from the end of the campaign until the result is final."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,21 @@ from tests.segments.test_members import answering
 
 from regulars.attribution.lift import (
     Lift,
+    LiftSource,
     LiftState,
+    LiftSummary,
     SourceKind,
-    add_up_extra,
     read_lifts,
     refresh_lifts,
+    summarise,
 )
 from regulars.attribution.lift_queue import LiftQueue
 from regulars.campaigns import manage
 from regulars.campaigns.facts import CampaignEnded
+from regulars.cli.attribution import _lift_of
 from regulars.kit.db import Database
+from regulars.segments.analysis.questions import ArmSums
+from regulars.segments.effect import compare
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
 
@@ -158,7 +164,7 @@ def test_a_provisional_result_is_computed_again_daily_and_on_demand_and_without_
     desk.erase(treated[1])
     desk.erase(held_out[0])
     desk.drain()
-    assert desk.do(lambda tx: refresh_lifts(tx, desk.organization_id, SourceKind.CAMPAIGN, [campaign_id])) == 1
+    assert desk.do(lambda tx: refresh_lifts(tx, desk.organization_id)) == 1
     desk.compute(is_due=False)
     [lift] = desk.lifts(campaign_id)
     assert (lift.treated, lift.held_out) == (len(treated) - 1, len(held_out) - 1)
@@ -178,7 +184,7 @@ def test_a_final_result_stays_whatever_happens_later(desk):
     desk.erase(treated[0])
     desk.sale(treated[1], amount=1000, ago=timedelta(days=55))
     desk.drain()
-    assert desk.do(lambda tx: refresh_lifts(tx, desk.organization_id, SourceKind.CAMPAIGN, [campaign_id])) == 0
+    assert desk.do(lambda tx: refresh_lifts(tx, desk.organization_id)) == 0
     desk.compute()
     assert desk.lifts(campaign_id) == before
 
@@ -228,5 +234,40 @@ def test_a_worker_that_is_killed_leaves_the_computation_to_another(desk):
     assert [it.state for it in desk.lifts(campaign_id)] == [LiftState.PROVISIONAL]
 
 
-def test_the_extra_of_several_lifts_is_added_by_currency(desk):
-    assert add_up_extra(desk.lifts()) == {}
+SOURCE = LiftSource(SourceKind.CAMPAIGN, UUID(int=1))
+LOT = compare(ArmSums(1000, 300, 400_000, 6e8), ArmSums(1000, 200, 200_000, 4e8))
+
+
+@pytest.mark.parametrize(
+    ("lifts", "state"),
+    [
+        ([], "no_holdout"),
+        ([Lift(source=SOURCE, state=LiftState.NO_HOLDOUT)], "no_holdout"),
+        ([Lift(source=SOURCE, state=LiftState.OPEN), Lift(source=SOURCE, state=LiftState.NO_HOLDOUT)], "open"),
+        ([Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR")], "too_few"),
+        ([Lift(source=SOURCE, state=LiftState.FINAL, currency="CHF", comparison=LOT)], "too_few"),
+    ],
+)
+def test_a_summary_says_why_nothing_was_measured(lifts, state):
+    assert summarise(lifts, "EUR") == LiftSummary(state)
+
+
+def test_the_extra_of_several_lifts_is_added_by_currency():
+    final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", comparison=LOT)
+    others = [replace(final, currency="CHF"), Lift(source=SOURCE, state=LiftState.OPEN)]
+    one = summarise([final, *others], "EUR")
+    assert one == LiftSummary("final", LOT.extra_cents)
+    two = summarise([final, replace(final, state=LiftState.PROVISIONAL)], "EUR")
+    assert two.state == "provisional"
+    assert two.extra_cents.value == 2 * LOT.extra_cents.value
+    assert two.extra_cents.variance == 2 * LOT.extra_cents.variance
+
+
+def test_the_command_shows_what_was_extra_beside_what_is_attributed():
+    assert _lift_of([], "EUR") == {
+        "lift": "no_holdout", "extra_net_cents": None, "extra_low_cents": None, "extra_high_cents": None,
+    }  # fmt: skip
+    final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", comparison=LOT)
+    shown = _lift_of([final], "EUR")
+    assert (shown["lift"], shown["extra_net_cents"]) == ("final", 200_000)
+    assert shown["extra_low_cents"] < 200_000 < shown["extra_high_cents"]

@@ -4,11 +4,11 @@ All customers of a group count, also those whose text was skipped or failed. A r
 queue in `lift_queue.py` computes it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -118,13 +118,23 @@ class Lift:
         return self.comparison is not None and self.comparison.adjusted.is_shown
 
 
-def add_up_extra(lifts: Iterable[Lift]) -> Mapping[str, Estimate]:
-    """Extra net by currency, of all lifts that have one, also of those without a shown effect."""
-    extras: dict[str, list[Estimate]] = {}
-    for lift in lifts:
-        if lift.currency is not None and lift.extra_cents is not None:
-            extras.setdefault(lift.currency, []).append(lift.extra_cents)
-    return {currency: add_up(some) for currency, some in extras.items()}
+class LiftSummary(NamedTuple):
+    """Of several lifts in one currency: the state of what was measured, or why nothing was."""
+
+    state: Literal["no_holdout", "open", "too_few", "provisional", "final"]
+    # All that was measured, also without a shown effect.
+    extra_cents: Estimate | None = None
+
+
+def summarise(lifts: Sequence[Lift], currency: str) -> LiftSummary:
+    of_currency = [it for it in lifts if it.currency == currency and it.comparison is not None]
+    extras = [it.extra_cents for it in of_currency if it.extra_cents is not None]
+    if extras:
+        is_final = all(it.state is LiftState.FINAL for it in of_currency)
+        return LiftSummary("final" if is_final else "provisional", add_up(extras))
+    if any(it.state is LiftState.OPEN for it in lifts):
+        return LiftSummary("open")
+    return LiftSummary("too_few" if any(it.has_result for it in lifts) else "no_holdout")
 
 
 async def read_lifts(tx: Tx, organization_id: UUID, kind: SourceKind, ids: Collection[UUID]) -> list[Lift]:
@@ -138,10 +148,10 @@ async def read_lifts(tx: Tx, organization_id: UUID, kind: SourceKind, ids: Colle
     return lifts
 
 
-async def refresh_lifts(tx: Tx, organization_id: UUID, kind: SourceKind, ids: Collection[UUID]) -> int:
+async def refresh_lifts(tx: Tx, organization_id: UUID) -> int:
     """Compute again what is provisional; returns how many lifts. The others are final, or their window is open."""
     tx.touched.add((QUEUE, organization_id))
-    return await queries.set_due(tx, organization_id, kind, ids)
+    return await queries.make_provisional_due(tx, organization_id)
 
 
 async def schedule_lift(

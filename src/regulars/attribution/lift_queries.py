@@ -68,15 +68,14 @@ async def list_lifts(tx: Tx, organization_id: UUID, kind: str, ids: Collection[U
     return [LiftRow(*row) for row in rows]
 
 
-async def set_due(tx: Tx, organization_id: UUID, kind: str, ids: Collection[UUID]) -> int:
-    """Compute lifts again that have a result which is not final; the caller's lifts are few."""
+async def make_provisional_due(tx: Tx, organization_id: UUID) -> int:
+    """Lifts that a worker computes at this moment are left alone."""
     return await tx.execute(
         """
         UPDATE lifts SET due_at = %(now)s
-        WHERE organization_id = %(organization_id)s AND kind = %(kind)s AND source_id = ANY (%(ids)s::uuid[])
-          AND state = 'provisional' AND owner IS NULL
+        WHERE organization_id = %(organization_id)s AND due_at > %(now)s AND state = 'provisional' AND owner IS NULL
         """,
-        {"organization_id": organization_id, "kind": kind, "ids": list(ids), "now": tx.now},
+        {"organization_id": organization_id, "now": tx.now},
     )
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 import typer
 
 from regulars.attribution.credits import AttributedByCurrency, sum_by_month, sum_by_origin
+from regulars.attribution.lift import Lift, SourceKind, read_lifts, refresh_lifts, summarise
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
 from regulars.campaigns.manage import name_campaigns
@@ -26,6 +27,7 @@ from regulars.messaging.model import OriginKind
 app = typer.Typer(no_args_is_help=True)
 
 WAITING_MAX = 100_000
+_LIFT_COLUMNS = ("lift", "extra_net_cents", "extra_low_cents", "extra_high_cents")
 _KINDS = {OriginKind.CAMPAIGN: ids.CAMPAIGN, OriginKind.JOURNEY: ids.JOURNEY}
 
 
@@ -44,7 +46,7 @@ def show(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show the tickets and the net that are credited to the texts of these days."""
+    """Show the tickets and the net that are credited to the texts of these days, beside what was extra by holdout."""
 
     async def work(pool: Database, _settings: Settings) -> FigureTable:
         scope = await find_scope(pool, organization, first, last, segment=None, stores=None)
@@ -56,11 +58,12 @@ def show(
 
 @app.command()
 def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
-    """Compute all credits anew that are not frozen; the worker does it. Without changes of data nothing changes."""
+    """Compute anew all credits that are not frozen, and all lifts that are not final; the worker does it."""
 
     async def work(it: CommandContext) -> dict[str, Any]:
         running = await find_recompute(it.tx, it.organization_id)
         await request_recompute(it.tx, it.organization_id, by=getpass.getuser())
+        await refresh_lifts(it.tx, it.organization_id)
         return {
             "was_running": running is not None and running.due_at is not None,
             "customers_waiting": await count_waiting(it.tx, it.organization_id, most=WAITING_MAX),
@@ -84,8 +87,10 @@ async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: By) 
         origins = await sum_by_origin(tx, organization_id, first=first, last=last)
         found = list(origins.values())
         names = await _name(tx, organization_id, origins)
+        lifts = await _lifts(tx, organization_id, origins)
         rows = [
             {"kind": origin.kind.value, "id": _spell(origin), "name": names.get(origin.id, ""), **row}
+            | _lift_of(lifts[origin.id], row["currency"])
             for origin, sums in origins.items()
             for row in _as_rows(sums)
         ]
@@ -95,9 +100,31 @@ async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: By) 
     for sums in found:
         for currency, one in sums.items():
             whole[currency] += one
+    lift_columns = _LIFT_COLUMNS if by is By.ORIGIN else ()
     return FigureTable(
-        columns=[*columns, "currency", *Attributed._fields], rows=rows, whole=_as_rows(whole), as_of=tx.now
+        columns=[*columns, "currency", *Attributed._fields, *lift_columns],
+        rows=rows,
+        whole=_as_rows(whole),
+        as_of=tx.now,
     )
+
+
+async def _lifts(tx: Tx, organization_id: UUID, origins: Mapping[Origin, object]) -> Mapping[UUID, list[Lift]]:
+    """By campaign and journey."""
+    found: defaultdict[UUID, list[Lift]] = defaultdict(list)
+    for kind in (SourceKind.CAMPAIGN, SourceKind.JOURNEY):
+        ids_of_kind = {it.id for it in origins if it.kind == kind.value}
+        for lift in await read_lifts(tx, organization_id, kind, ids_of_kind):
+            found[lift.source.id].append(lift)
+    return found
+
+
+def _lift_of(lifts: list[Lift], currency: str) -> dict[str, Any]:
+    """What was extra, with its 95 % interval; empty where it was not measured."""
+    summary = summarise(lifts, currency)
+    extra = summary.extra_cents
+    values = (None, None, None) if extra is None else tuple(map(round, (extra.value, extra.low, extra.high)))
+    return dict(zip(_LIFT_COLUMNS, (summary.state, *values), strict=True))
 
 
 def _as_rows(sums: AttributedByCurrency) -> list[dict[str, Any]]:

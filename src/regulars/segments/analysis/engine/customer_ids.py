@@ -6,8 +6,8 @@ from regulars.segments.analysis.engine.cache import CachedColumns
 from regulars.segments.analysis.engine.encoding import Array
 
 
-def find_numbers(cached: CachedColumns, profile_ids: bytes, among: Array) -> tuple[Array, Array]:
-    """The numbers of customers, 16 bytes for each id, and which of the ids are found; `among` is a mask.
+def find_numbers(cached: CachedColumns, profile_ids: bytes, among: Array) -> Array:
+    """The number of each customer, -1 where there is none; an id has 16 bytes, and `among` is a mask.
 
     Both sides are sorted by the last 8 bytes of the id, which are random, so that they are read in order.
     """
@@ -28,5 +28,4 @@ def find_numbers(cached: CachedColumns, profile_ids: bytes, among: Array) -> tup
         # Others have the same last bytes only; the next one may be meant.
         left = left[~is_same]
         place[left] += 1
-    are_found = found >= 0
-    return found[are_found], are_found
+    return found

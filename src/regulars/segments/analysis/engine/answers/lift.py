@@ -69,8 +69,7 @@ class Groups:
         self._arm = np.full(tickets.size, _NO_ARM, np.int8)
         # The first day of each customer's own window; None if all have the same.
         self._first: Array | None = None
-        for arm, people in ((_TREATED, question.treated), (_HELD_OUT, question.held_out)):
-            self._add(arm, people)
+        self._assign(question.treated, question.held_out)
         self.people = [int(np.count_nonzero(self._arm == arm)) for arm in (_TREATED, _HELD_OUT)]
         first, last = self._window
         frozen_on = number_of(question.frozen_on)
@@ -85,15 +84,19 @@ class Groups:
         # By currency: what such customers spent.
         self._matched: dict[str, dict[int, int]] = defaultdict(dict)
 
-    def _add(self, arm: int, people: ArmPeople) -> None:
-        if len(people.profile_ids) % 16 or len(people.first_days) not in {0, len(people.profile_ids) // 4}:
+    def _assign(self, treated: ArmPeople, held_out: ArmPeople) -> None:
+        ids, days = treated.profile_ids + held_out.profile_ids, treated.first_days + held_out.first_days
+        if len(treated.profile_ids) % 16 or len(ids) % 16 or len(days) not in {0, len(ids) // 4}:
             raise RefusedQuestion("Each customer of a group has an id, and a first day if others have one.")
-        numbers, are_found = find_numbers(self._tickets.cached, people.profile_ids, self._tickets.members)
-        self._arm[numbers] = arm
-        if people.first_days:
-            if self._first is None:
-                self._first = np.full(self._tickets.size, self._window[0], np.int32)
-            self._first[numbers] = np.frombuffer(people.first_days, "<i4")[are_found]
+        numbers = find_numbers(self._tickets.cached, ids, self._tickets.members)
+        are_found = numbers >= 0
+        arms = np.repeat(
+            np.array([_TREATED, _HELD_OUT], np.int8), [len(it.profile_ids) // 16 for it in (treated, held_out)]
+        )
+        self._arm[numbers[are_found]] = arms[are_found]
+        if days:
+            self._first = np.full(self._tickets.size, self._window[0], np.int32)
+            self._first[numbers[are_found]] = np.frombuffer(days, "<i4")[are_found]
 
     def _select(self, window: Window, *, own: tuple[int, int]) -> Iterator[_Sales]:
         """The sales of the groups in a window; or in windows of the customers' own, from so many to so many days after

@@ -260,7 +260,7 @@ def test_a_collision_is_compared_resolved_and_dismissed(visitor_as, shop):
     assert shop.ticket["external_id"] not in marketer.get("/collisions").text
     assert "A till in training." in marketer.get("/collisions", state="reviewed").text
     assert marketer.post(f"{page}/keep", note="").status_code == 303
-    assert "First kept" in marketer.get("/collisions", state="reviewed").text
+    assert "First is right" in marketer.get("/collisions", state="reviewed").text
     assert visitor_as(Role.ANALYST).post(f"{page}/keep", note="").status_code == 403
     assert marketer.get(f"/collisions/{shop.ticket['id']}-R").status_code == 404
 

@@ -103,7 +103,7 @@ def test_every_schema_of_the_document_has_its_section(server: Server):
 
 def test_the_first_page_says_ready_and_when(server: Server):
     text = get(server, "/").text
-    assert "The database answers" in text
+    assert "The database responds" in text
     assert "Not ready" not in text
     assert re.search(r'<time datetime="20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ">', text)
 

@@ -32,8 +32,8 @@ def owner(visitor_as) -> Visitor:
 
 def test_an_empty_log_says_what_will_be_there(owner):
     page = owner.get("/requests").text
-    assert "No answer logged yet" in page
-    assert "Lossy by design" in page
+    assert "No responses yet" in page
+    assert "incomplete by design" in page
 
 
 def test_a_refusal_is_shown_with_its_code_and_what_it_said(owner, api: Api, tenant: Tenant):

@@ -199,7 +199,7 @@ def test_a_branch_takes_its_condition_and_a_second_editor_sees_both(visitor_as, 
     assert keep(anne, "1", {"kind": "consent", "is": "no"}).status_code == 303
     assert "not" in anne.names()[0]
     late = keep(zoe, "1", {"kind": "named"}, **seen)
-    assert (late.status_code, "It says now: " in late.text) == (409, True)
+    assert (late.status_code, "Current value: " in late.text) == (409, True)
     # A list in which something is chosen brings the form again, which still remembers what it was drawn from.
     chosen = zoe.send("condition", **{"of": "1", "r~kind": "all", "r.0~kind": "named", **seen}).text
     assert f'name="was" value="{seen["was"]}"' in chosen.partition('id="panel"')[2]
@@ -269,7 +269,7 @@ def test_the_second_of_two_editors_sees_both_and_loses_nothing(visitor_as, tenan
     assert clash.status_code == 409
     shown = html.unescape(clash.text)
     assert anne.visitor.who.email in shown
-    assert "It says now: “From Anne”" in shown
+    assert "Current value: “From Anne”" in shown
     assert "From Zoé</textarea>" in shown
     assert anne.names()[0] == "“From Anne”"
     # Elsewhere in the draft there is no conflict, also when the step has moved by now.

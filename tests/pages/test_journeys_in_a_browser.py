@@ -106,7 +106,7 @@ def test_the_second_of_two_editors_sees_both_and_loses_nothing(chromium, visitor
             tab.get_by_role("button", name="Save step").click()
         clash = tabs[1].get_by_role("alert")
         expect(clash).to_contain_text(anne.who.email)
-        expect(clash).to_contain_text("It says now: “From Anne”")
+        expect(clash).to_contain_text("Current value: “From Anne”")
         expect(clash).to_be_focused()
         expect(tabs[1].locator("#f-text")).to_have_value("From Zoé")
         tabs[1].get_by_role("button", name="Overwrite with mine").click()

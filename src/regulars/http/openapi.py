@@ -138,7 +138,7 @@ def _trim(schema: Any) -> Any:
             return _trim({**others, "anyOf": [{"type": type_} for type_ in types]})
         if schema.get("anyOf") == [{"type": "integer"}, {"type": "number"}]:
             others = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _trim({**others, "type": "number"})  # An integer is a number.
+            return _trim({**others, "type": "number"})  # `number` includes integers
         size = _SIZE_OF.get(types) if isinstance(types, str) else None
         return {
             key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _trim(value)

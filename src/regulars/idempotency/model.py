@@ -85,7 +85,7 @@ ERASED = b"null"
 
 
 def change_results(body: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The response to a batch request with each of its results changed."""
+    """Apply `change` to each result in the response to a batch request."""
     results = [change(bytes(result)) for result in _results_decoder.decode(body).results]
     return BATCH_BEGINNING + b",".join(results) + b"]}"
 

@@ -45,7 +45,7 @@ _ABSENT = msgspec.Raw()
 
 
 def _read_free_object(raw: msgspec.Raw, *, field: str) -> bytes | None:
-    """An object or an array to the letter, or null."""
+    """The raw JSON of an object or an array; None for null."""
     text = bytes(raw)
     if text == b"null":
         return None
@@ -153,7 +153,7 @@ class _PlainSale(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class _PlainBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ordinary tickets, and nothing beside them."""
+    """Ordinary tickets, and no other field."""
 
     items: list[_PlainSale]
 
@@ -165,7 +165,7 @@ _NOT_PLAIN = (msgspec.MsgspecError, ApiError, ValueError, RecursionError)
 _reader: Reader[SaleIn] = Reader(SaleIn)
 # Floats as they were spelled.
 _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Spelled)
-# With fewer digits a double shows all that were sent, and no others.
+# With fewer digits, a double has exactly the digits that were sent.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
 
 
@@ -201,7 +201,7 @@ def decode_plainly(body: bytes) -> Sale | None:
 
 def decode_plain_batch(body: bytes) -> list[Sale] | None:
     """The sales of a batch request, if all are ordinary ones; None leaves it to the full reader, item by item."""
-    # Of two lists the decoder gives the last, and no check would read the other.
+    # If `items` occurs twice, the decoder returns the last one, and no check would read the other.
     if b"\\" in body or body.find(_ITEMS) != body.rfind(_ITEMS):
         return None
     sales: list[Sale] = []
@@ -220,13 +220,14 @@ def decode_plain_batch(body: bytes) -> list[Sale] | None:
 
 
 def _has_free_objects(wire: _PlainSale) -> bool:
-    """Whether the decoder skipped a value, such as the first of two fields of one name whose second is null."""
+    """Whether a raw field is present, whose content the decoder has not checked; also if it occurs twice and ends as
+    null."""
     return not (wire.payments is wire.loyalty is wire.metadata is _ABSENT)
 
 
 def _make_plainly(wire: _PlainSale) -> Sale | None:
     line_items = json.encode(wire.line_items)
-    # In a long text some of the properties may be too long.
+    # Only a long list of lines can contain properties that are too long; the full reader measures them.
     if len(line_items) > PROPERTIES_BYTES_MAX or 0 in [line.quantity for line in wire.line_items]:
         return None
     return _make(wire, wire.line_items, line_items)
@@ -281,7 +282,7 @@ def _as_spelled(line: LineItem, spelled: Mapping[str, Any], *, field: str) -> Li
 def _read_line(line: LineItem, *, field: str) -> LineItem:
     product = line.product
     if product is not None:
-        # Null is the same as leaving it out, and nothing is shown as an empty object.
+        # Null is the same as a missing field; both are stored as an empty object.
         product = Product(external_id=product.external_id, name=product.name, properties=product.properties or {})
         check_properties(product.properties or {}, field=f"{field}.product.properties")
     return LineItem(
@@ -299,7 +300,7 @@ def _read_line(line: LineItem, *, field: str) -> LineItem:
 def _make(
     wire: SaleIn | _PlainSale, lines: Sequence[LineItem], line_items: bytes, ignored: tuple[str, ...] = ()
 ) -> Sale:
-    """The sale of a ticket that either reader read; this checks what no decoder can."""
+    """Make the sale from the result of either reader, with the checks that a decoder cannot do."""
     customer = wire.profile_id
     return Sale(
         check_external_id(wire.external_id),

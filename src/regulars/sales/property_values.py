@@ -13,7 +13,7 @@ class PropertyValues(ValueSource):
     async def count_values(
         self, tx: Tx, organization_id: UUID, key: str | None, *, after: UUID, until: UUID
     ) -> list[ValueCount]:
-        """A number is read as it was spelled."""
+        """Numbers are counted with their original spelling, such as `1.0`."""
         rows = await tx.fetch(
             """
             SELECT property.key, property.value, count(*)

@@ -91,7 +91,8 @@ async def change_endpoint(
 
 
 async def disable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Hold its waiting deliveries and make no more events for it. A disabled endpoint stays as it is."""
+    """Disable the endpoint: put its waiting deliveries on hold, and create no more events for it. No effect if it is
+    disabled already."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     if endpoint.state == "disabled":
         return endpoint
@@ -103,7 +104,7 @@ async def disable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | No
 
 
 async def enable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Send the held deliveries, and make events for it again."""
+    """Enable the endpoint: send its deliveries on hold, and create events for it again."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     if endpoint.state == "enabled":
         return endpoint
@@ -115,7 +116,8 @@ async def enable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | Non
 
 
 async def delete_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> None:
-    """Nothing is sent to it any more, and no list shows it; its row is deleted with the last of its deliveries."""
+    """Delete the endpoint: nothing more is sent to it, and no list shows it. Its row is deleted with the last of its
+    deliveries."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="deleted", disabled_by="person")
     await withdraw_interests(tx, organization_id, endpoint.id)

@@ -12,7 +12,8 @@ from regulars.kit.db import Database, Tx
 class ErasedPeople:
     """The people that an erasure removes, and the values by which their rows are found.
 
-    The pass for stragglers, a minute later, has only the ids of the profiles.
+    The second pass a minute later, for rows that were being written during the erasure, has only the ids of the
+    profiles.
     """
 
     profile_ids: list[UUID]
@@ -22,7 +23,7 @@ class ErasedPeople:
     # Consent finds numbers by their hash, and adds those that it withdraws.
     subscription_ids: list[UUID] = field(default_factory=list)
     number_hashes: list[bytes] = field(default_factory=list)
-    # By what a row without a foreign key may name them: external and canonical ids, and their names.
+    # Values by which a row without a foreign key may name them: external and canonical ids, and their names.
     references: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     # Pairs of key and value.
@@ -47,9 +48,9 @@ Export = Callable[[Database, DataSubject], AsyncIterator[bytes]]
 class PersonalData:
     """What a room stores about people.
 
-    Every column of text, JSON or bytes of the room stands in `columns` or in `not_personal`; a test compares both with
-    the schema. `not_personal` names a column (`texts.step`) or a whole table (`text_totals`) and says why no person is
-    in it.
+    Every column of text, JSON or bytes of the room is listed in `columns` or in `not_personal`; a test compares both
+    with the schema. `not_personal` names a column (`texts.step`) or a whole table (`text_totals`) and says why no
+    person is in it.
     """
 
     columns: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ class PersonalData:
     erase: Erase | None = None
     # For rows that were being written during the erasure; None: the same as `erase`.
     erase_stragglers: Erase | None = None
-    # By member of the exported document.
+    # The functions that export the data, by field of the exported document.
     exports: Mapping[str, Export] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""The SQL of the outbox, of its retries, and of interest."""
+"""The SQL of the outbox, of its retries, and of interests: the topics that a room has registered for."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ _INSERT_OUTBOX: Final = _OUTBOX.write(
 async def insert_outbox_rows(
     tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow], *, due_at: datetime | None
 ) -> int:
-    """Insert the rows, without those that need interest and have none; return how many were inserted.
+    """Insert the rows, without those that need a registered interest and have none; return how many were inserted.
 
     A worker of the previous release reads only `not_before`, so a row that has to wait sets both columns.
     """

@@ -128,7 +128,7 @@ def test_the_simulator_finds_a_phone_by_its_number_and_refuses_what_is_none(desk
 def test_a_reply_without_a_keyword_waits_for_a_person_who_withdraws(desk):
     desk.reply("Arrêtez de m'écrire")
     assert '<span class="count">1' in desk.owner.get("/").text
-    assert "Suppressed: it gets nothing" in desk.phone()
+    assert "Suppressed: it gets no texts" in desk.phone()
     [reply] = set(desk.inbox())
     asked = desk.owner.get(f"/messages/inbox/{reply}/withdraw")
     assert "Only the customer can undo it" in asked.text

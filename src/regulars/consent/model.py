@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the person agreed to. An empty proof is no proof: None stands for it."""
+    """What the person agreed to. An empty proof is stored as None."""
 
     terms_url: str | None = None
     terms_version: str | None = None

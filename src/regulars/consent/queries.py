@@ -1,7 +1,7 @@
 """The SQL of consent but for what writes the ledger, which is in `statements.py`.
 
-Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner takes an
-organization for a few rows, and a plan it then makes for `= ANY` reads the whole organization from then on.
+Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
+an organization, and a cached plan for `= ANY` reads the whole organization from then on.
 """
 
 from collections.abc import Collection, Mapping
@@ -212,7 +212,8 @@ async def find_by_numbers(tx: Tx, organization_id: UUID, number_hashes: Collecti
 
 
 async def find_deciding(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[SubscriptionRow]:
-    """For each profile the subscription it is judged by: the one consented last, else the one withdrawn last."""
+    """For each profile the subscription that decides its status: the one consented last, else the one withdrawn
+    last."""
     return await _select_subscriptions(
         tx,
         SQL(

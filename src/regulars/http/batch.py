@@ -1,4 +1,4 @@
-"""Batch requests: each item is read and answered on its own, in the order of the request."""
+"""Batch requests: each item is decoded and gets its result separately, in the order of the request."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Generic, TypeVar
@@ -34,7 +34,7 @@ def body_meta(*types: type[msgspec.Struct]) -> Meta:
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one item was answered; each batch says what its `body` is."""
+    """The result of one item; each batch defines the type of `body`."""
 
     status: Annotated[int, Meta(description="The status this item would have had alone.")]
     payload_mismatch: Annotated[

@@ -33,7 +33,7 @@ Reply = Callable[[int, bytes], None]
 _API = b"/v1/"
 _WRITE, _READ = b"POST", b"GET"
 _HTTP_VERSION = "1.1"
-# The first line of a read as clients write it; the parser judges any other.
+# The request line of a read in its usual form; the parser handles any other.
 _READ_LINE = re.compile(rb"GET (/v1/[A-Za-z0-9/._~:@!$'()*,;=%&?+-]+) HTTP/1\.1")
 _BLANK_LINE = b"\r\n\r\n"
 _KEY_LINE = b"\r\nidempotency-key: "
@@ -102,7 +102,7 @@ class _Nothing:
 
 
 class _FastCycle:
-    """The attributes that uvicorn's protocol reads of the request that is being answered."""
+    """The attributes that uvicorn's protocol reads of the current request."""
 
     __slots__ = ("_protocol", "disconnected", "keep_alive", "message_event", "response_complete")
 

@@ -83,7 +83,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unsent_timer = self.loop.call_later(UNSENT_WAIT_S, self._check_unsent, unsent)
 
     def _check_unsent(self, before: int) -> None:
-        """End a connection whose caller reads nothing; a slow reader may go on."""
+        """End a connection whose caller reads nothing; a slow reader is allowed."""
         unsent = self._link.unsent_bytes()
         if unsent < before:
             self._watch_unsent(unsent)

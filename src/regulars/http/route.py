@@ -26,7 +26,7 @@ BATCH_REQUESTS_TOGETHER = 4
 IGNORED_NAMES_MAX = 10
 IGNORED_NAME_CHARACTERS_MAX = 64
 AND_MORE = "..."
-# Visible ASCII, without the comma that stands between names and the percent sign that begins an encoded character.
+# Visible ASCII, without the comma that separates names and the percent sign that begins an encoded character.
 _PLAIN_ASCII = "".join(character for character in map(chr, range(0x21, 0x7F)) if character not in ",%")
 # The same id came again with another content; the first content stays.
 PAYLOAD_MISMATCH = (b"x-payload-mismatch", b"true")
@@ -127,7 +127,7 @@ class Route:
     """What every route declares; the descriptive part feeds the OpenAPI document."""
 
     method: str
-    # Placeholders stand in braces and are named as the specification names references: `/v1/stores/{store_id}`.
+    # Placeholders are in braces and have the names of references in the specification: `/v1/stores/{store_id}`.
     path: str
     operation_id: str
     tag: str

@@ -1,7 +1,7 @@
 """Commitments: a hash of some content under a salt of its own.
 
-Once content and salt are deleted the commitment reveals nothing about the content, and whatever was computed over it
-still verifies.
+Once content and salt are deleted the commitment reveals nothing about the content, and hashes computed over the
+commitment still verify.
 """
 
 import hmac

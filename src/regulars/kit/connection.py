@@ -112,7 +112,8 @@ class Connection(AsyncConnection[TupleRow]):
         return [result.get_value(0, column) or b"" for column in range(result.nfields)]
 
     def is_idle(self) -> bool:
-        """Whether the pool can lend it again: alive, judged by its socket without a query, and in no transaction."""
+        """Whether the pool can reuse it: its socket is open, which is checked without a query, and it is in no
+        transaction."""
         try:
             if self._is_watched:
                 self._on_readable()

@@ -80,7 +80,7 @@ class Unauthorized(ApiError):
     )
     fix = "Send a live key of your organization in `x-api-key`. A revoked key stops within a second."
     retry = "Yes, with a valid key: nothing ran."
-    # RFC 9110 asks for it, and the JDK's client throws without it.
+    # RFC 9110 requires it, and the JDK's client throws without it.
     own_headers = ((b"www-authenticate", b"ApiKey"),)
 
 

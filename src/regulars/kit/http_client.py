@@ -1,4 +1,4 @@
-"""What a client needs to judge the response or failure of another system: `Retry-After`, dates, network errors."""
+"""Helpers of HTTP clients for the response or failure of another system: `Retry-After`, dates, network errors."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime

@@ -79,7 +79,7 @@ def without_traps(body: bytes) -> bytes:
 
 
 def _check_depth(body: bytes) -> None:
-    """Take the innermost brackets away, one level a time: a few passes in C, whatever a hostile body holds."""
+    """Remove the innermost brackets, one level at a time: a few passes in C, even for a hostile body."""
     outside_strings = b"".join(body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
     brackets = outside_strings.translate(_BRACKETS_ALIKE, _NO_BRACKETS)
     for _ in range(DEPTH_MAX):

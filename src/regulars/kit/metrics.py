@@ -1,7 +1,7 @@
 """Prometheus metrics, counted in plain integers so that they cost a request almost nothing.
 
-Each server process counts for itself, and its series have its `worker` label. After a restart a process begins its own
-series anew, which Prometheus understands; a sum over all processes would fall. With several server processes, each
+Each server process counts for itself, and its series have its `worker` label. After a restart the counters of a process
+start at 0, which Prometheus understands; a sum over all processes would fall. With several server processes, each
 writes its counts into a shared folder once a second, and the one that serves `/metrics` reads the others' files.
 """
 

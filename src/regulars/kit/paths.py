@@ -9,12 +9,12 @@ from urllib.parse import unquote_to_bytes
 
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
-# The segments of a path; None stands where a reference goes.
+# The segments of a path; None is a placeholder for a reference.
 Shape = tuple[bytes | None, ...]
 
 
 def shape_of(path: str) -> Shape:
-    """The shape of a path whose placeholders stand in braces."""
+    """The shape of a path whose placeholders are in braces."""
     return tuple(None if part.startswith("{") else part.encode() for part in path.split("/"))
 
 

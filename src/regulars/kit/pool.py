@@ -1,8 +1,8 @@
 """A connection pool: last in, first out, with a deadline for each caller.
 
 The pool has no background task. A caller that may have a connection and finds none idle opens one itself, and retries
-until its deadline while the database is away. A caller can leave a number of connections to others (`reserve`), so that
-slow reads never take the last one from the writes.
+until its deadline while the database is unreachable. A caller can leave a number of connections to others (`reserve`),
+so that slow reads never take the last one from the writes.
 """
 
 import asyncio

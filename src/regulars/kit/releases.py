@@ -97,7 +97,7 @@ def exclude_older(connection: psycopg.Connection[Any], *, than: int) -> None:
 
 
 async def find_refusal(database: Database, role: ProcessRole, *, until: float) -> str | None:
-    """Why this running process must not go on: a newer release may have migrated the database beneath it."""
+    """Why this running process must stop: a newer release may have migrated the database meanwhile."""
     async with database.reading(until=until) as tx:
         [(server, worker)] = await tx.fetch(OLDEST_ALLOWED)
     return Limits(server, worker).refusal(role, known=KNOWN)

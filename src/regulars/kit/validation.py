@@ -164,7 +164,7 @@ def _fits(type_: inspect.Type, value: Any) -> bool:
         case inspect.StructType() | inspect.DictType():
             return isinstance(value, dict)
         case inspect.ListType():
-            # Only an empty list may stand for an empty map.
+            # An empty list is accepted as an empty map, and no other list.
             return isinstance(value, list) and not (value and type_.max_length == 0)
         case inspect.StrType():
             return isinstance(value, str)

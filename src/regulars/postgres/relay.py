@@ -52,8 +52,8 @@ def effective_options(connection: psycopg.Connection[Any]) -> Options:
     """All options of the connection, whether they came from the address, the environment or a file."""
     found = {option.keyword.decode(): option.val.decode() for option in connection.pgconn.info if option.val}
     # Of several hosts, the one that the driver connected to.
-    answered = {"host": connection.info.host, "hostaddr": connection.info.hostaddr, "port": str(connection.info.port)}
-    return found | answered
+    connected = {"host": connection.info.host, "hostaddr": connection.info.hostaddr, "port": str(connection.info.port)}
+    return found | connected
 
 
 def trust(options: Options) -> ssl.SSLContext:

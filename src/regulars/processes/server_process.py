@@ -1,4 +1,4 @@
-"""One server process: uvicorn on a socket that is already bound, until it is told to stop."""
+"""One server process: uvicorn on a socket that is already bound, until it gets a stop signal."""
 
 import asyncio
 import contextlib

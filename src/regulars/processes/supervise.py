@@ -9,7 +9,7 @@ from typing import Final
 from regulars.kit import log
 
 RESTART_WAITS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-# A child that ran this long was healthy, so its end starts the waits anew.
+# A child that ran this long was healthy, so the waits before a restart begin with the shortest again.
 HEALTHY_AFTER_S: Final = 60.0
 # Beyond the grace a child gives itself, before it is killed.
 KILL_MARGIN_S: Final = 1.0

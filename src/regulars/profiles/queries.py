@@ -1,7 +1,7 @@
 """The SQL of profiles.
 
-Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner takes an
-organization for a few rows, and a plan it then makes for `= ANY` reads the whole organization ever after.
+Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
+an organization, and a cached plan for `= ANY` reads the whole organization from then on.
 """
 
 from collections.abc import Sequence

@@ -32,7 +32,7 @@ from regulars.profiles.model import (
 
 
 class UpsertedProfile(msgspec.Struct, frozen=True):
-    """The profile as it stood after this upsert, which need not be the last of its batch."""
+    """The profile right after this upsert, which may not be the last of its batch."""
 
     profile: Profile
     change: Literal["created", "updated", "unchanged"]

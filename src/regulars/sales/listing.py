@@ -51,7 +51,7 @@ _ENUMS: dict[str, tuple[LiteralString, tuple[str, ...]]] = {
 async def list_sales(
     tx: Tx, organization_id: UUID, query: Mapping[str, str], *, secret: bytes
 ) -> tuple[Sequence[StoredSale], bool, str | None]:
-    """A page of sales, whether there is more, and where to go on."""
+    """A page of sales, whether there are more, and the cursor of the next page."""
     if changes.PARAMETER in query:
         return await _list_changes(tx, organization_id, query, secret=secret)
     limit = read_limit(query)

@@ -1,7 +1,7 @@
 """The statements on the sales tables that are not on the hot path.
 
-Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner takes an
-organization for a few rows, and its plan for `= ANY` or for a join then reads the whole organization.
+Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
+an organization, and its plan for `= ANY` or for a join then reads the whole organization.
 """
 
 from collections.abc import Collection, Sequence

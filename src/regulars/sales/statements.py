@@ -101,8 +101,8 @@ WITH inserted AS (
 _UNLESS_NEW_CUSTOMER: Final[LiteralString] = "    AND (i.customer IS NULL OR p.found IS NOT NULL)\n"
 # In a batch of several organizations a duplicate key drops only its own sale. For one organization that would cost
 # every batch a look-up per key: there a retry is dropped by its ticket's own id, and a key with another ticket fails
-# the batch. The look-up gives a value: EXISTS may be answered from a hash of the whole table, by a plan that was made
-# while the table was small.
+# the batch. The look-up returns a value, because for EXISTS a plan that was made while the table was small may hash the
+# whole table.
 _UNLESS_KEY_USED: Final[LiteralString] = """
     AND (i.idempotency_key IS NULL OR (
         SELECT true FROM idempotency_keys WHERE organization_id = ORG AND key = i.idempotency_key

@@ -17,7 +17,7 @@ from regulars.stores.model import Store, StoreUpsert, apply, new_store
 
 
 class UpsertedStore(msgspec.Struct, frozen=True):
-    """The store as it stood after this upsert, which need not be the last of its batch."""
+    """The store right after this upsert, which may not be the last of its batch."""
 
     store: Store
     change: Literal["created", "updated", "unchanged"]

@@ -94,8 +94,8 @@ def bar_chart(
 ) -> Chart:
     """Bars from 0. A negative value is drawn below the axis in the colour of returns.
 
-    `compared` has the value of the compared period for each bar, and `marked` the names of the bars that stand before a
-    pale column.
+    `compared` has the value of the compared period for each bar, and `marked` the names of the bars with a pale column
+    behind them.
     """
     drawn = [*values, *(one for one in compared if one is not None)]
     axis = _axis(drawn)

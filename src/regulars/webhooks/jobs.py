@@ -111,7 +111,7 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
 def _show_message(
     row: TextRow | ReplyRow, fact: MessagesChanged, profiles: Mapping[UUID, ProfileRef]
 ) -> dict[str, Any]:
-    """As it stood when the fact was recorded."""
+    """As it was when the fact was recorded."""
     profile = None if row.profile_id is None else profiles.get(row.profile_id)
     is_reply = isinstance(row, ReplyRow)
     return {

@@ -59,7 +59,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         self._waiting_for_slots: dict[UUID, int] = {}
         # Running calls by organization.
         self._calls: Counter[UUID] = Counter()
-        # Slots that are kept for organizations whose turn has come, and the priority of the rows they may claim.
+        # Slots that are reserved for organizations whose turn has come, and the priority of the rows they may claim.
         self._turns: dict[UUID, Turn] = {}
         # A claim that left due rows for later enters its organization here, with the seconds until its next pass.
         self.wake_after_s: dict[UUID, float] = {}
@@ -231,7 +231,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     async def _complete_in_time(
         self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]
     ) -> None:
-        """Try until the claims lapse, so that a database that is away for a moment loses no outcome.
+        """Try until the claims lapse, so that no outcome is lost while the database is unreachable for a moment.
 
         A commit whose result was lost may have happened. A second attempt then finds rows that are no longer claimed,
         and writes nothing. When the time is up, each remaining part is tried once: it may never have been tried alone.

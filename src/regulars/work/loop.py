@@ -31,7 +31,7 @@ FULL_POLL_SHARE: Final = 0.005
 # served lately, and at most. A pass costs about as much for one row as for twenty.
 DELAY_S: Final = 0.005
 DELAY_S_MAX: Final = 1.0
-# After a pass that failed; a database that is away is not queried in a tight loop.
+# Wait after a failed pass, so that an unreachable database is not queried in a tight loop.
 AFTER_FAILURE_S: Final = 1.0
 
 _log = log.get(__name__)

@@ -52,7 +52,7 @@ class Schedule:
     jitter: float = 0.0
 
     def due_at(self, now: datetime, *, attempts: int, chance: float = 0.0) -> datetime | None:
-        """When to try again after so many failed attempts; None means never. `chance` (0 to 1) scales the jitter."""
+        """When to try again after this many failed attempts; None means never. `chance` (0 to 1) scales the jitter."""
         if attempts > len(self.waits_s):
             return None
         return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * chance))
@@ -108,14 +108,14 @@ class BatchSize:
         return self._reduced.get(organization_id, self._rows_max)
 
     def halve(self, organization_id: UUID, rows: int) -> bool:
-        """After a batch of so many rows was blocked; False if it was a single row."""
+        """Halve the batch size after a batch of this many rows was blocked; return False if it was a single row."""
         if rows <= 1:
             return False
         self._reduced[organization_id] = min(rows, self.of(organization_id)) // 2
         return True
 
     def grow(self, organization_id: UUID) -> None:
-        """After a batch that succeeded: by a quarter, so that most batches succeed."""
+        """Grow the batch size by a quarter after a batch that succeeded, so that most batches succeed."""
         rows = self._reduced.pop(organization_id, self._rows_max)
         rows += max(1, rows // 4)
         if rows < self._rows_max:
@@ -287,7 +287,7 @@ def raise_if_lost(tx: Tx, error: Exception) -> None:
 
 
 def log_queue_error(event: str, name: str, organization_id: UUID, error: Exception, **about: str) -> None:
-    """Log an error of a pass. A database that is away or slow is no bug of ours, so it gets no traceback."""
+    """Log an error of a pass. An unreachable or slow database is no bug of ours, so it gets no traceback."""
     about = {"queue": name, "organization_id": str(organization_id), **about}
     if isinstance(error, (*CONNECTION_ERRORS, TimeoutError)):
         _log.warning(event, error=type(error).__name__, **about)
@@ -300,7 +300,7 @@ def log_failure(
 ) -> None:
     """Log a failed attempt: a warning while attempts are left, an error for the last.
 
-    A row that stayed locked, or a database that was away, is no bug of ours: the warning has no traceback.
+    A row that stayed locked, or an unreachable database, is no bug of ours: the warning has no traceback.
     """
     room = name.partition(".")[0]
     about = {"organization_id": str(organization_id), **about}

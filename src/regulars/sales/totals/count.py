@@ -68,8 +68,9 @@ SET purchases = t.purchases + excluded.purchases,
     returned_unit_millionths = t.returned_unit_millionths + excluded.returned_unit_millionths,
     lines = t.lines + excluded.lines
 """
-# The list stands in a sub-select, where the planner does not see how long it is: a plan for one that is known to be
-# short looks cheaper than one for any, so it would be planned anew each time, which takes longer than running it.
+# The list is in a sub-select, where the planner does not see its length. A plan for a list that is known to be short
+# seems cheaper than a generic plan, so PostgreSQL would plan the statement each time, which takes longer than running
+# it.
 _ADD_SALES: Final[LiteralString] = (
     _SUMS  # noqa: S608  # the parts are ours
     + """

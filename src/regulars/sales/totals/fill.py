@@ -108,7 +108,7 @@ async def _delete_totals(tx: Tx, organization_id: UUID) -> None:
 
 
 async def _find_end_of_batch(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID, sales_max: int) -> UUID | None:
-    """The id of the last of so many sales, or None if there are fewer."""
+    """The id of the last of the next `sales_max` sales, or None if there are fewer."""
     rows = await tx.fetch(
         """
         SELECT id

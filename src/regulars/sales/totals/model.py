@@ -161,7 +161,8 @@ def without(whole: PerCurrency, part: PerCurrency) -> PerCurrency:
 
 
 def is_silent(expected_since_last: float) -> bool:
-    """Whether the silence is not chance any more, with so many tickets expected since the last."""
+    """Whether the store is silent: this many tickets were expected since the last one, so chance does not explain
+    it."""
     return expected_since_last >= SILENT_AFTER_TICKETS
 
 

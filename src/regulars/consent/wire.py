@@ -40,7 +40,7 @@ Source = Literal[
 PhoneNumber = Annotated[
     str,
     Meta(
-        description="In international format with a leading plus; kept and answered in E.164.",
+        description="In international format with a leading plus; stored and returned in E.164.",
         examples=["+33612345678"],
         extra={"check": read_opt_in_number},
         extra_json_schema={"pattern": NUMBER_PATTERN, "format": "phone-number"},
@@ -92,7 +92,7 @@ def check_url(text: str, *, field: str) -> None:
 
 
 class ProofIn(msgspec.Struct):
-    """What the person agreed to. A field left out, or null, keeps what is on record while the number is subscribed."""
+    """What the person agreed to. A field left out, or null, keeps the stored value while the number is subscribed."""
 
     terms_url: (
         Annotated[
@@ -146,7 +146,7 @@ class OptOutIn(msgspec.Struct):
         | None
     ) = None
     reason: Text | None = None
-    source: Annotated[Text, Meta(description="Free text naming where the withdrawal was taken.")] | None = None
+    source: Annotated[Text, Meta(description="Free text naming where the withdrawal was recorded.")] | None = None
 
 
 def check_named(sent: Mapping[str, Any], *, field: str) -> None:
@@ -173,7 +173,9 @@ def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
 class QuestionIn(msgspec.Struct):
     """The subject of a consent check: either a number or a profile."""
 
-    phone_number: Annotated[Text | None, Meta(description="As for opt-out; what cannot be read is answered so.")] = None
+    phone_number: Annotated[
+        Text | None, Meta(description="As for opt-out; a number that cannot be read gets a result that says so.")
+    ] = None
     profile_id: ReferenceIn | None = None
 
 
@@ -278,13 +280,13 @@ class EntryOut(msgspec.Struct):
     sequence: Annotated[int, Meta(description="1 for the first event of the number.")]
     kind: KindOut
     outcome: OutcomeOut
-    effective_at: Annotated[Timestamp, Meta(description="Where the event stands in the order of events.")]
+    effective_at: Annotated[Timestamp, Meta(description="The position of the event in the order of events.")]
     claimed_at: Annotated[Timestamp | None, Meta(description="The time the caller stated.")]
     received_at: Timestamp
     payload: Annotated[
         msgspec.Raw,
         Meta(
-            description="What was said, by which key or message; null once it was erased.",
+            description="The content of the event, and its key or message; null once it was erased.",
             extra_json_schema={"type": ["object", "null"]},
         ),
     ]

@@ -20,7 +20,7 @@ def items_meta(noun: str, path: str) -> Meta:
     return Meta(
         min_length=1,
         max_length=BATCH_REQUEST_ITEMS_MAX,
-        description=f"{noun} as `POST {path}` takes them. Each is validated and answered on its own.",
+        description=f"{noun} as `POST {path}` takes them. Each is validated separately and gets its own result.",
     )
 
 
@@ -28,7 +28,7 @@ def body_meta(*types: type[msgspec.Struct]) -> Meta:
     """JSON Schema of the body of a result: one of these types, or a problem."""
     names = [*(type_.__name__ for type_ in types), "Problem"]
     return Meta(
-        description="What the item would have been answered alone.",
+        description="The response that the item would have had alone.",
         extra_json_schema={"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]},
     )
 

@@ -269,7 +269,7 @@ _SUCCESS_DESCRIPTIONS = {
     201: "Created.",
     204: "Done; there is no body.",
 }
-_RECEIPT_DESCRIPTION = "What a key that may only ingest is answered: nothing that was stored before."
+_RECEIPT_DESCRIPTION = "The response to a key that may only ingest: it contains no stored data."
 
 
 def _headers(route: Route, status: int) -> dict[str, Any]:

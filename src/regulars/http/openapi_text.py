@@ -11,7 +11,7 @@ upsert under your own `external_id`, and the last write wins.
 **References.** A reference (`profile_id`, `store_id`, `sales_event_id`) is either your `external_id` or the canonical \
 id of the resource (`prof_…`, `store_…`, `evt_…`). An `external_id` never starts with one of these prefixes or `sub_`.
 
-**Retries.** Send an `Idempotency-Key` with every write and repeat the very same bytes: the first answer comes back, \
+**Retries.** Send an `Idempotency-Key` with every write and repeat the very same bytes: the first response comes back, \
 marked `Idempotent-Replayed: true`. Retry 408, 409 `IDEMPOTENCY_IN_PROGRESS`, 429, 500 and 503, after `Retry-After` \
 where it is given, and with growing pauses.
 
@@ -20,7 +20,7 @@ where it is given, and with growing pauses.
 wherever `GET` is, without the body.
 
 **Keys.** A key has the permission `full` or `ingest`. An `ingest` key may write, and read stores; to read anything \
-else and to erase is 403 `FORBIDDEN`. Its answers hold what it sent, ids, outcomes and states, and nothing \
+else and to erase is 403 `FORBIDDEN`. Its responses contain what it sent, ids, outcomes and states, and nothing \
 that was stored before.
 
 **Tolerance.** New fields, operations and codes may appear within `/v1`; unknown fields of a body are ignored, and \
@@ -38,7 +38,7 @@ TAGS: Final = {
 
 HEADERS: Final[dict[str, Any]] = {
     "X-Request-Id": {
-        "description": "Names this request in answers and logs. A sane value sent by the caller is kept.",
+        "description": "Identifies this request in responses and logs. A valid value sent by the caller is used.",
         "required": True,
         "schema": {"type": "string", "minLength": 1, "maxLength": 128},
     },
@@ -48,7 +48,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "string", "const": "nosniff"},
     },
     "Cache-Control": {
-        "description": "Answers are for their caller alone; nothing on the way keeps them.",
+        "description": "Responses are for their caller alone; no proxy may cache them.",
         "required": True,
         "schema": {"type": "string", "const": "no-store"},
     },
@@ -67,7 +67,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "string"},
     },
     "X-Dry-Run": {
-        "description": "`true` when the request asked for a dry run: nothing was stored. Absent otherwise.",
+        "description": "`true` when the request was a dry run: nothing was stored. Absent otherwise.",
         "schema": {"type": "string", "const": "true"},
     },
     "X-Ignored-Fields": {
@@ -92,7 +92,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "integer", "minimum": 0},
     },
     "Idempotent-Replayed": {
-        "description": "`true` when this is the stored answer of the first request with the same Idempotency-Key.",
+        "description": "`true` when this is the stored response of the first request with the same Idempotency-Key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
 }
@@ -113,7 +113,7 @@ PARAMETERS: Final[dict[str, Any]] = {
         "in": "header",
         "required": False,
         "description": "A value of your own for one logical operation, such as a UUID, reused across its retries and "
-        "kept for 24 hours. The same key with another request is 409 `IDEMPOTENCY_CONFLICT`.",
+        "stored for 24 hours. The same key with another request is 409 `IDEMPOTENCY_CONFLICT`.",
         "schema": {
             "type": "string",
             "minLength": 1,
@@ -126,6 +126,6 @@ PARAMETERS: Final[dict[str, Any]] = {
 
 # In words: generators make neither parameters nor a client of what is sent to others.
 EVENT_HEADERS: Final = (
-    "Headers: `webhook-id` (the same in every attempt and replay: drop what you have had already), `webhook-timestamp`"
+    "Headers: `webhook-id` (the same in every attempt and replay: use it to drop duplicates), `webhook-timestamp`"
     " (seconds since 1970) and `webhook-signature` (`v1,` and an HMAC-SHA256 over id, timestamp and body)."
 )

@@ -118,7 +118,8 @@ CHANGES_PARAMETER = Parameter(
     name="updated_from",
     schema={"type": "string", "format": "date-time"},
     description="What changed at this time or later, in the order of change. `next_cursor` is never null then: when "
-    "`has_more` is false, keep it and ask again later. A change is seen within about three seconds; erasures are not.",
+    "`has_more` is false, store it and poll again later. A change is visible within about three seconds; erasures are "
+    "not listed.",
 )
 
 

@@ -76,7 +76,7 @@ class InvalidCursor(ApiError):
 class Unauthorized(ApiError):
     status, code, title = 401, "UNAUTHORIZED", "The API key is missing or not valid"
     cause = (
-        "The `x-api-key` header is missing, sent twice, mistyped, unknown or revoked. The answer does not say which."
+        "The `x-api-key` header is missing, sent twice, mistyped, unknown or revoked. The response does not say which."
     )
     fix = "Send a live key of your organization in `x-api-key`. A revoked key stops within a second."
     retry = "Yes, with a valid key: nothing ran."
@@ -132,7 +132,7 @@ class UriTooLong(ApiError):
 class UnsupportedMediaType(ApiError):
     status, code, title = 415, "UNSUPPORTED_MEDIA_TYPE", "The body must be application/json in UTF-8"
     cause = (
-        "The `Content-Type` is not `application/json` in UTF-8, or the body is compressed in a way that is not taken:"
+        "The `Content-Type` is not `application/json` in UTF-8, or the body is compressed in an unsupported way:"
         " only batches may be, and only with gzip."
     )
     fix = "Send `Content-Type: application/json` and no `Content-Encoding`."
@@ -142,7 +142,7 @@ class UnsupportedMediaType(ApiError):
 class RateLimited(ApiError):
     status, code, title = 429, "RATE_LIMITED", "Too many requests for this key"
     cause = "The key has used up its requests for the moment. Each item of a batch counts as one request."
-    fix = "Wait as long as `Retry-After` says; `RateLimit-Remaining` tells how much is left."
+    fix = "Wait as long as `Retry-After` says; `RateLimit-Remaining` shows how many requests are left."
     retry = f"Yes, {SAME_KEY}: nothing ran."
 
 

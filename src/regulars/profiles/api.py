@@ -249,8 +249,8 @@ ROUTES: tuple[Route, ...] = (
         operation_id="upsertProfiles",
         tag="Profiles",
         summary="Upsert up to 500 profiles",
-        description="Each item is applied in order, as `POST /v1/profiles` would, and answered on its own: one refused "
-        "item does not hold up the others. All items that are accepted are committed together. Each item costs one "
+        description="Each item is applied in order, as `POST /v1/profiles` would, and gets its own result: one refused "
+        "item does not affect the others. All items that are accepted are committed together. Each item costs one "
         "request of the rate limit.",
         body=ProfileBatchIn,
         answers={200: ProfileBatchOut},
@@ -286,9 +286,9 @@ ROUTES: tuple[Route, ...] = (
         operation_id="setProfileAttributes",
         tag="Profiles",
         summary="Set attributes of a profile",
-        description="Merges attributes into an existing profile and answers with all of them. null removes a key. It "
-        "never creates a profile, and if one value is refused nothing is applied. The flat map itself is taken as a "
-        "body too; a member `attributes` always means the described form.",
+        description="Merges attributes into an existing profile and returns all of them. null removes a key. It "
+        "never creates a profile, and if one value is refused nothing is applied. The flat map itself is accepted as "
+        "a body too; a field `attributes` always means the described form.",
         body=WrappedAttributesIn,
         answers={200: AttributesOut},
         receipts={200: AttributesReceipt},

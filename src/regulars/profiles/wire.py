@@ -59,7 +59,7 @@ class ProfileIn(msgspec.Struct):
 
 
 class WrappedAttributesIn(msgspec.Struct):
-    """Attributes to set. The map alone, without the member `attributes` around it, is taken too."""
+    """Attributes to set. The map alone, without the field `attributes` around it, is accepted too."""
 
     attributes: AttributesIn
 

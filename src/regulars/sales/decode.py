@@ -72,7 +72,7 @@ CentsIn = Annotated[
 FreeObject = Annotated[
     msgspec.Raw,
     Meta(
-        description="Any object or array up to 16 KB, kept to the letter.",
+        description="Any object or array up to 16 KB, stored and returned byte for byte.",
         extra={"check": _read_free_object},
         extra_json_schema=FREE_JSON_SCHEMA,
     ),

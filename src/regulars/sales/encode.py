@@ -73,7 +73,7 @@ class SalesEventEnvelope(msgspec.Struct, frozen=True, gc=False):
 
 
 class SalesEventReceipt(msgspec.Struct, frozen=True, gc=False):
-    """A sale by its ids: it was stored before, and the caller may not read what it says."""
+    """A sale by its ids only: it was stored before, and the caller may not read its content."""
 
     sales_event: ReferenceOut
     automation: AutomationOut

@@ -33,7 +33,7 @@ class AddressIn(msgspec.Struct):
     country_code: Annotated[
         str,
         Meta(
-            description="An assigned code of ISO 3166-1 alpha-2, kept in capitals.",
+            description="An assigned code of ISO 3166-1 alpha-2, stored in capitals.",
             examples=["FR"],
             extra={"check": read_country_code},
             extra_json_schema={

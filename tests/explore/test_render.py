@@ -91,7 +91,7 @@ def test_hostile_texts_of_a_document_stay_texts():
 
 
 def render_reference(found) -> str:
-    return public_html("explore/reference.html", reference=found, base="http://h", sought="<img src=x>")
+    return public_html("explore/reference.html", reference=found, base="http://h", search_text="<img src=x>")
 
 
 def test_a_page_that_breaks_says_so_and_keeps_its_secrets():

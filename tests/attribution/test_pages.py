@@ -139,6 +139,8 @@ def test_a_campaign_shows_both_groups_and_how_the_result_was_made(shop, analyst)
     spring = shop.campaign("Spring")
     shop.attribute("campaign", spring, 20_000_000)
     shop.measure("campaign", spring, MORE, LESS)
+    for kind, clicks in (("person", 12), ("machine", 3)):
+        shop.write("INSERT INTO click_totals VALUES (%s, 'campaign', %s, '1', %s, %s)", spring, kind, clicks)
     path = f"/campaigns/{CAMPAIGN.encode(spring)}"
     assert f"{path}/results" in links(analyst.get(path).text, "/results")
     words = text_of(analyst.get(f"{path}/results").text)
@@ -148,6 +150,7 @@ def test_a_campaign_shows_both_groups_and_how_the_result_was_made(shop, analyst)
     assert "times 90,000 customers gives +€108,000 extra" in words
     assert "Difference without adjustment" in words
     assert "Returned of these tickets −€5.00" in words
+    assert "Variant A 12 3 A person who clicks twice counts twice." in words
     assert analyst.get("/campaigns/cmp_00000000000000000000000000/results").status_code == 404
 
 

@@ -1,8 +1,9 @@
 """The results of one campaign or journey: what its texts brought, by holdout and by last touch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from starlette.responses import Response
 
@@ -27,6 +28,7 @@ from regulars.journeys.stats import load_stats
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
 from regulars.messaging.cost import estimate
+from regulars.messaging.links.counts import ClickCount, count_clicks
 from regulars.messaging.model import OriginKind
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
@@ -39,6 +41,7 @@ from regulars.web.render import render
 from regulars.web.visit import Visit
 
 MONTHS_SHOWN: Final = 24
+VARIANT_LETTERS: Final = "ABCD"
 
 
 class ArmLine(NamedTuple):
@@ -74,6 +77,14 @@ class MonthLine(NamedTuple):
     mark: Whisker | None
 
 
+class ClickLine(NamedTuple):
+    """Clicks on the links of one variant or step."""
+
+    name: str
+    people: str
+    machines: str
+
+
 class StepLine(NamedTuple):
     name: str
     note: str
@@ -92,10 +103,20 @@ async def show_campaign_results(visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
             group, prices = await _load(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id), SourceKind.CAMPAIGN)
+            clicks = await _load_clicks(tx, visit, OriginKind.CAMPAIGN, campaign_id)
     except CampaignNotFound as error:
         raise PageNotFound(str(error)) from None
     values = _show(visit, group, prices)
-    return render(visit, "attribution/results.html", row=row, steps=(), is_campaign=True, **values)
+    names = {str(arm): f"Variant {letter}" for arm, letter in enumerate(VARIANT_LETTERS, start=1)}
+    return render(
+        visit,
+        "attribution/results.html",
+        row=row,
+        steps=(),
+        clicks=_click_lines(visit.format, clicks, names),
+        is_campaign=True,
+        **values,
+    )
 
 
 async def show_journey_results(visit: Visit) -> Response:
@@ -107,6 +128,7 @@ async def show_journey_results(visit: Visit) -> Response:
             journey = await load_journey(tx, visit.organization_id, journey_id)
             stats = await load_stats(tx, visit.organization_id, journey_id)
             group, prices = await _load(tx, visit, Origin(OriginKind.JOURNEY, journey_id), SourceKind.JOURNEY)
+            clicks = await _load_clicks(tx, visit, OriginKind.JOURNEY, journey_id)
     except JourneyNotFound as error:
         raise PageNotFound(str(error)) from None
     values = _show(visit, group, prices)
@@ -115,6 +137,7 @@ async def show_journey_results(visit: Visit) -> Response:
         "attribution/results.html",
         row=journey.row,
         steps=_steps(visit, group, prices, journey, values["headline"].currency),
+        clicks=_click_lines(visit.format, clicks, _name_steps(journey)),
         is_campaign=False,
         entered=sum(one.entered for one in stats.values()),
         **values,
@@ -135,6 +158,23 @@ async def _load(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) -> tup
     )
     texting = await load_texting(tx, visit.organization_id)
     return group, {} if texting is None else dict(texting.settings.prices)
+
+
+async def _load_clicks(tx: Tx, visit: Visit, kind: OriginKind, origin_id: UUID) -> Mapping[str, ClickCount]:
+    return (await count_clicks(tx, visit.organization_id, kind, [origin_id])).get(origin_id, {})
+
+
+def _click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mapping[str, str]) -> list[ClickLine]:
+    return [
+        ClickLine(names.get(step, step), formats.number(count.people), formats.number(count.machines))
+        for step, count in sorted(clicks.items())
+    ]
+
+
+def _name_steps(journey: Journey) -> dict[str, str]:
+    """The steps that send a text, in the order of the flow."""
+    steps = walk(journey.definition.steps)
+    return {place: describe_step(step).name for place, step in steps if isinstance(step, SendText)}
 
 
 def _show(visit: Visit, group: Group, prices: dict[str, Price]) -> dict[str, Any]:
@@ -239,9 +279,7 @@ def _months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[Month
 def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journey, currency: str) -> list[StepLine]:
     """The steps that send a text, in the order of the flow, then those of earlier versions."""
     formats = visit.format
-    known = {
-        place: describe_step(step).name for place, step in walk(journey.definition.steps) if isinstance(step, SendText)
-    }
+    known = _name_steps(journey)
     origins = {it.origin for it in group.sums} | {it.origin for it in group.sent}
     used = {origin.step for origin in origins}
     lines = []

@@ -10,6 +10,7 @@ import psycopg
 import uvloop
 
 from regulars.accounts.audit.log import sweep_addresses
+from regulars.attribution.holdout_sources import schedule_months, schedule_quarters
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
 from regulars.attribution.jobs import handle_clicks as credit_clicks
 from regulars.attribution.jobs import handle_messages as credit_texts
@@ -30,6 +31,7 @@ from regulars.demo.requests import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.records import sweep as sweep_idempotency_keys
 from regulars.journeys.backtest.requests import BacktestQueue
+from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.journeys.retention import sweep_holdouts, sweep_runs
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
@@ -43,7 +45,7 @@ from regulars.kit.process import on_stop_signals, spare_the_collector, when_ende
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.facts import LinkClicked, MessagesChanged
+from regulars.messaging.facts import HoldoutQuarterChanged, LinkClicked, MessagesChanged
 from regulars.messaging.holdout.draw import HoldoutDraws
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
@@ -123,6 +125,8 @@ LISTENERS: Final[Listeners] = {
         "segments.messages": feed.on_messages_changed,
     },
     CampaignEnded: {"attribution.lift": schedule_campaigns},
+    HoldoutMonthBegun: {"attribution.lift_of_months": schedule_months},
+    HoldoutQuarterChanged: {"attribution.lift_of_quarters": schedule_quarters},
 }
 
 # They lock the state of the organization's columns until the commit, so they come last.

@@ -85,6 +85,7 @@ def test_the_exact_cost_is_that_of_the_texts_which_then_leave(shop):
     assert render_pages(shop) == 4
     found = find(shop, campaign)
     shop.act(manage.schedule, campaign, confirmed_recipients=17, is_now=True)
+    shop.drain()
     shop.start()
     shop.work()
     outcomes = shop.outcomes(campaign)

@@ -45,6 +45,20 @@ def test_who_passes_a_holdout_is_stored_with_the_side_and_the_first_time(desk):
         ZoneInfo(desk.sql("SELECT time_zone FROM organizations WHERE id = %s")[0][0])
     ).date() + timedelta(days=1)
     assert {first_day for _, _, first_day in before} == {tomorrow}
+    begun = desk.sql("SELECT payload FROM outbox WHERE organization_id = %s AND topic = 'journeys.holdout_month'")
+    assert begun == [
+        (
+            [
+                {
+                    "journey_id": str(journey),
+                    "step": "1",
+                    "month": tomorrow.replace(day=1).isoformat(),
+                    "percent": 50,
+                    "texts_within_days": 1,
+                }
+            ],
+        )
+    ]
     for customer in customers:
         desk.sale(customer)
     desk.work()

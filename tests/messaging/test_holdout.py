@@ -155,8 +155,11 @@ def test_no_share_ends_the_quarter_at_once_and_it_is_not_drawn_again(desk):
     change(desk, 20, now=WINTER)
     draw_all(desk, now=WINTER)
     assert held_out(desk, people, at=WINTER)
-    later = WINTER + timedelta(days=1)
+    later = WINTER + timedelta(days=5)
     change(desk, 0, now=later)
+    facts = desk.sql("SELECT payload FROM outbox WHERE organization_id = %s AND topic = 'messaging.holdout_quarter'")
+    days = [(fact["first_day"], fact["last_day"]) for (payload,) in facts for fact in payload]
+    assert days == [("2027-02-11", "2027-03-31"), ("2027-02-11", "2027-02-14")]
     draw_all(desk, now=later)
     assert not held_out(desk, people, at=later)
     assert load(desk).running is None

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -29,14 +29,16 @@ from tests.support.tenant import Tenant, another_key
 from tests.support.visitor import Visitor
 
 from regulars.accounts import second_factor
+from regulars.campaigns.facts import CampaignEnded
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.demo.requests import finish_run, insert_run_if_new
 from regulars.journeys.backtest.requests import request_backtest
+from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.manage import load_journey
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
-from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.facts import HoldoutQuarterChanged, LinkClicked, MessagesChanged
 from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import (
     Cap,
@@ -280,6 +282,10 @@ def _write_facts(database_url: str, organization_id: UUID) -> None:
                 ),
             ),
             MessagesChanged("text", text, "person", UUID(int=7), "1", profile, "delivered", "none", b"hash", NOW),
+            LinkClicked(UUID(int=7), UUID(int=7), NOW),
+            CampaignEnded(UUID(int=7)),
+            HoldoutMonthBegun(UUID(int=7), "2", date(2026, 11, 1), 10, 3),
+            HoldoutQuarterChanged(date(2026, 10, 1), 10, date(2026, 11, 18), date(2026, 12, 31)),
         )
         for fact in facts:
             payload = msgspec.json.encode([fact]).decode()

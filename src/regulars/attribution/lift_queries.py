@@ -54,6 +54,21 @@ async def insert_lift_if_new(tx: Tx, organization_id: UUID, row: LiftRow, *, due
     )
 
 
+async def delete_if_open(tx: Tx, organization_id: UUID, source: tuple[str, UUID, str, str]) -> None:
+    """A lift whose window has not closed."""
+    kind, source_id, step, period = source
+    await tx.execute(
+        SQL("DELETE FROM lifts WHERE {is_key} AND lifts.state = 'open'").format(is_key=_IS_KEY),
+        {
+            "organization_id": organization_id,
+            "kind": kind,
+            "source_id": source_id,
+            "step": step,
+            "period": period,
+        },
+    )
+
+
 async def list_lifts(tx: Tx, organization_id: UUID, kind: str, ids: Collection[UUID]) -> list[LiftRow]:
     rows = await tx.fetch(
         SQL(

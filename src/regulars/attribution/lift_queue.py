@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from regulars.attribution import lift_queries as queries
+from regulars.attribution.holdout_sources import read_month, read_quarter
 from regulars.attribution.lift import FINAL_AFTER, QUEUE, LiftSource, LiftState, SourceKind, schedule_lift
 from regulars.attribution.lift_queries import LiftRow
 from regulars.attribution.windows import find_windows
@@ -50,8 +51,20 @@ async def _read_campaign(tx: Tx, organization_id: UUID, source: LiftSource) -> A
     return Arms(ArmPeople(treated), ArmPeople(held_out))
 
 
+async def _read_journey(tx: Tx, organization_id: UUID, source: LiftSource) -> Arms:
+    return Arms(*await read_month(tx, organization_id, source))
+
+
+async def _read_holdout(tx: Tx, organization_id: UUID, source: LiftSource) -> Arms:
+    return Arms(*await read_quarter(tx, organization_id, source))
+
+
 # How the groups of each kind of source are read.
-SOURCES: Final[Mapping[SourceKind, ReadArms]] = {SourceKind.CAMPAIGN: _read_campaign}
+SOURCES: Final[Mapping[SourceKind, ReadArms]] = {
+    SourceKind.CAMPAIGN: _read_campaign,
+    SourceKind.JOURNEY: _read_journey,
+    SourceKind.HOLDOUT: _read_holdout,
+}
 
 
 async def schedule_campaigns(tx: Tx, organization_id: UUID, facts: Sequence[CampaignEnded]) -> None:

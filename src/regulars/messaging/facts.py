@@ -6,7 +6,7 @@ A text that changes is also counted in the daily totals, which stay when the tex
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -53,6 +53,17 @@ class LinkClicked(Fact, frozen=True):
     text_id: UUID
     # The start of the minute of the click.
     at: datetime
+
+
+class HoldoutQuarterChanged(Fact, frozen=True):
+    """The customers of a quarter were drawn, or it was ended; they are compared from the first to the last day."""
+
+    topic: ClassVar[str] = "messaging.holdout_quarter"
+
+    quarter: date
+    percent: int
+    first_day: date
+    last_day: date
 
 
 async def publish_text_changes(

@@ -9,9 +9,11 @@ from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.kit.arrays import Bigints, Booleans, Ids, Labels
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
+from regulars.work import outbox
 
 
 class HoldoutPassRow(NamedTuple):
@@ -47,10 +49,27 @@ _INSERT: Final = _PASSED.write(
 )
 
 
-async def record_passes(tx: Tx, organization_id: UUID, passed: Sequence[HoldoutPassRow]) -> None:
-    """Rows are written in the order of their keys, so that two writers never deadlock."""
+async def record_passes(
+    tx: Tx, organization_id: UUID, passed: Sequence[HoldoutPassRow], months: Collection[HoldoutMonthBegun]
+) -> None:
+    """Rooms above learn of a month with its first customer. Rows are written in the order of their keys, so that two
+    writers never deadlock."""
     if passed:
+        begun = [it for it in months if not await _is_any_stored(tx, organization_id, it)]
+        await outbox.record(tx, organization_id, begun)
         await tx.execute(_INSERT, {"organization_id": organization_id, "now": tx.now, **_PASSED.of(sorted(passed))})
+
+
+async def _is_any_stored(tx: Tx, organization_id: UUID, it: HoldoutMonthBegun) -> bool:
+    rows = await tx.fetch(
+        """
+        SELECT 1 FROM journey_holdouts
+        WHERE organization_id = %s AND journey_id = %s AND step = %s AND month = %s
+        LIMIT 1
+        """,
+        (organization_id, it.journey_id, it.step, it.month),
+    )
+    return bool(rows)
 
 
 async def read_sides(

@@ -8,9 +8,10 @@ from uuid import UUID
 from regulars.catalog.model import day_of
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.journeys.definition import Definition
+from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.interests import withdraw_if_unneeded
 from regulars.journeys.model import RecordedRow, RunRow, TraceEntry
-from regulars.journeys.program import sets_attributes
+from regulars.journeys.program import holdouts_of, sets_attributes
 from regulars.journeys.runs import queries, trace
 from regulars.journeys.runs.decide import (
     CUSTOMER_GONE,
@@ -113,6 +114,7 @@ class _Batch:
     counts: list[tuple[RunRow, str, str]] = field(default_factory=list)
     orders: list[TextOrder] = field(default_factory=list)
     holdouts: list[HoldoutPassRow] = field(default_factory=list)
+    holdout_months: set[HoldoutMonthBegun] = field(default_factory=set)
     # Runs that end while a text of theirs may still be queued.
     ended_with_text: list[UUID] = field(default_factory=list)
 
@@ -214,6 +216,12 @@ class _Batch:
                 row.journey_id, passed.step, month, row.profile_id, first_day, passed.percent, passed.is_held_out
             )
         )
+        [split] = [
+            it for it in holdouts_of(self.versions[row.journey_id, row.version].definition) if it.id == passed.step
+        ]
+        self.holdout_months.add(
+            HoldoutMonthBegun(row.journey_id, passed.step, month, passed.percent, split.texts_within.days + 1)
+        )
 
     async def write(self) -> None:
         tx, organization_id = self.tx, self.organization_id
@@ -222,7 +230,7 @@ class _Batch:
         if self.orders:
             await request_texts(tx, organization_id, await self._hold_out(), texting=self.texting)
         await queries.save_runs(tx, organization_id, self.saved)
-        await record_passes(tx, organization_id, self.holdouts)
+        await record_passes(tx, organization_id, self.holdouts, self.holdout_months)
         if self.trace:
             await trace.insert_trace(tx, organization_id, self.trace)
         await trace.count_events(tx, organization_id, self.counts)

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from regulars.catalog.model import day_of
 from regulars.consent.numbers import find_text_numbers, list_subscribed_profiles
 from regulars.kit.db import Tx
+from regulars.messaging.facts import HoldoutQuarterChanged
 from regulars.messaging.holdout import queries
 from regulars.messaging.holdout.model import (
     RETENTION,
@@ -24,6 +25,7 @@ from regulars.messaging.holdout.model import (
 )
 from regulars.messaging.queries.replies import find_suppressed
 from regulars.organizations.particulars import find_settings
+from regulars.work import outbox
 from regulars.work.queue import Due, RowQueue, Schedule
 
 QUEUE: Final = "holdouts"
@@ -98,4 +100,7 @@ async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter:
         held_out=newest.held_out + sum(it.is_held_out for it in drawn),
     )
     await queries.save_draw(tx, organization_id, newest)
+    if newest.drawn_at is not None:
+        fact = HoldoutQuarterChanged(newest.quarter, newest.percent, newest.begins_on, newest.ends_on)
+        await outbox.record(tx, organization_id, [fact])
     return True

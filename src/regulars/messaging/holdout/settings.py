@@ -1,14 +1,17 @@
 """Read and change the global holdout of an organization."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from regulars.catalog.model import day_of
 from regulars.kit.db import Tx
+from regulars.messaging.facts import HoldoutQuarterChanged
 from regulars.messaging.holdout import queries
-from regulars.messaging.holdout.draw import QUEUE
+from regulars.messaging.holdout.draw import QUEUE, load_zone
 from regulars.messaging.holdout.model import QuarterRow, check_percent
+from regulars.work import outbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,18 @@ async def change_holdout(
     check_percent(percent)
     await queries.upsert_holdout(tx, organization_id, percent=percent, with_journeys=with_journeys, changed_by=by)
     if not percent:
-        await queries.stop_quarters(tx, organization_id)
+        await _stop(tx, organization_id)
     tx.touched.add((QUEUE, organization_id))
     return await load_holdout(tx, organization_id)
+
+
+async def _stop(tx: Tx, organization_id: UUID) -> None:
+    """What was measured until yesterday stays measured."""
+    today = day_of(tx.now, await load_zone(tx, organization_id))
+    ended = [it for it in await queries.stop_quarters(tx, organization_id) if it.drawn_at and it.ends_on >= today]
+    last_day = today - timedelta(days=1)
+    facts = [HoldoutQuarterChanged(it.quarter, it.percent, it.begins_on, last_day) for it in ended]
+    await outbox.record(tx, organization_id, facts)
 
 
 async def is_holdout_being_drawn(tx: Tx, organization_id: UUID) -> bool:

@@ -24,7 +24,8 @@ FROM generate_series(%(first)s::integer, %(last)s) AS n
 _SALES = """
 INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,
                           total_discount_cents, total_tax_cents, external_id, type, currency, source, line_items)
-SELECT %(organization_id)s, ('019' || lpad(to_hex(n), 9, '0') || '7' || substr(md5(n::text), 1, 19))::uuid,
+SELECT %(organization_id)s,
+       (lpad(to_hex((1000 * extract(epoch FROM it.at))::bigint), 12, '0') || '7' || substr(md5(n::text), 1, 19))::uuid,
        md5('store ' || 1 + floor(%(stores)s * pow(random(), 1.5)))::uuid,
        CASE WHEN n %% 3 > 0 THEN md5('customer ' || 1 + floor(%(customers)s * pow(random(), 2)))::uuid END,
        it.at, it.at, price * lines, CASE WHEN n %% 4 = 0 THEN price / 10 ELSE 0 END, price * lines / 6, 'T' || n,

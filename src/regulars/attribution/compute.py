@@ -8,38 +8,21 @@ time.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import msgspec
-
 from regulars.attribution import queries
 from regulars.attribution.model import Attributed, Credit, Touch, Touches, Windows, is_frozen
-from regulars.attribution.queries import LoadedSale, TotalKey
+from regulars.attribution.queries import TotalKey
 from regulars.attribution.touches import load_touches
 from regulars.kit import failpoint
 from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
-from regulars.sales.returned_lines import RETURN_WITHIN, CustomerSale, match_returns, net_cents, returned_totals
+from regulars.sales.customer_sales import LoadedSale, find_customer_sales, match_loaded
+from regulars.sales.returned_lines import RETURN_WITHIN, net_cents
 from regulars.sales.totals.progress import find_time_zone
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-
-
-class _Product(msgspec.Struct, gc=False):
-    external_id: str | None = None
-
-
-class _Line(msgspec.Struct, gc=False):
-    total_price_cents: int
-    product: _Product | None = None
-
-
-_read_lines = msgspec.json.Decoder(list[_Line]).decode
 
 
 async def compute_customers(
@@ -74,7 +57,7 @@ async def load_credits_by(
     }
     if not since:
         return [[] for _ in versions]
-    sales = await queries.find_sales(tx, organization_id, since)
+    sales = await find_customer_sales(tx, organization_id, since)
     zone = ZoneInfo(await find_time_zone(tx, organization_id))
     return [
         [
@@ -99,8 +82,7 @@ def credit_sales(
     }
     if not chosen:
         return []
-    has_returns = any(sale.is_return for sale in sales)
-    matched = match_returns(map(_with_lines, sales) if has_returns else ())
+    matched = match_loaded(sales)
     unmatched = _share_unmatched(sales, [sale for sale, _ in chosen.values()], matched.unmatched_cents)
     return [
         Credit(
@@ -123,26 +105,6 @@ def credit_sales(
         )
         for sale, touch in chosen.values()
     ]
-
-
-def _with_lines(sale: LoadedSale) -> CustomerSale[UUID]:
-    lines = _read_lines(sale.line_items)
-    totals = [line.total_price_cents for line in lines]
-    return CustomerSale(
-        key=sale.id,
-        at=(sale.occurred_at - _EPOCH) // _MICROSECOND,
-        external_id=sale.external_id,
-        is_return=sale.is_return,
-        currency=sale.currency,
-        total_cents=sale.total_cents,
-        lines=list(
-            zip(
-                (None if line.product is None else line.product.external_id for line in lines),
-                returned_totals(totals) if sale.is_return else totals,
-                strict=True,
-            )
-        ),
-    )
 
 
 def _share_unmatched(

@@ -25,14 +25,12 @@ from regulars.kit.ids import first_id_at
 from regulars.messaging.model import OriginKind
 from regulars.sales.returned_lines import RETURN_WITHIN
 
-# Of one customer. A house account may have more; then the newest count.
-SALES_MAX: Final = 10_000
+# Of one customer; then the newest count.
 TEXTS_MAX: Final = 1_000
 # A text that is frozen still takes the purchases that belong to it, so that no other text gets them.
 TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
-# The id of a text is older than its touch, by the time that it waited; that of a sale is younger, but for clocks.
+# The id of a text is older than its touch, by the time that it waited.
 _TEXT_WAITED_MAX: Final = timedelta(days=30)
-_CLOCKS_DIFFER_MAX: Final = timedelta(days=1)
 # Sales that are older can neither be credited nor be returned to.
 SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
 
@@ -41,17 +39,6 @@ class DueCustomer(NamedTuple):
     profile_id: UUID
     since: datetime
     attempts: int
-
-
-class LoadedSale(NamedTuple):
-    id: UUID
-    profile_id: UUID
-    external_id: str
-    occurred_at: datetime
-    is_return: bool
-    currency: str
-    total_cents: int
-    line_items: str
 
 
 class TotalKey(NamedTuple):
@@ -110,37 +97,6 @@ async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID
         origin = Origin(kind, origin_id, step if kind is OriginKind.JOURNEY else "") if origin_id else Origin(kind)
         touches[profile_id].append(Touch(sent_at, TouchKind.DELIVERY, text_id, sent_at, origin))
     return dict(touches)
-
-
-async def find_sales(tx: Tx, organization_id: UUID, since: Mapping[UUID, datetime]) -> dict[UUID, list[LoadedSale]]:
-    """The sales of each customer from a moment on."""
-    rows = await tx.fetch(
-        """
-        SELECT s.*
-        FROM unnest(%(ids)s::uuid[], %(first_ids)s::uuid[], %(since)s::timestamptz[]) AS it (id, first_id, since)
-        CROSS JOIN LATERAL (
-            SELECT id, profile_id, external_id, occurred_at, type = 'RETURN', currency, total_amount_cents,
-                   line_items::text
-            FROM sales_events
-            WHERE organization_id = %(organization_id)s AND profile_id = it.id AND id >= it.first_id
-              AND occurred_at >= it.since
-            ORDER BY id DESC
-            LIMIT %(limit)s
-        ) AS s
-        """,
-        {
-            "organization_id": organization_id,
-            "ids": Ids(since),
-            "first_ids": Ids(first_id_at(it - _CLOCKS_DIFFER_MAX) for it in since.values()),
-            "since": Timestamps(since.values()),
-            "limit": SALES_MAX,
-        },
-    )
-    sales: dict[UUID, list[LoadedSale]] = defaultdict(list)
-    for row in rows:
-        sale = LoadedSale(*row)
-        sales[sale.profile_id].append(sale)
-    return dict(sales)
 
 
 _CREDIT_COLUMNS: Final = SQL(names_of(Credit))

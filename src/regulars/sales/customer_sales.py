@@ -1,17 +1,23 @@
-"""The sales of some customers, with what the rule about returned lines needs (`returned_lines.py`)."""
+"""The sales of some customers, and what was returned of them (`returned_lines.py`)."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from regulars.kit.arrays import Ids, Timestamps
 from regulars.kit.db import Tx
-from regulars.sales.returned_lines import CustomerSale, returned_totals
+from regulars.kit.ids import first_id_at
+from regulars.sales.returned_lines import CustomerSale, MatchedReturns, match_returns, returned_totals
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Of one customer. A house account may have more; then the newest count.
+SALES_MAX: Final = 10_000
+# The id of a sale is younger than the sale, but for clocks.
+_CLOCKS_DIFFER_MAX: Final = timedelta(days=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
@@ -24,34 +30,68 @@ class _Line(msgspec.Struct, gc=False):
     product: _Product | None = None
 
 
-_lines = msgspec.json.Decoder(list[_Line])
+_read_lines = msgspec.json.Decoder(list[_Line]).decode
 
 
-def microseconds_of(moment: datetime) -> int:
-    return (moment - EPOCH) // _MICROSECOND
+class LoadedSale(NamedTuple):
+    id: UUID
+    profile_id: UUID
+    external_id: str
+    occurred_at: datetime
+    is_return: bool
+    currency: str
+    total_cents: int
+    line_items: str
 
 
-async def read_customer_sales(
-    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime, until: datetime
-) -> dict[UUID, list[CustomerSale[UUID]]]:
-    """By profile, in any order: the sales from a moment to before another one. For at most some thousand customers."""
+async def find_customer_sales(
+    tx: Tx, organization_id: UUID, since: Mapping[UUID, datetime]
+) -> dict[UUID, list[LoadedSale]]:
+    """The sales of each customer from a moment on."""
     rows = await tx.fetch(
         """
-        SELECT profile_id, id, occurred_at, external_id, type = 'RETURN', currency, total_amount_cents,
-               line_items::text
-        FROM sales_events
-        WHERE organization_id = %(organization_id)s AND profile_id = ANY (%(profile_ids)s::uuid[])
-          AND occurred_at >= %(since)s AND occurred_at < %(until)s
+        SELECT s.*
+        FROM unnest(%(ids)s::uuid[], %(first_ids)s::uuid[], %(since)s::timestamptz[]) AS it (id, first_id, since)
+        CROSS JOIN LATERAL (
+            SELECT id, profile_id, external_id, occurred_at, type = 'RETURN', currency, total_amount_cents,
+                   line_items::text
+            FROM sales_events
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id AND id >= it.first_id
+              AND occurred_at >= it.since
+            ORDER BY id DESC
+            LIMIT %(limit)s
+        ) AS s
         """,
-        {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "until": until},
+        {
+            "organization_id": organization_id,
+            "ids": Ids(since),
+            "first_ids": Ids(first_id_at(it - _CLOCKS_DIFFER_MAX) for it in since.values()),
+            "since": Timestamps(since.values()),
+            "limit": SALES_MAX,
+        },
     )
-    sales: dict[UUID, list[CustomerSale[UUID]]] = defaultdict(list)
-    for profile_id, sale_id, occurred_at, external_id, is_return, currency, total_cents, line_items in rows:
-        lines = _lines.decode(line_items)
-        totals = [line.total_price_cents for line in lines]
-        products = [None if line.product is None else line.product.external_id for line in lines]
-        lined = tuple(zip(products, returned_totals(totals) if is_return else totals, strict=True))
-        sales[profile_id].append(
-            CustomerSale(sale_id, microseconds_of(occurred_at), external_id, is_return, currency, total_cents, lined)
-        )
-    return sales
+    sales: dict[UUID, list[LoadedSale]] = defaultdict(list)
+    for row in rows:
+        sale = LoadedSale(*row)
+        sales[sale.profile_id].append(sale)
+    return dict(sales)
+
+
+def match_loaded(sales: Sequence[LoadedSale]) -> MatchedReturns[UUID]:
+    """Match the returns of one customer; lines are decoded only where there are any."""
+    return match_returns(map(_with_lines, sales) if any(sale.is_return for sale in sales) else ())
+
+
+def _with_lines(sale: LoadedSale) -> CustomerSale[UUID]:
+    lines = _read_lines(sale.line_items)
+    totals = [line.total_price_cents for line in lines]
+    products = (None if line.product is None else line.product.external_id for line in lines)
+    return CustomerSale(
+        key=sale.id,
+        at=(sale.occurred_at - _EPOCH) // _MICROSECOND,
+        external_id=sale.external_id,
+        is_return=sale.is_return,
+        currency=sale.currency,
+        total_cents=sale.total_cents,
+        lines=list(zip(products, returned_totals(totals) if sale.is_return else totals, strict=True)),
+    )

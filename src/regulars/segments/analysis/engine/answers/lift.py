@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from regulars.kit.db import Tx
-from regulars.sales.customer_sales import microseconds_of, read_customer_sales
+from regulars.sales.customer_sales import LoadedSale, find_customer_sales, match_loaded
 from regulars.sales.model import Currency
-from regulars.sales.returned_lines import RETURN_WITHIN, CustomerSale, match_returns, net_cents
+from regulars.sales.returned_lines import RETURN_WITHIN, net_cents
 from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, Tickets, Window, date_of, window_of
 from regulars.segments.analysis.engine.calendar import number_of
 from regulars.segments.analysis.engine.customer_ids import find_numbers
@@ -41,11 +41,11 @@ _NO_ARM: Final = -1
 
 async def answer_lift(tx: Tx, organization_id: UUID, tickets: Tickets, question: LiftQuestion) -> LiftAnswer:
     groups = await asyncio.to_thread(Groups, tickets, question)
-    since, until = groups.moments_to_read()
+    since = groups.since
     for first in range(0, groups.returning.size, READ_CUSTOMERS):
         some = groups.returning[first : first + READ_CUSTOMERS].tolist()
         numbers = {tickets.cached.profile_of(number): number for number in some}
-        sales = await read_customer_sales(tx, organization_id, numbers, since=since, until=until)
+        sales = await find_customer_sales(tx, organization_id, dict.fromkeys(numbers, since))
         await asyncio.to_thread(groups.match, {numbers[profile_id]: some for profile_id, some in sales.items()})
     treated, held_out = groups.people
     sums = await asyncio.to_thread(lambda: tuple(groups.add_up()))
@@ -117,27 +117,27 @@ class Groups:
             mask[some.customer] = True
         return mask
 
-    def moments_to_read(self) -> tuple[datetime, datetime]:
-        """Between which the sales of returning customers are read."""
-        since, until = (self._midnight(day) for day in (self._window[0], self._window[1] + 1))
-        return since, until.astimezone(UTC) + RETURN_WITHIN
+    @property
+    def since(self) -> datetime:
+        """From which on the sales of returning customers are read."""
+        return self._midnight(self._window[0])
 
     def _midnight(self, day: int) -> datetime:
-        return datetime.combine(date_of(day), time(), self._zone)
+        return datetime.combine(date_of(day), time(), self._zone).astimezone(UTC)
 
-    def match(self, sales: Mapping[int, Sequence[CustomerSale[UUID]]]) -> None:
+    def match(self, sales: Mapping[int, Sequence[LoadedSale]]) -> None:
         """Take the spend of these customers from their rows."""
         for number, some in sales.items():
             first, last = self._window
             if self._first is not None:
                 first = int(self._first[number])
                 last = first + self._own_days
-            since, until = (microseconds_of(self._midnight(day)) for day in (first, last + 1))
-            returned = match_returns(some).returned_cents
+            since, until = (self._midnight(day) for day in (first, last + 1))
+            returned = match_loaded(some).returned_cents
             for sale in some:
-                if not sale.is_return and since <= sale.at < until:
+                if not sale.is_return and since <= sale.occurred_at < until:
                     spent = self._matched[sale.currency]
-                    spent[number] = spent.get(number, 0) + net_cents(sale.total_cents, returned.get(sale.key, 0))
+                    spent[number] = spent.get(number, 0) + net_cents(sale.total_cents, returned.get(sale.id, 0))
 
     def add_up(self) -> Iterator[LiftSums]:
         """For each currency in which customers bought in the window."""

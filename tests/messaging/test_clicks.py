@@ -1,8 +1,8 @@
 """Clicks on short links: counted once by class, which of them are touches, and what is kept of them."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 import pytest
 from tests.messaging.test_erasure import customer
 from tests.messaging.test_links import LINK, SHOP, host, opened, sent_links, words
@@ -145,19 +145,27 @@ def test_one_address_that_opens_many_codes_in_a_minute_is_a_machine_from_the_fir
     assert len(touches(desk, *people)) == 2
 
 
-def test_clicks_wait_while_the_database_is_away_and_are_counted_once(desk, campaign, monkeypatch):
+def test_clicks_that_could_not_be_written_wait_and_are_counted_once(desk, campaign):
+    """A write that a stop cancels, and one whose commit is unknown."""
     code, _ = campaign.text()
-    log = ClickLog(desk.database)
-    one = click(code)
-    log.record(desk.organization_id, one)
-    real = desk.database.transaction
-    monkeypatch.setattr(desk.database, "transaction", lambda: (_ for _ in ()).throw(psycopg.OperationalError("away")))
-    desk.runner.run(log.write())
-    monkeypatch.setattr(desk.database, "transaction", real)
-    # As after a commit whose response was lost.
+    log, one = ClickLog(desk.database), click(code)
+    store(desk, click(code))
+
+    async def write_while_locked():
+        log.record(desk.organization_id, one)
+        async with desk.database.transaction() as tx:
+            await tx.fetch("SELECT 1 FROM click_totals WHERE organization_id = %s FOR UPDATE", (desk.organization_id,))
+            stopped = asyncio.create_task(log.write())
+            await asyncio.sleep(0.2)
+            stopped.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stopped
+
+    desk.runner.run(write_while_locked())
+    assert campaign.counts() == {"1": ClickCount(people=1)}
     store(desk, one)
     desk.runner.run(log.write())
-    assert campaign.counts() == {"1": ClickCount(people=1)}
+    assert campaign.counts() == {"1": ClickCount(people=2)}
 
 
 def test_where_a_click_came_from_is_deleted_after_an_hour_and_the_click_after_25_months(desk, campaign):

@@ -28,7 +28,8 @@ from regulars.messaging.links.model import (
 from regulars.work import outbox
 
 WRITE_EVERY_S: Final = 0.5
-CLICKS_PER_WRITE_MAX: Final = 1_000
+# In one transaction; redirects wait while its rows are made.
+CLICKS_PER_WRITE_MAX: Final = 250
 WAITING_CLICKS_MAX: Final = 50_000
 # Of one address and agent, to count their codes.
 CLICKS_READ_MAX: Final = 200
@@ -46,7 +47,7 @@ class ClickLog:
 
     def record(self, organization_id: UUID, click: Click) -> None:
         if self._count >= WAITING_CLICKS_MAX:
-            _log.warning("clicks.lost", organization_id=str(organization_id))
+            _log.warning("clicks.lost", organization_id=str(organization_id), clicks=1)
             return
         self._count += 1
         self._waiting[organization_id].append(click)
@@ -57,22 +58,29 @@ class ClickLog:
             await self.write()
 
     async def write(self) -> None:
-        """Write what waits. After a lost connection it waits for the next time."""
-        waiting, self._waiting, self._count = self._waiting, defaultdict(list), 0
-        for organization_id, clicks in sorted(waiting.items()):
-            for start in range(0, len(clicks), CLICKS_PER_WRITE_MAX):
-                await self._write(organization_id, clicks[start : start + CLICKS_PER_WRITE_MAX])
+        """Write what waits. After a lost connection or a cancellation the rest waits for the next time."""
+        for organization_id in sorted(self._waiting):
+            clicks = self._waiting.pop(organization_id)
+            try:
+                await self._write_all(organization_id, clicks)
+            except CONNECTION_ERRORS as error:
+                _log.warning("clicks.postponed", organization_id=str(organization_id), error=type(error).__name__)
+            finally:
+                if clicks:
+                    self._waiting[organization_id][:0] = clicks
 
-    async def _write(self, organization_id: UUID, clicks: Sequence[Click]) -> None:
-        try:
-            async with self._database.transaction() as tx:
-                await store_clicks(tx, organization_id, clicks)
-        except CONNECTION_ERRORS as error:
-            _log.warning("clicks.postponed", organization_id=str(organization_id), error=type(error).__name__)
-            for click in clicks:
-                self.record(organization_id, click)
-        except Exception:  # noqa: BLE001  # the clicks of other organizations must still be written
-            _log.exception("clicks.lost", organization_id=str(organization_id), clicks=len(clicks))
+    async def _write_all(self, organization_id: UUID, clicks: list[Click]) -> None:
+        """In batches; removes those that were written."""
+        while batch := clicks[:CLICKS_PER_WRITE_MAX]:
+            try:
+                async with self._database.transaction() as tx:
+                    await store_clicks(tx, organization_id, batch)
+            except CONNECTION_ERRORS:
+                raise
+            except Exception:  # noqa: BLE001  # the clicks of other organizations must still be written
+                _log.exception("clicks.lost", organization_id=str(organization_id), clicks=len(batch))
+            del clicks[: len(batch)]
+            self._count -= len(batch)
 
 
 async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -89,8 +90,13 @@ def classify_request(headers: Mapping[str, str]) -> ClickClass:
     """By the headers of the request, whose names are in lower case."""
     if any(_PREFETCH.search(headers.get(name, "")) for name in _PREFETCH_HEADERS):
         return ClickClass.MACHINE
-    agent = headers.get("user-agent", "").strip()
-    return ClickClass.MACHINE if not agent or _MACHINES.search(agent) else ClickClass.PERSON
+    return _classify_agent(headers.get("user-agent", "")[:AGENT_CHARACTERS_MAX])
+
+
+@lru_cache(maxsize=4_096)
+def _classify_agent(agent: str) -> ClickClass:
+    """Most phones share a few hundred agents."""
+    return ClickClass.MACHINE if not agent.strip() or _MACHINES.search(agent) else ClickClass.PERSON
 
 
 def is_soon(clicked_at: datetime, claimed_at: datetime | None) -> bool:

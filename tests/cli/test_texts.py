@@ -201,3 +201,17 @@ def test_the_holidays_of_a_country_are_listed_before_a_rule_is_set(regulars):
     assert "National Day" in changed.err
     opened = run(regulars, "sms", "rules", "set", "--country", "FR", "--on-holidays")
     assert "National Day" not in opened.err
+
+
+def test_the_global_holdout_is_set_and_a_share_that_is_too_large_is_one_sentence(regulars):
+    refused = run(regulars, "sms", "holdout", "set", "--percent", "100")
+    assert "A global holdout has 0 to 20 % of the customers, and this is 100 %." in refused.complains(code=1)
+    said = run(regulars, "sms", "holdout", "set", "--percent", "10", "--journeys")
+    assert "The global holdout is 10 %, with journeys." in said.out + said.err
+    found = run(regulars, "sms", "holdout", "show", "--json").data
+    assert (found["percent"], found["with_journeys"], found["quarters"]) == (10, True, [])
+    # What is not given stays.
+    changed = run(regulars, "sms", "holdout", "set", "--percent", "5", "--json").data
+    assert (changed["percent"], changed["with_journeys"]) == (5, True)
+    said = run(regulars, "sms", "holdout", "show")
+    assert "No customer is held out now." in said.out + said.err

@@ -12,6 +12,7 @@ from tests.campaigns.desk import OUR_LISTENERS, Desk
 from tests.segments.conftest import columns_database_url, opened  # noqa: F401  # fixtures
 from tests.segments.test_members import answering
 
+from regulars import migrations
 from regulars.attribution.lift import (
     Lift,
     LiftSource,
@@ -26,11 +27,16 @@ from regulars.attribution.lift_queue import LiftQueue
 from regulars.campaigns import manage
 from regulars.campaigns.facts import CampaignEnded
 from regulars.cli.attribution import _lift_of
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.questions import ArmSums
 from regulars.segments.effect import compare
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
+
+
+class Undo(Exception):
+    """Rolls a transaction back."""
+
 
 NO_CONDITION: dict[str, Any] = {"type": "all", "of": []}
 
@@ -232,6 +238,28 @@ def test_a_worker_that_is_killed_leaves_the_computation_to_another(desk):
     assert [it.state for it in desk.lifts(campaign_id)] == [LiftState.OPEN]
     desk.compute()
     assert [it.state for it in desk.lifts(campaign_id)] == [LiftState.PROVISIONAL]
+
+
+def test_an_update_measures_campaigns_that_ended_before_it(desk):
+    desk.crowd(3)
+    campaign_id, _ = desk.sent(), desk.sent(holdout_percent=0)
+    migration = (Path(migrations.__path__[0]) / "0135_lifts.sql").read_text("utf-8")
+    found = []
+
+    async def act(tx: Tx) -> None:
+        await tx.execute("DELETE FROM lifts")
+        await tx.execute(migration[migration.index("INSERT INTO lifts") :])
+        found.extend(
+            await tx.fetch(
+                "SELECT source_id, state, held_out_share, due_at <= now() FROM lifts WHERE organization_id = %s",
+                (desk.organization_id,),
+            )
+        )
+        raise Undo
+
+    with pytest.raises(Undo):
+        desk.do(act)
+    assert found == [(campaign_id, "open", 0.5, True)]
 
 
 SOURCE = LiftSource(SourceKind.CAMPAIGN, UUID(int=1))

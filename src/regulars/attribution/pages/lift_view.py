@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from regulars.attribution.lift import Lift, LiftState
-from regulars.segments.effect import BUYERS_MIN, Estimate, add_up
+from regulars.attribution.lift import Lift, LiftState, summarise
+from regulars.segments.effect import BUYERS_MIN, Estimate
 from regulars.web.charts import Whisker, WhiskerAxis
 from regulars.web.format import Format
 
@@ -64,18 +64,16 @@ def measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
 
 def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftView:
     """The sum of what was measured; otherwise why nothing was."""
-    shown = measured(lifts, currency)
-    estimates = [it.comparison.extra_cents for it in shown if it.comparison is not None]
-    if estimates:
-        return _view_estimate(formats, add_up(estimates), shown, currency)
-    open_lifts = [it for it in lifts if it.state is LiftState.OPEN]
-    if open_lifts:
-        last_days = [it.last_day for it in open_lifts if it.last_day is not None]
+    summary = summarise(lifts, currency)
+    if summary.extra_cents is not None:
+        return _view_estimate(formats, summary.extra_cents, measured(lifts, currency), currency)
+    if summary.state == "open":
+        last_days = [it.last_day for it in lifts if it.state is LiftState.OPEN and it.last_day is not None]
         note = (
             f"result on {formats.day(min(last_days) + timedelta(days=1))}" if last_days else "sales are still counted"
         )
         return _without("open", note)
-    if any(it.has_result for it in lifts):
+    if summary.state == "too_few":
         expected = max((it.expected_buyers for it in lifts if it.currency == currency), default=0.0)
         return _without("few", f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed")
     return _without("none", "extra net unknown")

@@ -73,13 +73,13 @@ def trap_fault(place: Place, how: str) -> Fault:
         process.sprung()
         passes = scene.chance.randrange(2 if where == WORKER else 8)
         process.arm(place.name, how, passes=passes, seconds=seconds)
-        return _await_sprung(scene, process, place.name, how)
+        return await_sprung(scene, process, place.name, how)
 
     return Fault(f"{place.name}:{how}", act)
 
 
-def _await_sprung(scene: Scene, process: Process, place: str, how: str) -> bool:
-    deadline = time.monotonic() + TRAP_SECONDS_MAX
+def await_sprung(scene: Scene, process: Process, place: str, how: str, *, seconds: float = TRAP_SECONDS_MAX) -> bool:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.sprung():
             if how == "kill":

@@ -1,4 +1,4 @@
-"""Attribution: the lift of a campaign with a million recipients at ten million sales.
+"""Attribution: the lift of a campaign with a million recipients at ten million sales, and redirects of short links.
 
 The rows are those of `analytics.py`: sales of two years, a third of them without a customer. The campaign was fed 50
 days ago, and a tenth of its recipients is held out.
@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import UUID
 
+import redirects
 from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, own_cpu_s, prepared
 from analytics_rows import vacuum, write_rows
 from database import Cluster
 from processes import cpu_s
+from redirects import Redirects
 from regulars.attribution.lift import LiftSource, LiftState, SourceKind, read_lifts, schedule_lift
 from regulars.attribution.lift_queue import LiftQueue
 from regulars.campaigns.definition import read_definition
@@ -66,6 +68,7 @@ class AttributionTimes:
     cold_cpu_s: float = 0.0
     read_ms: float = 0.0
     memory_mib: float = 0.0
+    redirects: Redirects | None = None
 
 
 def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> AttributionTimes:
@@ -73,6 +76,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
     times = AttributionTimes(int(CUSTOMERS * scale), int(SALES * scale))
     with prepared(cluster, DATABASE) as settings:
         asyncio.run(_measure(cluster, settings, times, say))
+    times.redirects = redirects.measure(cluster, is_quick=is_quick)
     return times
 
 
@@ -85,6 +89,8 @@ def show(times: AttributionTimes, say: Say) -> None:
         f" {statistics.median(times.lift_s):.2f} s by the clock; {times.cold_cpu_s:.2f} s first after a start"
     )
     say(f"  reading the result: {times.read_ms:.1f} ms; memory of the analysis process: {times.memory_mib:,.0f} MiB")
+    if times.redirects is not None:
+        redirects.show(times.redirects, say)
 
 
 def as_json(times: AttributionTimes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class Redirects:
         return self.p99_ms <= P99_MS_MAX and not self.errors and self.clicks == self.requests
 
 
-def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> Redirects:
+def measure(cluster: Cluster, *, is_quick: bool) -> Redirects:
     links, seconds = (20_000, 5) if is_quick else (LINKS, SECONDS)
     cluster.drop(DATABASE)
     cluster.execute(f"CREATE DATABASE {DATABASE}")
@@ -80,7 +80,7 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
         clicks = _wait_for_clicks(cluster, counted + result["sent"]) - counted
         processor_us = (cpu_s(server.pid) - before) / result["sent"] * 1e6
     cluster.drop(DATABASE)
-    found = Redirects(
+    return Redirects(
         RATE,
         result["p50_ms"],
         result["p99_ms"],
@@ -90,8 +90,6 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
         result["sent"],
         clicks,
     )
-    show(found, say)
-    return found
 
 
 def show(found: Redirects, say: Callable[[str], None]) -> None:
@@ -101,10 +99,6 @@ def show(found: Redirects, say: Callable[[str], None]) -> None:
         f" {verdict}), slowest {found.max_ms:.0f} ms, {found.errors} errors, {found.processor_us:.0f} us each of the"
         f" server; {found.clicks:,} of {found.requests:,} clicks counted"
     )
-
-
-def as_json(found: Redirects) -> dict[str, Any]:
-    return asdict(found)
 
 
 def _run(port: int, folder: str, numbers: range, *, seconds: int) -> dict[str, Any]:
@@ -130,4 +124,4 @@ if __name__ == "__main__":
     from database import running_cluster
 
     with running_cluster() as opened:
-        measure(opened, print, is_quick="--quick" in sys.argv)
+        show(measure(opened, is_quick="--quick" in sys.argv), print)

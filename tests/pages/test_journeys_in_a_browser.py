@@ -135,6 +135,17 @@ def test_a_place_is_put_where_the_cursor_stands_and_counted_at_once(chromium, ow
         tab.keyboard.press("Enter")
         tab.keyboard.type(" ’")
         expect(tab.get_by_text("forces Unicode")).to_be_visible()
+        # The chip of a link shows where it leads, and its address is asked for at once.
+        tab.get_by_label("Personalise").select_option(label="a link")
+        tab.get_by_role("button", name="Insert").click()
+        tab.get_by_label("Address of the link").fill("https://shop.example/sale")
+        expect(stored).to_have_value(re.compile(r'\{\{ link\("https://shop.example/sale"\) \}\}'))
+        expect(text).to_contain_text("link to shop.example/sale")
+        tab.get_by_label("Each recipient gets links of their own").check()
+        tab.get_by_role("button", name="Save step").click()
+        expect(tab.locator("[id='s-1']")).to_contain_text("[link to shop.example/sale]")
+        tab.goto(owner.url(f"/journeys/{journey}/edit?step=1"))
+        expect(tab.get_by_label("Each recipient gets links of their own")).to_be_checked()
 
 
 class Keys:

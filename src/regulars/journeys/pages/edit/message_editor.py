@@ -95,7 +95,8 @@ async def measure_text(
     )
     samples = await _samples(tx, visit, definition, people) if people or not search else []
     return TextMeasure(
-        measured=compose_for(texts[""], None, texting).measured,
+        # The default text is the first; its variables have their fallbacks, and its links their real length.
+        measured=sizes[0].measured,
         forcing=list(forcing.values()),
         sizes=sizes,
         previews=await _preview(tx, visit, content, samples, texting),

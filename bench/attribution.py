@@ -1,4 +1,5 @@
-"""Attribution: the lift of a campaign with a million recipients at ten million sales, and redirects of short links.
+"""Attribution: the lift of a campaign with a million recipients at ten million sales, credits of its texts, and
+redirects of short links.
 
 The rows are those of `analytics.py`: sales of two years, a third of them without a customer. The campaign was fed 50
 days ago, and a tenth of its recipients is held out.
@@ -16,6 +17,7 @@ from uuid import UUID
 import redirects
 from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, own_cpu_s, prepared
 from analytics_rows import vacuum, write_rows
+from attribution_credits import CreditTimes, measure_credits, show_credits
 from database import Cluster
 from processes import cpu_s
 from redirects import Redirects
@@ -69,6 +71,7 @@ class AttributionTimes:
     read_ms: float = 0.0
     memory_mib: float = 0.0
     redirects: Redirects | None = None
+    credits: CreditTimes = field(default_factory=CreditTimes)
 
 
 def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> AttributionTimes:
@@ -91,6 +94,7 @@ def show(times: AttributionTimes, say: Say) -> None:
     say(f"  reading the result: {times.read_ms:.1f} ms; memory of the analysis process: {times.memory_mib:,.0f} MiB")
     if times.redirects is not None:
         redirects.show(times.redirects, say)
+    show_credits(times.credits, say)
 
 
 def as_json(times: AttributionTimes) -> dict[str, Any]:
@@ -113,6 +117,7 @@ async def _measure(cluster: Cluster, settings: Settings, times: AttributionTimes
             queue = LiftQueue(analysis, database)
             await _measure_lift(cluster, database, queue, organization_id, times)
             await _read_result(database, organization_id, campaign_id, times)
+        times.credits = await measure_credits(cluster, database, organization_id, campaign_id)
     finally:
         await database.close()
 

@@ -1,11 +1,14 @@
 """Purchases are credited to texts, by the queue, as sales and texts arrive and change."""
 
+import asyncio
 from datetime import date, timedelta
+from uuid import UUID
 
 import pytest
 
 from regulars.attribution.credits import CreditFilter, list_credits, sum_by_month, sum_by_origin, sum_by_step
 from regulars.attribution.explain import NoCredit, explain_sale
+from regulars.attribution.jobs import CustomerQueue
 from regulars.attribution.model import Attributed, Origin, Windows
 from regulars.attribution.windows import (
     WindowsChanged,
@@ -16,9 +19,10 @@ from regulars.attribution.windows import (
     preview_windows,
     save_windows,
 )
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.messaging.model import OriginKind
+from regulars.privacy.erase import erase_profiles
 
 CAMPAIGN = new_uuid()
 EVER = {"first": date(2000, 1, 1), "last": date(2100, 1, 1)}
@@ -145,6 +149,50 @@ def test_figures_stay_when_texts_are_deleted_after_their_retention(desk, ada):
     desk.buy(ada, ago=-0.001)
     desk.compute()
     assert desk.credit(sale) is not None
+
+
+def test_texts_from_before_the_first_computation_are_credited_however_old(desk, ada):
+    text(desk, ada, hours_ago=24 * 200, campaign=CAMPAIGN)
+    sale = desk.buy(ada, ago=24 * 200 - 3)
+    desk.bring_back(ada, 400, ago=24 * 190)
+    # As the migration requests it, for an organization that is a year old.
+    desk.sql(
+        "INSERT INTO attribution_recomputes (organization_id, since, walked_to, until, due_at, requested_at)"
+        " VALUES (%s, now() - interval '365 days', %s, %s, now(), now())",
+        UUID(int=0),
+        UUID(int=2**128 - 1),
+    )
+    desk.compute()
+    assert desk.credit(sale).net_cents == 600
+    desk.buy(ada)
+    desk.compute()
+    assert desk.credit(sale).net_cents == 600
+
+
+def test_workers_and_an_erasure_at_the_same_time_credit_each_purchase_once(desk):
+    names = [f"c{number}" for number in range(6)]
+    for name in names:
+        desk.customer(name)
+        text(desk, name, hours_ago=2, campaign=CAMPAIGN)
+        desk.buy(name)
+    desk.drain()
+    desk.sql("UPDATE attribution_customers SET due_at = now() - interval '1 s' WHERE organization_id = %s")
+
+    async def at_once():
+        async def erase(name):
+            async with desk.database.transaction() as tx:
+                await erase_profiles(tx, desk.organization_id, [ByExternalId(name)], secret=desk.secret)
+
+        queues = [CustomerQueue() for _ in range(3)]
+        await asyncio.gather(
+            *(queue.run_pass(desk.database, desk.organization_id) for queue in queues), erase("c1"), erase("c4")
+        )
+
+    desk.runner.run(at_once())
+    desk.compute()
+    [sums] = desk.do(lambda tx: sum_by_origin(tx, desk.organization_id, **EVER)).values()
+    assert sums == {"EUR": Attributed(6, 6000, 6000)}
+    assert sum(it.profile_id is None for it in desk.credits().values()) == 2
 
 
 def test_the_list_of_tickets_is_read_page_by_page(desk, ada):

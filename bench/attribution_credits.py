@@ -1,0 +1,178 @@
+"""Credits of purchases: computing customers, the statements of pages, and what listeners cost for each sale."""
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from analytics import own_cpu_s
+from database import Cluster
+from processes import cpu_s
+from regulars.attribution.credits import CreditFilter, list_credits, sum_by_month, sum_by_origin, sum_by_step
+from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
+from regulars.attribution.recompute import request_recompute
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import first_id_at
+from regulars.kit.keyset import PageRequest
+from regulars.sales.facts import SalesRecorded
+from regulars.work import outbox
+from regulars.work.facts import Listeners
+from regulars.work.outbox import OutboxQueue
+from regulars.worker import LISTENERS
+
+CUSTOMERS_MAX: Final = 20_000
+BATCHES: Final = {1: 200, 10: 60, 100: 20}
+TURNS: Final = 5
+PAGE_ROWS: Final = 50
+_TEXTS = """
+INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, profile_id, body, parts, state, expires_at,
+                   created_at, claimed_at)
+SELECT organization_id,
+       (lpad(to_hex((extract(epoch FROM fed_at) * 1000)::bigint), 12, '0')
+           || substr(md5(profile_id::text), 1, 20))::uuid,
+       'campaign', campaign_id, profile_id::text, profile_id, 'Hello', 1, 'delivered', fed_at, fed_at, fed_at
+FROM campaign_recipients
+WHERE organization_id = %(organization_id)s AND campaign_id = %(campaign_id)s AND fed_at IS NOT NULL
+"""
+# Each texted customer has a purchase an hour after the text, and every fifth brings it back two days later.
+_SALES = """
+INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,
+                          total_discount_cents, external_id, type, currency, line_items, unit_millionths, line_count)
+SELECT t.organization_id,
+       (lpad(to_hex((extract(epoch FROM it.at) * 1000)::bigint), 12, '0')
+           || substr(md5(t.profile_id::text || it.type), 1, 20))::uuid,
+       t.profile_id, t.profile_id, it.at, it.at, 1000, 0, t.profile_id::text || it.type, it.type, 'EUR',
+       '[{"quantity": 1, "product": {"external_id": "A"}, "total_price_cents": 1000}]', 1000000, 1
+FROM (
+    SELECT organization_id, profile_id, claimed_at, row_number() OVER () AS place FROM texts
+    WHERE organization_id = %(organization_id)s LIMIT %(customers)s
+) AS t
+CROSS JOIN LATERAL (
+    VALUES (t.claimed_at + interval '1 hour', 'PURCHASE'), (t.claimed_at + interval '2 days', 'RETURN')
+) AS it (at, type)
+WHERE it.type = 'PURCHASE' OR t.place %% 5 = 0
+"""
+_NEW_SALES = "SELECT id FROM sales_events WHERE organization_id = %s AND id > %s ORDER BY id LIMIT 20000"
+# Two years of 20 journeys with two steps, in two currencies.
+_TOTALS = """
+INSERT INTO attribution_totals
+    (organization_id, day, origin_kind, origin_id, step, currency, tickets, gross_cents, net_cents, unmatched_cents)
+SELECT %(organization_id)s, current_date - day, 'journey', md5(journey::text)::uuid, step::text, currency, 9, 9000,
+       8000, 0
+FROM generate_series(1, 730) AS day, generate_series(1, 20) AS journey, generate_series(1, 2) AS step,
+     unnest(ARRAY['EUR', 'CHF']) AS currency
+"""
+
+
+@dataclass
+class CreditTimes:
+    customers: int = 0
+    credits: int = 0
+    # Of the worker and the database.
+    us_per_customer: float = 0.0
+    page_ms: dict[str, float] = field(default_factory=dict)
+    # By sales in a batch: the processor time of recording and handling a sale's fact, without attribution and with it.
+    listeners_us: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
+    say(
+        f"  credits: {times.customers:,} customers computed, {times.credits:,} purchases credited;"
+        f" {times.us_per_customer:,.0f} µs of processor time a customer"
+    )
+    say("  pages (bar: 100 ms): " + ", ".join(f"{name} {taken:.1f} ms" for name, taken in times.page_ms.items()))
+    for batch, (without, with_it) in times.listeners_us.items():
+        say(f"  listeners of a sale, {batch} in a batch: {without:.0f} µs, with attribution {with_it:.0f} µs")
+
+
+async def measure_credits(
+    cluster: Cluster, database: Database, organization_id: UUID, campaign_id: UUID
+) -> CreditTimes:
+    times = CreditTimes()
+    given = {"organization_id": organization_id, "campaign_id": campaign_id, "customers": CUSTOMERS_MAX}
+    async with database.transaction() as tx:
+        await tx.execute(_TEXTS, given)
+        await tx.execute(_SALES, given)
+        await tx.execute(_TOTALS, given)
+        await request_recompute(tx, organization_id, by=None)
+    async with database.connection() as connection:
+        await connection.execute("VACUUM ANALYZE texts")
+        await connection.execute("VACUUM ANALYZE attribution_totals")
+    await _compute(cluster, database, organization_id, times)
+    await _read_pages(database, organization_id, campaign_id, times)
+    await _handle_sales(cluster, database, organization_id, times)
+    return times
+
+
+async def _compute(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:
+    walk, queue = RecomputeQueue(), CustomerQueue()
+    while await walk.run_pass(database, organization_id):
+        pass
+    async with database.transaction() as tx:
+        await tx.execute(
+            "UPDATE attribution_customers SET due_at = now() WHERE organization_id = %s", (organization_id,)
+        )
+    waiting = await _count(database, organization_id, "attribution_customers")
+    before = own_cpu_s() + cpu_s(cluster.postmaster_pid)
+    for _ in range(CUSTOMERS_MAX // queue.batch_rows):
+        if not await queue.run_pass(database, organization_id):
+            break
+    taken = own_cpu_s() + cpu_s(cluster.postmaster_pid) - before
+    times.customers = waiting - await _count(database, organization_id, "attribution_customers")
+    times.credits = await _count(database, organization_id, "attributed_sales")
+    times.us_per_customer = 1e6 * taken / max(1, times.customers)
+
+
+async def _count(database: Database, organization_id: UUID, table: str) -> int:
+    async with database.reading() as tx:
+        rows = await tx.fetch(f"SELECT count(*) FROM {table} WHERE organization_id = %s", (organization_id,))  # type: ignore[arg-type]  # noqa: S608  # a name above
+    return int(rows[0][0])
+
+
+async def _read_pages(database: Database, organization_id: UUID, campaign_id: UUID, times: CreditTimes) -> None:
+    today = date.today()  # noqa: DTZ011  # any day will do
+    year = {"first": today - timedelta(days=365), "last": today}
+    pages: dict[str, Callable[[Tx], Awaitable[Any]]] = {
+        "a year by origin": lambda tx: sum_by_origin(tx, organization_id, **year),
+        "a year by month": lambda tx: sum_by_month(tx, organization_id, **year),
+        "a campaign by step": lambda tx: sum_by_step(tx, organization_id, campaign_id),
+        "tickets of a campaign": lambda tx: list_credits(
+            tx, organization_id, CreditFilter(origin_id=campaign_id, currency="EUR"), PageRequest(PAGE_ROWS)
+        ),
+    }
+    for name, read in pages.items():
+        taken = []
+        for _ in range(TURNS):
+            started = time.perf_counter()
+            async with database.reading() as tx:
+                await read(tx)
+            taken.append(time.perf_counter() - started)
+        times.page_ms[name] = 1000 * statistics.median(taken)
+
+
+async def _handle_sales(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:
+    """The sales that are stored are handed over again; all of their customers got a text."""
+    without: Listeners = {
+        kind: {name: it for name, it in by_name.items() if not name.startswith("attribution.")}
+        for kind, by_name in LISTENERS.items()
+    }
+    async with database.reading() as tx:
+        rows = await tx.fetch(_NEW_SALES, (organization_id, first_id_at(tx.now - timedelta(days=60))))
+    sales = [row[0] for row in rows]
+    for batch, batches in BATCHES.items():
+        taken: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(TURNS):
+            for is_with, listeners in ((False, without), (True, LISTENERS)):
+                queue = OutboxQueue(listeners)
+                before = own_cpu_s() + cpu_s(cluster.postmaster_pid)
+                for number in range(batches):
+                    start = number * batch % len(sales)
+                    async with database.transaction() as tx:
+                        await outbox.record(tx, organization_id, [SalesRecorded(sales[start : start + batch])])
+                    await queue.run_pass(database, organization_id)
+                used = own_cpu_s() + cpu_s(cluster.postmaster_pid) - before
+                taken[is_with].append(1e6 * used / (batch * batches))
+        times.listeners_us[batch] = (statistics.median(taken[False]), statistics.median(taken[True]))

@@ -15,7 +15,7 @@ from regulars.kit.db import Tx
 from regulars.messaging.facts import LinkClicked, MessagesChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.work.facts import needed_if
-from regulars.work.outbox import register_interest
+from regulars.work.outbox import has_interest, register_interest
 from regulars.work.queue import Due, RowQueue, Schedule
 
 NEEDED_BY: Final = "attribution"
@@ -23,11 +23,8 @@ NEEDED_BY: Final = "attribution"
 
 @needed_if(due_customers.HAS_TEXTS)
 async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Compute the customers of new sales who have texts. From the first one on, changes of texts and clicks are
-    needed too."""
-    if await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales]):
-        for fact in (MessagesChanged, LinkClicked):
-            await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
+    """Compute the customers of new sales who have texts."""
+    await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
@@ -64,7 +61,15 @@ class CustomerQueue(RowQueue[DueCustomer]):
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[DueCustomer]) -> None:
         windows = (await find_windows(tx, organization_id)).windows
         await compute_customers(tx, organization_id, {row.profile_id: row.since for row in rows}, windows=windows)
-        await due_customers.delete_customers(tx, organization_id, [row.profile_id for row in rows])
+        ids = [row.profile_id for row in rows]
+        if await has_interest(tx, organization_id, LinkClicked):
+            await due_customers.delete_customers(tx, organization_id, ids)
+            return
+        # From the first customer on, changes of texts and clicks are needed. One that is being committed at this moment
+        # is not recorded yet, so these customers are computed once more.
+        for fact in (LinkClicked, MessagesChanged):
+            await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
+        await due_customers.make_due(tx, organization_id, ids)
 
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: DueCustomer, *, attempts: int, due_at: datetime | None

@@ -5,6 +5,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from regulars.demo import fill as demo_fill
+from regulars.demo.campaigns import BUYERS_MAX
 from regulars.demo.chain import COUNTRIES
 from regulars.demo.requests import SILENT_MAX, DemoQueue, find_run, request_demo
 from regulars.demo.texts import NOTICES
@@ -80,6 +81,12 @@ async def test_the_worker_reports_its_progress_and_leaves_something_to_show_on_e
     )
     assert sorted(state for state, *_ in campaigns) == ["draft", "ended", "ended", "sending"]
     assert all(counted == recipients and counted > 0 for state, _, counted, recipients in campaigns if state != "draft")
+    bought = await read(
+        "SELECT count(*) FROM sales_events AS e JOIN texts AS t ON t.organization_id = %(shop)s"
+        " AND t.profile_id = e.profile_id AND t.origin_kind = 'campaign' AND t.claimed_at < e.occurred_at"
+        " WHERE e.organization_id = %(shop)s AND e.external_id LIKE 'AFTER-TEXT-%%'"
+    )
+    assert bought == [(BUYERS_MAX,)]
     outcomes = await read("SELECT DISTINCT outcome FROM campaign_totals WHERE organization_id = %(shop)s")
     assert {"sent", "delivered", "failed", "held_out", "waiting"} <= {outcome for (outcome,) in outcomes}
 
@@ -94,9 +101,10 @@ async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_tw
     await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         assert (await find_run(tx, shop.id)).finished_at is not None
-        assert await tx.fetch("SELECT count(*) FROM sales_events WHERE organization_id = %s", (shop.id,)) == [
-            (TICKETS,)
-        ]
+        of_plan = (
+            "SELECT count(*) FROM sales_events WHERE organization_id = %s AND external_id NOT LIKE 'AFTER-TEXT-%%'"
+        )
+        assert await tx.fetch(of_plan, (shop.id,)) == [(TICKETS,)]
 
 
 async def test_one_that_is_running_elsewhere_is_left_alone(database, shop):

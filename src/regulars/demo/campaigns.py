@@ -6,8 +6,11 @@ that a statement can read: customers of some countries who may be texted.
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
+
+import msgspec
 
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign, list_campaigns, load_campaign, schedule
@@ -19,9 +22,11 @@ from regulars.conditions.tree import All, Consent, Country
 from regulars.demo import queries
 from regulars.demo.texts import CAMPAIGN_TEXTS
 from regulars.kit.db import Database, Tx
-from regulars.kit.ids import SEGMENT
+from regulars.kit.ids import SEGMENT, ById
 from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.send import TextQueue
+from regulars.sales.model import Sale
+from regulars.sales.record import record_sales
 from regulars.segments.definition import Definition as SegmentDefinition
 from regulars.segments.saved.manage import create_segment
 
@@ -30,6 +35,7 @@ CUSTOMERS_MAX: Final = 20_000
 CHECKS_MAX: Final = 40
 CHECK_EVERY_S: Final = 0.3
 TEXTS_PER_HOUR: Final = 60
+BUYERS_MAX: Final = 60
 _PASSES_MAX: Final = 50
 
 
@@ -50,8 +56,11 @@ _SENDING: Final = _Plan("Late opening, Germany", ("DE",), ("evening",), texts_pe
 _DRAFT: Final = _Plan("Summer sale, United Kingdom", ("GB",), ("sale",), holdout_percent=10)
 
 
-async def run_campaigns(database: Database, organization_id: UUID, *, customers: int, by: str) -> None:
-    """Once: a retry finds those of its first attempt, and the worker goes on with them."""
+async def run_campaigns(
+    database: Database, organization_id: UUID, tickets: Sequence[Sale], *, customers: int, by: str
+) -> None:
+    """Once: a retry finds those of its first attempt, and the worker goes on with them. Some recipients buy what is on
+    these tickets."""
     async with database.transaction() as tx:
         if await list_campaigns(tx, organization_id, limit=1):
             return
@@ -61,6 +70,23 @@ async def run_campaigns(database: Database, organization_id: UUID, *, customers:
         finished = [await _start(tx, organization_id, plan, by=by) for plan in _FINISHED]
         await _start(tx, organization_id, _SENDING, by=by)
     await _send(database, organization_id, finished)
+    await _buy(database, organization_id, tickets)
+
+
+async def _buy(database: Database, organization_id: UUID, tickets: Sequence[Sale]) -> None:
+    """Customers who got a text buy, so that the pages of attribution have something to credit."""
+    async with database.transaction() as tx:
+        buyers = await queries.find_recipients_with_text(tx, organization_id, limit=BUYERS_MAX)
+        bought = [
+            msgspec.structs.replace(
+                tickets[number % len(tickets)],
+                external_id=f"AFTER-TEXT-{number + 1:03d}",
+                occurred_at=tx.now,
+                profile=ById(profile_id),
+            )
+            for number, profile_id in enumerate(buyers if tickets else ())
+        ]
+        await record_sales(tx, organization_id, bought, tolerance=timedelta(0))
 
 
 async def count_texts(database: Database, organization_id: UUID) -> None:

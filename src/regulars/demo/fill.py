@@ -71,7 +71,7 @@ async def fill(
     if is_demo_data:
         await create_segments(database, organization_id)
         await run_automations(database, organization_id, vault=vault)
-        await run_campaigns(database, organization_id, customers=plan.customers, by=BY)
+        await run_campaigns(database, organization_id, last, customers=plan.customers, by=BY)
         await _reply(database, organization_id)
         await report_deliveries(database, organization_id)
         await count_texts(database, organization_id)

@@ -71,3 +71,13 @@ async def find_open_recipients(tx: Tx, organization_id: UUID) -> list[tuple[UUID
         (organization_id,),
     )
     return [(row[0], row[1]) for row in rows]
+
+
+async def find_recipients_with_text(tx: Tx, organization_id: UUID, *, limit: int) -> list[UUID]:
+    """Customers who got the text of a campaign."""
+    rows = await tx.fetch(
+        "SELECT DISTINCT profile_id FROM campaign_recipients"
+        " WHERE organization_id = %s AND outcome IN ('sent', 'delivered') ORDER BY profile_id LIMIT %s",
+        (organization_id, limit),
+    )
+    return [row[0] for row in rows]

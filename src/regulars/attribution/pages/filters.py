@@ -22,7 +22,7 @@ KINDS: Final = {
 }
 STATES: Final = {"": "any", "final": "final", "provisional": "provisional", "unmeasured": "without a result"}
 GROUPS: Final = {"": "Campaign or journey", "month": "Month"}
-SORTS: Final = ("net", "tickets", "cost", "extra", "name")
+SORTS: Final = ("net", "cost", "extra", "name")
 _CHOICES: Final = {
     "kind": tuple(KINDS),
     "state": tuple(STATES),

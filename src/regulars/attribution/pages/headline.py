@@ -85,7 +85,7 @@ def _describe_unmeasured(lift: LiftView) -> tuple[str, str]:
     """Why attributed net stands alone."""
     if lift.state == "open":
         return "No result yet", "Sales are still counted. What was extra is known when the window closes."
-    if lift.state == "few":
+    if lift.state == "too_few":
         return "Too few buyers to tell", f"{lift.note[:1].upper()}{lift.note[1:]}."
     return "What was extra is not known", "Without a holdout, it cannot be told what would have been bought anyway."
 

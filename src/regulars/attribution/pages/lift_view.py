@@ -15,11 +15,11 @@ _BADGES: Final = {
     "provisional": ("Provisional", "pending", "pending"),
     "unclear": ("No effect shown", "none", "none"),
     "open": ("Window open", "info", "clock"),
-    "few": ("Too few", "warn", "alert"),
-    "none": ("No holdout", "none", "blocked"),
+    "too_few": ("Too few", "warn", "alert"),
+    "no_holdout": ("No holdout", "none", "blocked"),
 }
 # What stands in the column of the extra net where there is none.
-_WITHOUT: Final = {"open": "not yet", "few": "not measured", "none": "not measured"}
+_WITHOUT: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
 
 
 class LiftView(NamedTuple):
@@ -62,46 +62,58 @@ def measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
     return [it for it in lifts if it.currency == currency and it.comparison is not None]
 
 
-def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftView:
-    """The sum of what was measured; otherwise why nothing was."""
+class Verdict(NamedTuple):
+    """The sum of what was measured, and of which results; or why nothing was."""
+
+    state: str
+    lifts: Sequence[Lift]
+    estimate: Estimate | None = None
+    is_provisional: bool = False
+
+
+def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
     summary = summarise(lifts, currency)
-    if summary.extra_cents is not None:
-        return _view_estimate(formats, summary.extra_cents, measured(lifts, currency), currency)
-    if summary.state == "open":
-        last_days = [it.last_day for it in lifts if it.state is LiftState.OPEN and it.last_day is not None]
+    extra, is_provisional = summary.extra_cents, summary.state == "provisional"
+    if extra is not None:
+        return Verdict(summary.state if extra.is_shown else "unclear", measured(lifts, currency), extra, is_provisional)
+    return Verdict(summary.state, [it for it in lifts if summary.state != "open" or it.state is LiftState.OPEN])
+
+
+def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftView:
+    return view_verdict(formats, judge(lifts, currency), currency)
+
+
+def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
+    if verdict.estimate is not None:
+        return _view_estimate(formats, verdict, verdict.estimate, currency)
+    note = "extra net unknown"
+    if verdict.state == "open":
+        last_days = [it.last_day for it in verdict.lifts if it.last_day is not None]
         note = (
             f"result on {formats.day(min(last_days) + timedelta(days=1))}" if last_days else "sales are still counted"
         )
-        return _without("open", note)
-    if summary.state == "too_few":
-        expected = max((it.expected_buyers for it in lifts if it.currency == currency), default=0.0)
-        return _without("few", f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed")
-    return _without("none", "extra net unknown")
+    elif verdict.state == "too_few":
+        expected = max((it.expected_buyers for it in verdict.lifts if it.currency == currency), default=0.0)
+        note = f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed"
+    return LiftView(verdict.state, *_BADGES[verdict.state], note, _WITHOUT[verdict.state])
 
 
-def _without(state: str, note: str) -> LiftView:
-    return LiftView(state, *_BADGES[state], note, _WITHOUT[state])
-
-
-def _view_estimate(formats: Format, extra: Estimate, lifts: Sequence[Lift], currency: str) -> LiftView:
-    is_provisional = any(it.state is LiftState.PROVISIONAL for it in lifts)
-    last = max((it.final_on for it in lifts if it.final_on is not None), default=None)
-    note = f"final {formats.day(last)}" if is_provisional and last is not None else ""
-    state = "provisional" if is_provisional else "final"
-    if not extra.is_shown:
-        note = f"provisional, {note}" if note else state
-        state = "unclear"
-    if any(it.has_sample_ratio_alarm for it in lifts):
+def _view_estimate(formats: Format, verdict: Verdict, extra: Estimate, currency: str) -> LiftView:
+    last = max((it.final_on for it in verdict.lifts if it.final_on is not None), default=None)
+    note = f"final {formats.day(last)}" if verdict.is_provisional and last is not None else ""
+    if verdict.state == "unclear":
+        note = f"provisional, {note}" if note else "final"
+    if any(it.has_sample_ratio_alarm for it in verdict.lifts):
         note = "the sizes of the groups differ more than by chance"
     texts = [formats.money_change(value, currency) for value in in_cents(extra)]
     return LiftView(
-        state,
-        *_BADGES[state],
+        verdict.state,
+        *_BADGES[verdict.state],
         note,
         estimate=extra,
         extra=texts[0],
         low=texts[1],
         high=texts[2],
         words=f"{texts[0]}, between {texts[1]} and {texts[2]}",
-        is_provisional=is_provisional,
+        is_provisional=verdict.is_provisional,
     )

@@ -13,7 +13,7 @@ from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.filters import GROUPS, KINDS, STATES, AttributionView, read_view
 from regulars.attribution.pages.groups import Group, Overview, load_overview, unite
 from regulars.attribution.pages.headline import Headline, write_headline
-from regulars.attribution.pages.lift_view import LiftView, in_cents, view_lifts
+from regulars.attribution.pages.lift_view import LiftView, Verdict, in_cents, judge, view_lifts, view_verdict
 from regulars.attribution.pages.links import tickets_url
 from regulars.attribution.sent_texts import parts_by_country
 from regulars.messaging.cost import CostEstimate, estimate
@@ -28,7 +28,11 @@ CSV_HEADER: Final = (
     "tickets", "texts", "cost", "extra_net_cents", "extra_low_cents", "extra_high_cents", "result",
 )  # fmt: skip
 # The states of results that each choice of the filter shows.
-_SHOWN_STATES: Final = {"final": {"final"}, "provisional": {"provisional"}, "unmeasured": {"open", "few", "none"}}
+_SHOWN_STATES: Final = {
+    "final": {"final"},
+    "provisional": {"provisional"},
+    "unmeasured": {"open", "too_few", "no_holdout"},
+}
 
 
 class Row(NamedTuple):
@@ -72,14 +76,15 @@ async def show_overview(visit: Visit) -> Response:
         overview = await load_overview(tx, visit, view)
     currencies = overview.currencies
     table = make_table(visit.format, view, overview, _choose(view, currencies))
-    headlines = [_headline(visit, view, overview, it) for it in [table.currency, *currencies]]
+    others = [it for it in currencies if it != table.currency]
+    headlines = [_headline(visit, view, overview, it) for it in [table.currency, *others]]
     return render(
         visit,
         "attribution/overview.html",
         table=table,
         currencies=currencies,
         headline=headlines[0],
-        others=[it for it in headlines[1:] if it.currency != table.currency],
+        others=headlines[1:],
         quarters=_quarters(visit.format, overview, table.currency),
         nothing=_nothing(visit, view),
         defined=DEFINITIONS,
@@ -144,16 +149,60 @@ def _choose(view: AttributionView, currencies: Sequence[str]) -> str:
     return view.value("currency") or next(iter(currencies), "EUR")
 
 
+class Line(NamedTuple):
+    """A row before it is formatted, which takes longer than all the rest."""
+
+    group: Group
+    sums: Attributed
+    verdict: Verdict
+
+
+def _lines(view: AttributionView, overview: Overview, currency: str) -> list[Line]:
+    """What has figures in this currency, and what was sent and has none in any."""
+    lines = [
+        Line(group, group.total(currency), judge(group.lifts, currency))
+        for group in overview.groups
+        if currency in group.currencies or not group.currencies
+    ]
+    state = view.value("state")
+    return [line for line in lines if not state or _fits(line.verdict, state)]
+
+
+def _fits(verdict: Verdict, state: str) -> bool:
+    """Results without a shown effect are final or provisional too."""
+    if verdict.state == "unclear":
+        return state == ("provisional" if verdict.is_provisional else "final")
+    return verdict.state in _SHOWN_STATES[state]
+
+
+def _sort(view: AttributionView, lines: list[Line]) -> list[Line]:
+    sort = view.value("sort")
+    by_name = sorted(lines, key=lambda line: line.group.name.casefold())
+    if sort == "name":
+        return by_name
+    if view.value("by") == "month" and not sort:
+        return lines
+    orders: dict[str, Callable[[Line], float]] = {
+        "cost": lambda line: line.group.texts,
+        "extra": lambda line: line.verdict.estimate.value if line.verdict.estimate else float("-inf"),
+    }
+    order = orders.get(sort, _net_of)
+    return sorted(by_name, key=lambda line: -order(line))
+
+
+def _net_of(line: Line) -> float:
+    return line.sums.net_cents
+
+
 def make_table(
     formats: Format, view: AttributionView, overview: Overview, currency: str, *, is_whole: bool = False
 ) -> OverviewTable:
-    rows = _rows(formats, view, overview, currency)
-    is_cut = len(rows) > ROWS_SHOWN and not is_whole and view.value("rows") != "all"
-    rows = rows[:ROWS_SHOWN] if is_cut else rows
+    lines = _sort(view, _lines(view, overview, currency))
+    whole = sum((line.sums for line in lines), Attributed())
+    is_cut = len(lines) > ROWS_SHOWN and not is_whole and view.value("rows") != "all"
+    rows = [_row(formats, line, currency, overview) for line in (lines[:ROWS_SHOWN] if is_cut else lines)]
     values = [value for row in rows for value in row.lift.values]
     axis = whisker_axis(values) if values else None
-    drawn = [row._replace(mark=row.lift.mark(axis)) for row in rows]
-    whole = sum((row.sums for row in rows), Attributed())
     foot = f"A sale belongs to one text at most, so attributed net adds up: {formats.money(whole.net_cents, currency)}."
     if whole.unmatched_cents:
         apart = formats.money(whole.unmatched_cents, currency)
@@ -162,56 +211,25 @@ def make_table(
         currency,
         GROUPS[view.value("by")],
         view.value("sort") or "net",
-        drawn,
+        [row._replace(mark=row.lift.mark(axis)) for row in rows],
         [] if axis is None else axis.labels(),
         foot,
         is_cut,
     )
 
 
-def _rows(formats: Format, view: AttributionView, overview: Overview, currency: str) -> list[Row]:
-    """What has figures in this currency, and what was sent and has none in any."""
-    state = view.value("state")
-    rows = [
-        _row(formats, group, currency, overview)
-        for group in overview.groups
-        if currency in group.currencies or not group.currencies
-    ]
-    rows = [row for row in rows if not state or row.lift.state in _SHOWN_STATES[state] or _is_unclear(row.lift, state)]
-    if view.value("sort") == "name":
-        return sorted(rows, key=lambda row: row.name.casefold())
-    if view.value("by") == "month" and not view.value("sort"):
-        return rows
-    orders: dict[str, Callable[[Row], float]] = {
-        "tickets": lambda row: row.sums.tickets,
-        "cost": lambda row: row.group.texts,
-        "extra": lambda row: row.lift.estimate.value if row.lift.estimate else float("-inf"),
-    }
-    order = orders.get(view.value("sort"), _by_net)
-    return sorted(rows, key=lambda row: (-order(row), row.name.casefold()))
-
-
-def _by_net(row: Row) -> float:
-    return row.sums.net_cents
-
-
-def _is_unclear(lift: LiftView, state: str) -> bool:
-    """Results without a shown effect are final or provisional too."""
-    return lift.state == "unclear" and (state == "provisional") == lift.is_provisional and state != "unmeasured"
-
-
-def _row(formats: Format, group: Group, currency: str, overview: Overview) -> Row:
-    sums = group.total(currency)
+def _row(formats: Format, line: Line, currency: str, overview: Overview) -> Row:
+    group = line.group
     pieces = [group.label] if group.label else []
     pieces += [f"{formats.number(group.texts)} sent"] if group.texts else []
     pieces += [f"{formats.number(group.held_out)} held out"] if group.held_out else []
     return Row(
         group,
-        sums,
-        formats.money_rounded(sums.net_cents, currency),
+        line.sums,
+        formats.money_rounded(line.sums.net_cents, currency),
         describe_cost(formats, estimate(parts_by_country(group.sent), overview.prices)),
         " · ".join(pieces),
-        view_lifts(formats, group.lifts, currency),
+        view_verdict(formats, line.verdict, currency),
     )
 
 
@@ -222,10 +240,9 @@ def describe_cost(formats: Format, cost: CostEstimate) -> str:
 
 
 def _headline(visit: Visit, view: AttributionView, overview: Overview, currency: str) -> Headline:
-    rows = _rows(visit.format, view, overview, currency)
-    groups = [row.group for row in rows]
-    whole = unite(groups)
-    number = sum(row.lift.estimate is not None for row in rows)
+    lines = _lines(view, overview, currency)
+    whole = unite([line.group for line in lines])
+    number = sum(line.verdict.estimate is not None for line in lines)
     noun = ("month", "months") if view.value("by") == "month" else ("campaign or journey", "campaigns and journeys")
     scope = f"{currency}, {visit.format.count(number, *noun)} with a result" if number else f"{currency}, no result"
     return write_headline(

@@ -102,7 +102,7 @@ def test_a_test_text_goes_through_the_gate_to_the_simulator(owner, api, tenant, 
 
 def test_texts_are_held_with_a_reason_and_released_with_one(owner, visitor_as):
     marketer = visitor_as(Role.MARKETER)
-    assert "Only an owner or an admin releases" in marketer.get("/settings/texts/hold").text
+    assert "until an owner or an admin releases the hold" in marketer.get("/settings/texts/hold").text
     assert marketer.post("/settings/texts/hold", reason=" ").status_code == 400
     assert marketer.post("/settings/texts/hold", reason="The wrong price").status_code == 303
     for path in ("/settings/texts", "/messages"):

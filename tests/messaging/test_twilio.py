@@ -111,9 +111,9 @@ def test_a_token_that_cannot_be_opened_means_that_nothing_left():
         (403, {"code": 20005, "message": "Suspended."}, NotAuthorized(f"{ACCOUNT_REFUSED}20005 Suspended.")),
         (400, {"code": 21611, "message": "full"}, NotReached("The provider's queue is full.", is_busy=True)),
         (302, {}, Refused("302", "")),
-        (500, {"message": "oops"}, Unclear("The provider answered 500.")),
-        (503, {}, Unclear("The provider answered 503.")),
-        (200, {"no": "sid"}, Unclear("The provider answered 200.")),
+        (500, {"message": "oops"}, Unclear("The provider responded with 500.")),
+        (503, {}, Unclear("The provider responded with 503.")),
+        (200, {"no": "sid"}, Unclear("The provider responded with 200.")),
     ],
 )
 def test_an_answer_is_read_for_whether_the_text_has_left(status, body, kind):
@@ -123,13 +123,13 @@ def test_an_answer_is_read_for_whether_the_text_has_left(status, body, kind):
 
 def test_too_many_requests_means_that_nothing_left():
     outcome, _ = send(respond=lambda _: web.Response(status=429, headers={"Retry-After": "7"}))
-    assert outcome == NotReached("The provider asked to come again later.", timedelta(seconds=7), is_busy=True)
+    assert outcome == NotReached("The provider is rate limiting.", timedelta(seconds=7), is_busy=True)
 
 
 @pytest.mark.parametrize("seconds", ["99999999999999", "9" * 5000])
 def test_a_provider_that_asks_to_come_again_in_a_thousand_years_is_asked_within_one(seconds):
     outcome, _ = send(respond=lambda _: web.Response(status=429, headers={"Retry-After": seconds}))
-    assert outcome == NotReached("The provider asked to come again later.", timedelta(days=366), is_busy=True)
+    assert outcome == NotReached("The provider is rate limiting.", timedelta(days=366), is_busy=True)
 
 
 def test_an_error_message_of_the_provider_can_be_stored():

@@ -163,7 +163,7 @@ def _write_campaigns(database_url: str, organization_id: UUID, segment: str) -> 
 
 
 def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:
-    """A text that arrived, one whose fate is unknown, and a reply that waits.
+    """A text that arrived, one whose delivery is unknown, and a reply that waits.
 
     The unknown one is the newest: a crawl of the pages opens it, also where a journey's has come before it. By day
     that one leaves at once, and would count against a cap.

@@ -18,7 +18,7 @@ class TextNotFound(MessagingError):
 
 
 class NotUnknown(MessagingError):
-    """Only a text whose fate is unknown, or that failed, is sent again."""
+    """Only a text whose delivery is unknown, or that failed, is sent again."""
 
 
 class SettingRefused(MessagingError):

@@ -1,4 +1,4 @@
-"""The one gate that decides whether a text leaves now, and what it loads about the texts of a batch."""
+"""The send check, called the gate: whether a text may be sent now, and what it loads about the texts of a batch."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field

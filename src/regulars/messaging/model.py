@@ -145,7 +145,7 @@ class ReplyRow(NamedTuple):
 
     @property
     def attempts(self) -> int:
-        """A decision that is overdue is taken once, whatever happened before."""
+        """An overdue decision is made once, whatever happened before."""
         return 0
 
 
@@ -191,7 +191,7 @@ class MessageFilter(NamedTuple):
 
 
 class NumberLine(NamedTuple):
-    """The last thing that was said by or to a number."""
+    """The last message to or from a number."""
 
     number_hash: bytes
     phone_number: str

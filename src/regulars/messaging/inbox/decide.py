@@ -83,7 +83,7 @@ class OverdueReplies(RowQueue[ReplyRow]):
 
 
 async def _lock(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow:
-    """The number before the reply, in the lock order of all transactions."""
+    """Lock the number before the reply, in the lock order of all transactions."""
     found = await replies.find_reply(tx, organization_id, reply_id)
     if found is not None:
         await lock_consents(tx, organization_id, [found.number_hash])

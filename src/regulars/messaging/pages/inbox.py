@@ -1,4 +1,4 @@
-"""The inbox: replies that no keyword explains, and what a person decides about them."""
+"""The inbox: replies without a keyword, and what a person decides about them."""
 
 from functools import partial
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Twilio: send texts, read receipts and inbound messages. A response is read for one thing: whether a text has left."""
+"""Twilio: send texts, read receipts and inbound messages. A send response only tells whether the text was sent."""
 
 import base64
 import hashlib
@@ -64,7 +64,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True)
 class InboundPage:
-    """InboundMessage messages of one page of the provider's list, the newest first."""
+    """Inbound messages of one page of the provider's list, the newest first."""
 
     messages: Sequence[InboundMessage]
     next_page: str | None
@@ -256,7 +256,7 @@ def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome
     except (msgspec.MsgspecError, UnicodeDecodeError):
         response = _SendResponse()
     if status == _TOO_MANY:
-        return NotReached("The provider asked to come again later.", retry_after, is_busy=True)
+        return NotReached("The provider is rate limiting.", retry_after, is_busy=True)
     if status < _OK and response.sid:
         return Accepted(response.sid)
     if status == _UNAUTHORIZED or (status >= _OK and response.code in _ACCOUNT_REFUSED):
@@ -267,7 +267,7 @@ def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome
     if _OK <= status < _REFUSED:
         code = str(response.code or status)
         return Refused(code, response.message[:200], is_stop=response.code == _UNSUBSCRIBED)
-    return Unclear(f"The provider answered {status}.")
+    return Unclear(f"The provider responded with {status}.")
 
 
 def _validity_s(text: OutgoingText) -> int:

@@ -1,4 +1,4 @@
-"""The SQL of origins that may not send."""
+"""Queries on stopped origins: campaigns that are paused or cancelled and so may not send."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -26,7 +26,7 @@ async def upsert_stop(tx: Tx, organization_id: UUID, origin_id: UUID, *, reason:
 
 
 async def delete_stop(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
-    """One that was cancelled stays."""
+    """A cancelled origin stays stopped."""
     await tx.execute(
         "DELETE FROM stopped_origins WHERE organization_id = %s AND origin_id = %s AND reason IS NULL",
         (organization_id, origin_id),

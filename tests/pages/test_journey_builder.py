@@ -350,7 +350,7 @@ def test_a_draft_is_played_over_the_last_days_before_it_is_saved(api, blank, ten
     path = f"/journeys/{blank.journey}/backtest"
     assert blank.visitor.post(path, days="91").status_code == 400
     assert blank.visitor.post(path, days="30").status_code == 303
-    assert "facts checked so far" in blank.visitor.get(path).text
+    assert "events checked so far" in blank.visitor.get(path).text
     work_through(api_database_url, tenant.organization_id)
     page = blank.visitor.get(path).text
     assert re.search(r"Would enter</dt><dd><strong><a [^>]*>1</a>", page)

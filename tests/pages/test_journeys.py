@@ -204,7 +204,7 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     closed = make_journey(
         api_database_url, tenant.organization_id, WAIT, trigger="purchase", name="At the door", filter=not_gold
     )
-    assert "cannot be judged" not in marketer.get("/").text + marketer.get(f"/journeys/{journey}").text
+    assert "cannot be evaluated" not in marketer.get("/").text + marketer.get(f"/journeys/{journey}").text
     with psycopg.connect(api_database_url) as connection:
         retype = "UPDATE profile_attributes SET type = 'number' WHERE organization_id = %s AND key = 'tier'"
         connection.execute(retype, (tenant.organization_id,))
@@ -212,8 +212,8 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     work_through(api_database_url, tenant.organization_id)
     home = marketer.get("/").text
     why = "&#39;Gold&#39; cannot be read as the type of tier"
-    assert f"At the door: a condition cannot be judged</a><p>No customer enters. {why}" in home
-    assert f"At a branch: a condition cannot be judged</a><p>1 customer waits at a branch. {why}" in home
+    assert f"At the door: a condition cannot be evaluated</a><p>No customer enters. {why}" in home
+    assert f"At a branch: a condition cannot be evaluated</a><p>1 customer waits at a branch. {why}" in home
     assert (
         f"No customer enters, because the entry conditions cannot be checked: {why}"
         in marketer.get(f"/journeys/{closed}").text

@@ -119,7 +119,7 @@ def _unreachable(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
 
 
 def find_unjudgeable(definition: Definition, known: ConditionContext) -> dict[str, str]:
-    """Why the filter or a branch cannot be judged now, by place."""
+    """Why the filter or a branch cannot be evaluated now, by place."""
     faults = (
         next(_faults_of_condition(place, condition, definition, known), None)
         for place, condition in references_of(definition).conditions

@@ -1,6 +1,6 @@
 """What a run knows at a moment: the values that conditions are evaluated on, and the variables of its texts. No I/O.
 
-A filter or a branch is true, false, or cannot be judged while an attribute or segment it refers to has a fault.
+A filter or a branch is true, false, or cannot be evaluated while an attribute or segment it refers to has a fault.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class EvaluationContext:
     today: date
     ticket: Ticket | None = None
     is_subscribed: bool = False
-    # Why conditions cannot be judged now, by place: `filter`, or the id of a branch.
+    # Why conditions cannot be evaluated now, by place: `filter`, or the id of a branch.
     unjudgeable: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -29,7 +29,7 @@ class _Step(_Strict, frozen=True, tag_field="do", kw_only=True):
 
 
 class Wait(_Step, frozen=True, tag="wait", kw_only=True):
-    """For a time."""
+    """Wait for a duration."""
 
     minutes: Annotated[int, Meta(ge=0, le=525_600)] = 0
     hours: Annotated[int, Meta(ge=0, le=8_760)] = 0
@@ -59,7 +59,7 @@ class Branch(_Step, frozen=True, tag="branch", kw_only=True):
 
 
 class Split(_Step, frozen=True, tag="split", kw_only=True):
-    """By chance, and always the same way for the same customer.
+    """Random, but always the same branch for the same customer.
 
     As a holdout it measures what the texts of `then` bring: the customers of `else` are the ones to compare with.
     """
@@ -93,7 +93,7 @@ ExitOn = Literal["purchase", "return"]
 
 
 class Reentry(_Strict, frozen=True):
-    """Whether another fact brings a customer in again: always, never, or so many days after the last time."""
+    """Whether another fact brings a customer in again: always, never, or a number of days after the last entry."""
 
     policy: Literal["always", "never", "after_days"] = "always"
     days: Days | None = None

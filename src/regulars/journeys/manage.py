@@ -189,7 +189,7 @@ def definition_as_data(definition: Definition) -> object:
 async def find_unjudgeable_journeys(
     tx: Tx, organization_id: UUID, rows: Sequence[JourneyRow]
 ) -> dict[UUID, dict[str, str]]:
-    """Why conditions of live journeys cannot be judged now, by journey and place. Loads all journeys at once."""
+    """Why conditions of live journeys cannot be evaluated now, by journey and place. Loads all journeys at once."""
     live = {row.id: row.live_version for row in rows if row.live_version is not None}
     definitions = await load_definitions(tx, organization_id, set(live.items()))
     known = await load_known(tx, organization_id, set(definitions.values()))

@@ -66,7 +66,7 @@ class JourneySnapshot:
         )
 
     def unjudgeable(self, definition: Definition) -> dict[str, str]:
-        """Why the filter or a branch cannot be judged now, by place."""
+        """Why the filter or a branch cannot be evaluated now, by place."""
         found = self._unjudgeable.get(definition)
         if found is None:
             found = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.context)

@@ -111,7 +111,7 @@ async def _list_totals(tx: Tx, organization_id: UUID, journey_ids: Collection[UU
 
 
 async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
-    """Runs that wait at a branch that cannot be judged, by journey; counting stops at `most`."""
+    """Runs that wait at a branch that cannot be evaluated, by journey; counting stops at `most`."""
     rows = await tx.fetch(
         """
         SELECT capped.journey_id, count(*) FROM (

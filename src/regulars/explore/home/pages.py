@@ -234,7 +234,7 @@ def _unjudgeable(visit: Visit, line: TroubledJourney, url: str) -> Attention:
     if line.at_fault:
         found.append(f"{visit.format.count(line.at_fault, 'customer waits', 'customers wait')} at a branch.")
     found += list(line.unjudgeable.values())[:1]
-    title = f"{line.row.name}: a condition cannot be judged"
+    title = f"{line.row.name}: a condition cannot be evaluated"
     return Attention("automate", "no", title, " ".join(found), "", url)
 
 

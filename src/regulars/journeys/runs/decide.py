@@ -36,7 +36,7 @@ STEPS_AT_ONCE_MAX: Final = 120
 TEXT_ENDS_WITHIN: Final = EXPIRES_AFTER + timedelta(hours=1)
 # An upper bound on how long a transaction that records a sale is open.
 WRITES_LAST_MAX: Final = timedelta(minutes=15)
-# How long a run waits at a branch that cannot be judged, and how often it retries: soon at first, then hourly.
+# How long a run waits at a branch that cannot be evaluated, and how often it retries: soon at first, then hourly.
 FAULT_LASTS_MAX: Final = timedelta(days=30)
 FAULT_RETRY_MIN: Final = timedelta(minutes=5)
 FAULT_RETRY_MAX: Final = timedelta(hours=1)

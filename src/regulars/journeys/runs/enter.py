@@ -124,7 +124,7 @@ def _was_live(activation: ActivationRow, moment: datetime) -> bool:
 
 def _passes(snapshot: JourneySnapshot, subject: DecisionSubject, now: datetime) -> bool:
     context = snapshot.context_of(subject, now)
-    # A filter that cannot be judged admits no customer.
+    # A filter that cannot be evaluated admits no customer.
     return context is not None and judge(FILTER, subject.definition.filter, context) is True
 
 

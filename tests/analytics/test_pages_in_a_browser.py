@@ -11,7 +11,7 @@ from tests.support.browser import PHONE, context_of
 from regulars.web.access import Role
 
 READY = {
-    "/analyse/sales": "The same figures",
+    "/analyse/sales": ">Table</h2>",
     "/analyse/customers": 'id="cohorts"',
     "/analyse/products": "Net by Product",
     "/analyse/stores": "Sales by store",

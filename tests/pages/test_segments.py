@@ -49,7 +49,7 @@ def test_everything_works_by_sending_the_form(marketer, crowd):
     added = marketer.post("/segments/draft", name="Gold", act="add r bought", **GOLD, **{"r.0~values": "Gold"})
     assert 'name="r.1~low"' in added.text
     incomplete = marketer.post("/segments/draft", name="Gold", act="add r", **GOLD, **{"r.0~values": "Gold"})
-    assert "1 condition says too little yet" in incomplete.text
+    assert "1 condition is incomplete" in incomplete.text
     why = marketer.post("/segments/draft", name="Gold", who=crowd.busy, **GOLD, **{"r.0~values": "Gold"})
     assert "tier is “Gold”" in why.text
 
@@ -161,7 +161,7 @@ def test_a_retyped_key_is_reported_in_the_list_on_the_page_and_in_the_catalog(ma
     page = open_counted(marketer, url)
     assert ">0</output>" in page
     assert "does not offer more" in page
-    assert "Matches nobody" in marketer.get("/segments").text
+    assert "Has no members" in marketer.get("/segments").text
 
 
 def test_the_list_shows_the_last_count_and_a_deleted_segment_is_gone(marketer, crowd):

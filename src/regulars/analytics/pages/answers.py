@@ -17,19 +17,19 @@ Used = TypeVar("Used")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[T]):
+class AnalysisResult(Generic[T]):
     """One of the three: figures, the progress of what must be ready first, or the reason why there are none."""
 
     figures: T | None = None
     progress: Progress | None = None
-    away: str | None = None
+    unavailable_reason: str | None = None
 
     @property
     def is_waiting(self) -> bool:
         return self.figures is None
 
     def map(self, use: Callable[[T], Used]) -> Used | None:
-        """What is made of the figures, if there are any."""
+        """Apply `use` to the figures, if there are any."""
         return None if self.figures is None else use(self.figures)
 
     @property
@@ -38,14 +38,14 @@ class Answered(Generic[T]):
         return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
 
 
-def as_asked(period: Period) -> questions.Period:
+def to_question_period(period: Period) -> questions.Period:
     return questions.Period(period.first, period.last)
 
 
-async def await_answer(answer: Awaitable[T]) -> Answered[T]:
+async def await_answer(answer: Awaitable[T]) -> AnalysisResult[T]:
     try:
-        return Answered(await answer)
+        return AnalysisResult(await answer)
     except NotReady as error:
-        return Answered(progress=error.progress or STARTING)
+        return AnalysisResult(progress=error.progress or STARTING)
     except AnalysisUnavailable as error:
-        return Answered(away=str(error))
+        return AnalysisResult(unavailable_reason=str(error))

@@ -9,7 +9,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.analytics.pages import cohorts, rfm
-from regulars.analytics.pages.answers import AT_ONCE_S, Answered, as_asked, await_answer
+from regulars.analytics.pages.answers import AT_ONCE_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView, list_currencies, read_view
 from regulars.analytics.pages.frame import (
     Definition,
@@ -64,9 +64,9 @@ CSV_HEADER: Final = (
 
 
 class Questions(NamedTuple):
-    customers: Answered[CustomersAnswer]
-    rfm: Answered[RfmAnswer]
-    cohorts: Answered[CohortsAnswer]
+    customers: AnalysisResult[CustomersAnswer]
+    rfm: AnalysisResult[RfmAnswer]
+    cohorts: AnalysisResult[CohortsAnswer]
 
     @property
     def is_waiting(self) -> bool:
@@ -146,7 +146,7 @@ class CustomerPages:
             view = (await _read_view(tx, visit)).require_readable()
             query, currency = await _prepare(tx, visit, view)
 
-        async def ask(question: QuestionOf[AnswerType]) -> Answered[AnswerType]:
+        async def ask(question: QuestionOf[AnswerType]) -> AnalysisResult[AnswerType]:
             return await self._ask(visit, query, question, deadline_s=DEADLINE_S)
 
         header: Sequence[str]
@@ -166,7 +166,7 @@ class CustomerPages:
         question: QuestionOf[AnswerType],
         *,
         deadline_s: float = AT_ONCE_S,
-    ) -> Answered[AnswerType]:
+    ) -> AnalysisResult[AnswerType]:
         return await await_answer(self._analysis.answer(visit.organization_id, query, question, deadline_s=deadline_s))
 
 
@@ -174,9 +174,9 @@ def _customers_question(view: AnalysisView) -> CustomersQuestion:
     comparison = view.comparison
     return CustomersQuestion(
         store_ids=_store_ids(view),
-        period=as_asked(view.period),
+        period=to_question_period(view.period),
         by=_unit(view),
-        comparison=None if comparison is None else as_asked(comparison.period),
+        comparison=None if comparison is None else to_question_period(comparison.period),
     )
 
 
@@ -185,7 +185,7 @@ def _rfm_question(view: AnalysisView, currency: Currency) -> RfmQuestion:
 
 
 def _cohorts_question(view: AnalysisView) -> CohortsQuestion:
-    return CohortsQuestion(store_ids=_store_ids(view), period=as_asked(view.period))
+    return CohortsQuestion(store_ids=_store_ids(view), period=to_question_period(view.period))
 
 
 def _store_ids(view: AnalysisView) -> tuple[UUID, ...] | None:

@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from starlette.responses import Response
 
-from regulars.analytics.pages.answers import Answered
+from regulars.analytics.pages.answers import AnalysisResult
 from regulars.analytics.pages.filters import AnalysisView, read_view
 from regulars.analytics.pages.frame import export_table, list_own_views, render_analysis, render_refused
 from regulars.analytics.pages.measures import (
@@ -104,7 +104,7 @@ class FigurePages(ABC, Generic[Table]):
         return export_table(visit, f"{view.page}.csv", CSV_HEADER, rows)
 
 
-def is_counting(answer: Answered[ComparedSales]) -> bool:
+def is_counting(answer: AnalysisResult[ComparedSales]) -> bool:
     """Whether the page has to be asked again."""
     figures = answer.figures
     return figures is None or figures.filled_until is not None or figures.counted_until is not None

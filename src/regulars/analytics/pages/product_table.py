@@ -91,7 +91,7 @@ class ProductTable:
 
 
 class Choice(NamedTuple):
-    """What the page groups by, inside which groups."""
+    """The grouping, and the groups it is filtered to."""
 
     by: ProductKey
     inside: tuple[ProductGroup, ...]
@@ -224,7 +224,7 @@ def product_table(
 
 
 def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow]:
-    """By the chosen measure, the largest first; what has no value or is the rest stays at the end."""
+    """By the chosen measure, the largest first; “Others” and rows without a value come last."""
     orders: dict[str, Callable[[ProductFigures], float]] = {
         "units": lambda figures: figures.net_millionths,
         "tickets": lambda figures: figures.tickets,

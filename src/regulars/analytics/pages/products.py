@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from regulars.analytics.pages.answers import AT_ONCE_S, Answered, as_asked, await_answer
+from regulars.analytics.pages.answers import AT_ONCE_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView, list_currencies, read_view
 from regulars.analytics.pages.frame import (
     Definition,
@@ -131,29 +131,29 @@ class ProductPages:
         *,
         rows_max: int,
         deadline_s: float = AT_ONCE_S,
-    ) -> tuple[Answered[ProductsAnswer], Answered[BasketAnswer]]:
+    ) -> tuple[AnalysisResult[ProductsAnswer], AnalysisResult[BasketAnswer]]:
         """The basket is asked for only inside a group."""
         comparison = view.comparison
         store_ids = None if view.store_ids is None else tuple(view.store_ids)
         question = ProductsQuestion(
             store_ids=store_ids,
-            period=as_asked(view.period),
+            period=to_question_period(view.period),
             currency=loaded.currency,
             by=choice.by,
             inside=choice.inside,
-            comparison=None if comparison is None else as_asked(comparison.period),
+            comparison=None if comparison is None else to_question_period(comparison.period),
             rows_max=rows_max,
         )
         basket = BasketQuestion(
             store_ids=store_ids,
-            period=as_asked(view.period),
+            period=to_question_period(view.period),
             currency=loaded.currency,
             inside=choice.inside,
         )
         ask = partial(self._analysis.answer, visit.organization_id, loaded.query, deadline_s=deadline_s)
         products = await_answer(ask(question))
         if not choice.inside:
-            return await products, Answered(BasketAnswer(as_of=visit.now, rows=(), tickets=0))
+            return await products, AnalysisResult(BasketAnswer(as_of=visit.now, rows=(), tickets=0))
         found = await asyncio.gather(products, await_answer(ask(basket)))
         return found[0], found[1]
 

@@ -1,4 +1,4 @@
-"""Groups by recency, frequency and money: their names, their rules in words, and the way to a segment."""
+"""Groups by recency, frequency and money: their names, their rules in words, and the link that creates a segment."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

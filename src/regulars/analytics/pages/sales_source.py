@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from regulars.analytics.pages.answers import AT_ONCE_S, Answered, as_asked, await_answer
+from regulars.analytics.pages.answers import AT_ONCE_S, AnalysisResult, await_answer, to_question_period
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.period import Period
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
@@ -46,11 +46,11 @@ class SalesSource:
 
     async def load(
         self, visit: Visit, view: AnalysisView, by: By, *, is_patient: bool = False
-    ) -> Answered[ComparedSales]:
+    ) -> AnalysisResult[ComparedSales]:
         """By day or by store. `is_patient`: wait for figures as long as a request may take."""
         if view.segment is None:
             async with visit.database.snapshot() as tx:
-                return Answered(await _read_totals(tx, visit, view, by))
+                return AnalysisResult(await _read_totals(tx, visit, view, by))
         async with visit.database.transaction() as tx:
             await need_columns(tx, visit.organization_id)
             query = await resolve_members(tx, visit.organization_id, view.segment_id)
@@ -71,7 +71,7 @@ class SalesSource:
     ) -> ComparedSales:
         async def ask(period: Period, store_ids: Sequence[UUID] | None) -> SalesAnswer:
             question = SalesQuestion(
-                period=as_asked(period),
+                period=to_question_period(period),
                 by="store" if by is By.STORE else "day",
                 store_ids=None if store_ids is None else tuple(store_ids),
             )

@@ -40,7 +40,7 @@ class Confirmation:
         row, definition = campaign.row, campaign.definition
         if row.state != CampaignState.DRAFT:
             return redirect(visit, campaign_url(visit, row))
-        figures = Figures(away="It has faults.")
+        figures = Figures(unavailable_reason="It has faults.")
         if not campaign.faults:
             figures = await load_figures(visit, self._analysis, definition, seconds=CONFIRM_S)
         found, why = figures.estimate, None
@@ -71,7 +71,7 @@ class Confirmation:
         )
 
     async def send(self, visit: Visit) -> Response:
-        """Two people may press the button in the same second: the second one is told that it is done."""
+        """Two people may press the button in the same second: the second one gets a message that it is done."""
         form = FormState(visit.form)
         recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
         cost = _read_cost(form)

@@ -51,7 +51,7 @@ class Figures:
     """Either the estimate, or why there is none; `is_waiting`: it is worth asking again soon."""
 
     estimate: Estimate | None = None
-    away: str | None = None
+    unavailable_reason: str | None = None
     is_waiting: bool = False
 
 
@@ -63,11 +63,11 @@ async def load_figures(
         async with asyncio.timeout(seconds):
             found = await estimate(visit.database, analysis, visit.organization_id, definition, with_spend=True)
     except TimeoutError:
-        return Figures(away=COUNTING, is_waiting=True)
+        return Figures(unavailable_reason=COUNTING, is_waiting=True)
     except NotReady as error:
-        return Figures(away=str(error), is_waiting=True)
+        return Figures(unavailable_reason=str(error), is_waiting=True)
     except (AudienceRefused, AnalysisUnavailable) as error:
-        return Figures(away=str(error))
+        return Figures(unavailable_reason=str(error))
     return Figures(estimate=found)
 
 

@@ -86,7 +86,7 @@ class FilterResult:
     found: Members | None = None
     progress: Progress | None = None
     is_without_columns: bool = False
-    away: str | None = None
+    unavailable_reason: str | None = None
 
 
 class CustomerList:
@@ -163,7 +163,7 @@ class CustomerList:
         except NotReady as error:
             return FilterResult(progress=error.progress, is_without_columns=error.progress is None)
         except (AnalysisUnavailable, CursorExpired) as error:
-            return FilterResult(away=str(error))
+            return FilterResult(unavailable_reason=str(error))
         return FilterResult(found)
 
     async def _rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:

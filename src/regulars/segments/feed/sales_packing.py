@@ -1,4 +1,4 @@
-"""Pack sales column by column, without a loop over sales where a function of the interpreter has one."""
+"""Pack sales column by column, with built-in functions instead of Python loops where there is one."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress
@@ -117,7 +117,7 @@ def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
 
 
 def _negate(values: list[int], of_sale: slice, *, by: int) -> None:
-    """What comes back counts below 0; the lines of a return that sum below 0 have their sign already."""
+    """Returned goods count as negative; the lines of a return whose sum is negative already do."""
     if by >= 0:
         values[of_sale] = [-value for value in values[of_sale]]
 

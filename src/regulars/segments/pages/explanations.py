@@ -74,8 +74,8 @@ class Answers:
             case customers.ObservedSegment():
                 is_in = explained.holds is getattr(condition, "is_", True)
                 verb = "In" if is_in else "Not known whether in" if explained.holds is None else "Not in"
-                mended = ", which matches nobody until it is mended" if observation.is_faulty else ""
-                return f"{verb} {observation.name}, version {observation.version}{mended}"
+                fault = ", which has no members until it is fixed" if observation.is_faulty else ""
+                return f"{verb} {observation.name}, version {observation.version}{fault}"
             case customers.ObservedDay(day=day) if day is not None:
                 return f"Customer since {fmt.full_day(day)}"
             case _:

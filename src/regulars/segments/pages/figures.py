@@ -40,7 +40,7 @@ class Counted:
     figures: SegmentCounts | None = None
     progress: Progress | None = None
     is_without_columns: bool = False
-    away: str | None = None
+    unavailable_reason: str | None = None
     counts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -70,7 +70,7 @@ async def count(
     except NotReady as error:
         return Counted(progress=error.progress, is_without_columns=error.progress is None)
     except AnalysisUnavailable as error:
-        return Counted(away=str(error))
+        return Counted(unavailable_reason=str(error))
     return Counted(figures, counts={one.path: (one.count, one.unreadable) for one in figures.conditions})
 
 

@@ -89,12 +89,12 @@ class MemberPages:
         unreadable = _unreadable(visit, segment)
         place = parse_cursor(visit.query.get("after", ""))
         found: Members | None = None
-        away: str | None = None
+        unavailable_reason: str | None = None
         ask = self._analysis.members if unreadable is None else partial(self._analysis.unreadable, path=unreadable.path)
         try:
             found = await ask(visit.organization_id, query, after=place, limit=PAGE)
         except (NotReady, AnalysisUnavailable, CursorExpired) as error:
-            away = str(error)
+            unavailable_reason = str(error)
         people: list[Person] = []
         if found is not None:
             async with visit.database.reading() as tx:
@@ -105,7 +105,7 @@ class MemberPages:
             segment=segment,
             people=people,
             found=found,
-            away=away,
+            unavailable_reason=unavailable_reason,
             is_first=place is None,
             unreadable=unreadable,
             base=visit.url(PATH, segment.id),
@@ -124,7 +124,7 @@ class MemberPages:
                 segment=segment,
                 people=[],
                 found=None,
-                away=str(error),
+                unavailable_reason=str(error),
                 is_first=True,
                 unreadable=None,
                 base=visit.url(PATH, segment.id),

@@ -23,7 +23,7 @@ class FrozenAudience(NamedTuple):
     """The ids are a copy: later changes of the columns do not reach it."""
 
     counts: AudienceCounts
-    # For each consent state the ids, in two numbers each.
+    # For each consent state the ids, as two 64-bit integers each.
     ids: Sequence[tuple[ConsentState, Array]]
 
     def pieces(self) -> Iterator[AudiencePiece]:

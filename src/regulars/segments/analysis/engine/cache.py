@@ -113,7 +113,7 @@ class CachedColumns:
         return np.column_stack((high[some], low[some])).astype(">u8")
 
     def profile_columns(self) -> tuple[Array, Array]:
-        """The ids, in two numbers each."""
+        """The ids, as two 64-bit integers each."""
         high, low = (self.columns[name] for name in PROFILE)
         if not isinstance(high, np.ndarray) or not isinstance(low, np.ndarray):
             raise TypeError("ids are stored as numbers")

@@ -112,7 +112,7 @@ def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str
 
 
 def stored_as(part: str) -> str:
-    """The stored part that a part is decoded from."""
+    """The name of the stored array from which a part is decoded."""
     return "product" if is_product_part(part) else part
 
 

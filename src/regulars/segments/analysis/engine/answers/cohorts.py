@@ -33,7 +33,7 @@ _NONE = -1
 
 
 class _Months(NamedTuple):
-    """The months from the first cohort to the current one; some of the first are cohorts."""
+    """The months from the first cohort to the current month; the first `cohorts` of them have a cohort each."""
 
     first: int
     cohorts: int

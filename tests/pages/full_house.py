@@ -118,6 +118,11 @@ BY_HAND = (
     """INSERT INTO campaign_totals (organization_id, campaign_id, arm, outcome, reason, country, recipients, parts)
        SELECT %(o)s, id, 1, 'waiting', '', 'FR', 1, 0 FROM campaigns
        WHERE organization_id = %(o)s AND frozen_at IS NOT NULL""",
+    """INSERT INTO links (organization_id, code, url, origin_kind, origin_id, step, created_at, personal_since, profile_id)
+       SELECT %(o)s, 'c1icked0', 'https://shop.example/sale', 'person', gen_random_uuid(), '', now(), now(), profile_id
+       FROM subscriptions WHERE organization_id = %(o)s AND phone_number = %(number)s""",
+    """INSERT INTO clicks (organization_id, id, code, minute, class, traced_at, address, agent)
+       VALUES (%(o)s, gen_random_uuid(), 'c1icked0', now(), 'person', now(), %(private)s, %(private)s)""",
     "UPDATE ticket_collision_totals SET note = %(private)s WHERE organization_id = %(o)s",
     """UPDATE catalog_tallies SET samples = jsonb_build_array(jsonb_build_array(%(private)s::text, 1)),
        common = jsonb_build_array(jsonb_build_array(%(private)s::text, 1)) WHERE organization_id = %(o)s""",

@@ -1,8 +1,8 @@
 """Why a ticket is credited to a text, or to none."""
 
 import enum
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.attribution.credits import find_credits
@@ -11,6 +11,9 @@ from regulars.attribution.queries import is_waiting
 from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
+
+# No text is older; tickets may be of any year.
+_FIRST_TEXT_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class NoCredit(enum.StrEnum):
@@ -54,6 +57,8 @@ async def explain_sale(
         return CreditExplanation(reason=NoCredit.RETURN)
     if profile_id is None:
         return CreditExplanation(reason=NoCredit.NO_CUSTOMER)
+    if occurred_at < _FIRST_TEXT_AT:
+        return CreditExplanation(reason=NoCredit.NO_TEXT)
     touches = await load_touches(tx, organization_id, {profile_id: occurred_at})
     before = [touch for touch in touches.get(profile_id, ()) if touch.at < occurred_at]
     if not before:

@@ -10,6 +10,7 @@ from tests.support.room import anyio_backend, database
 from tests.support.visitor import sign_in
 
 from regulars.accounts.sessions import SessionStore
+from regulars.attribution.pages.credit_cards import ticket_card
 from regulars.consent.figures import count_figures
 from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
@@ -132,7 +133,7 @@ async def test_no_statement_of_a_page_reads_a_large_table_whole(database, monkey
     await fill(database, organization.id)
     pages = [page for module in MODULES for page in module.PAGES]
     pages += customers.pages(Analysis(Settings(data_dir=tmp_path)))
-    pages += tickets.pages(list_started=journeys_started)
+    pages += tickets.pages(list_started=journeys_started, credit_card=ticket_card)
     pages += rights.pages(ErasureLog(tmp_path / "erasures.log"))
     who = await sign_in(database, organization.id, Role.OWNER)
     app = WebApp(pages, database=database, sessions=SessionStore(database))

@@ -54,6 +54,14 @@ def test_what_cannot_be_done_is_one_sentence(regulars, words, code, complaint):
     assert complaint in run(regulars, *words).complains(code=code)
 
 
+def test_the_links_of_a_text_are_checked_against_the_host_of_short_links(regulars):
+    to = ("message", "send", "--number", "+33612345678", "--text")
+    host = {"REGULARS_LINK_URL": "https://go.example"}
+    refused = run(regulars, *to, 'See {{ link("https://go.example/x") }}', **host)
+    assert "is the host of the short links" in refused.complains(code=2)
+    assert run(regulars, *to, "Bye {{ opt_out_link() }}", **host).out.startswith("txt_")
+
+
 def test_an_unknown_organization_is_one_sentence(regulars):
     assert "There is no organization" in regulars("message", "list", "--organization", "Nobody").complains(code=1)
 

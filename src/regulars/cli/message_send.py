@@ -23,16 +23,14 @@ def send(
     text: Annotated[str, typer.Option(help="Text to send; brand and opt-out are added.")],
 ) -> None:
     to = read_phone_number(number)
-    try:
-        words = render_plain(text)
-    except TemplateError as error:
-        raise CommandError(str(error), code=Exit.USAGE) from error
-    if isinstance(words, MissingValue):
-        raise CommandError(f"The text uses the variable {words.field}, but this command has no customer for it.")
 
     async def act(it: CommandContext) -> PlacedOrder:
         order = TextOrder(
-            origin_kind=OriginKind.PERSON, origin_id=ids.new_uuid(), step="command", words=words, phone_number=to
+            origin_kind=OriginKind.PERSON,
+            origin_id=ids.new_uuid(),
+            step="command",
+            words=_read_words(text),
+            phone_number=to,
         )
         [ordered] = await request_texts(it.tx, it.organization_id, [order], texting=await load_sms_settings(it))
         await it.record("text.send", ids.TEXT.encode(ordered.id))
@@ -41,6 +39,17 @@ def send(
     ordered = run(organization, act)
     out.print(ids.TEXT.encode(ordered.id), markup=False)
     err.print("Queued; `regulars message list` shows its delivery.", style="dim")
+
+
+def _read_words(text: str) -> str:
+    """The words with their links, which are checked against the settings: those are loaded with the database."""
+    try:
+        words = render_plain(text)
+    except TemplateError as error:
+        raise CommandError(str(error), code=Exit.USAGE) from error
+    if isinstance(words, MissingValue):
+        raise CommandError(f"The text uses the variable {words.field}, but this command has no customer for it.")
+    return words
 
 
 def resend(

@@ -121,7 +121,7 @@ def _nothing(visit: Visit, view: AttributionView) -> Nothing:
         url = view.url(kind=None, state=None, currency=None)
         return Nothing("Nothing fits these filters", text, "Show all of the period", url)
     if view.period.preset != "12m":
-        text = f"No text left {visit.format.period(view.period.first, view.period.last)}."
+        text = f"No text was sent {visit.format.period(view.period.first, view.period.last)}."
         url = view.url(period="12m", from_=None, to=None)
         return Nothing("No texts in this period", text, "Show 12 months", url)
     text = "After the first campaign or journey, this page shows what its texts brought, net of returns."

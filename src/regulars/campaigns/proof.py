@@ -17,8 +17,6 @@ from regulars.kit.ids import PROFILE, SUBSCRIPTION, TEXT
 from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 
-# The first page is small, so that the first bytes of a download leave at once.
-FIRST_PAGE_ROWS: Final = 100
 PAGE_ROWS: Final = 1_000
 _START: Final = UUID(int=0)
 _NO_TEXT: Final = frozenset(
@@ -36,13 +34,12 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
 async def read_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncIterator[dict[str, Any]]:
     """One entry for each text, by outcome, page by page. A text whose outcome changes meanwhile may be left out or
     occur twice."""
-    limit = FIRST_PAGE_ROWS
     for outcome in _WITH_TEXT:
         after = _START
         while True:
             async with database.reading() as tx:
                 page = await list_recipients(
-                    tx, organization_id, campaign_id, outcome=outcome, after=after, limit=limit
+                    tx, organization_id, campaign_id, outcome=outcome, after=after, limit=PAGE_ROWS
                 )
                 steps = [(campaign_id, str(it.profile_id)) for it in page]
                 texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
@@ -51,8 +48,7 @@ async def read_proof(database: Database, organization_id: UUID, campaign_id: UUI
                 text = texts.get((campaign_id, str(it.profile_id)))
                 if text is not None:
                     yield _entry(it.profile_id, it.arm, text, consents.get(text.id))
-            is_last, limit = len(page) < limit, PAGE_ROWS
-            if is_last:
+            if len(page) < PAGE_ROWS:
                 break
             after = page[-1].profile_id
 

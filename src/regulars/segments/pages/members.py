@@ -36,8 +36,6 @@ from regulars.web.render import render
 from regulars.web.visit import Visit
 
 PAGE: Final = 50
-# A download begins with a small page, so that its first bytes leave at once.
-CSV_FIRST_PAGE: Final = 100
 CSV_PAGE: Final = 500
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
@@ -115,7 +113,7 @@ class MemberPages:
         segment, query = await self._query(visit)
         first = None
         try:
-            first = await self._analysis.members(visit.organization_id, query, limit=CSV_FIRST_PAGE)
+            first = await self._analysis.members(visit.organization_id, query, limit=CSV_PAGE)
         except (NotReady, AnalysisUnavailable) as error:
             return render(
                 visit,

@@ -18,6 +18,7 @@ import redirects
 from analytics import CUSTOMERS, DAYS, QUICK_SCALE, REPEATS, SALES, build_columns, own_cpu_s, prepared
 from analytics_rows import vacuum, write_rows
 from attribution_credits import CreditTimes, measure_credits, show_credits
+from attribution_pages import AttributionPages, measure_pages, show_pages
 from database import Cluster
 from processes import cpu_s
 from redirects import Redirects
@@ -71,6 +72,7 @@ class AttributionTimes:
     read_ms: float = 0.0
     memory_mib: float = 0.0
     redirects: Redirects | None = None
+    pages: AttributionPages | None = None
     credits: CreditTimes = field(default_factory=CreditTimes)
 
 
@@ -80,6 +82,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
     with prepared(cluster, DATABASE) as settings:
         asyncio.run(_measure(cluster, settings, times, say))
     times.redirects = redirects.measure(cluster, is_quick=is_quick)
+    times.pages = measure_pages(cluster)
     return times
 
 
@@ -95,6 +98,12 @@ def show(times: AttributionTimes, say: Say) -> None:
     if times.redirects is not None:
         redirects.show(times.redirects, say)
     show_credits(times.credits, say)
+    if times.pages is not None:
+        show_pages(times.pages, say)
+
+
+def is_reached(times: AttributionTimes) -> bool:
+    return times.pages is None or times.pages.is_reached
 
 
 def as_json(times: AttributionTimes) -> dict[str, Any]:

@@ -2,19 +2,19 @@
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import date, timedelta
-from typing import Any, Final
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from analytics import own_cpu_s
 from database import Cluster
 from processes import cpu_s
-from regulars.attribution.credits import CreditFilter, list_credits, sum_by_month, sum_by_origin, sum_by_step
+from regulars.attribution.credits import CreditFilter, list_credits
 from regulars.attribution.jobs import CustomerQueue, RecomputeQueue
 from regulars.attribution.recompute import request_recompute
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Database
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest
 from regulars.sales.facts import SalesRecorded
@@ -56,15 +56,6 @@ CROSS JOIN LATERAL (
 WHERE it.type = 'PURCHASE' OR t.place %% 5 = 0
 """
 _NEW_SALES = "SELECT id FROM sales_events WHERE organization_id = %s AND id > %s ORDER BY id LIMIT 20000"
-# Two years of 20 journeys with two steps, in two currencies.
-_TOTALS = """
-INSERT INTO attribution_totals
-    (organization_id, day, origin_kind, origin_id, step, currency, tickets, gross_cents, net_cents, unmatched_cents)
-SELECT %(organization_id)s, current_date - day, 'journey', md5(journey::text)::uuid, step::text, currency, 9, 9000,
-       8000, 0
-FROM generate_series(1, 730) AS day, generate_series(1, 20) AS journey, generate_series(1, 2) AS step,
-     unnest(ARRAY['EUR', 'CHF']) AS currency
-"""
 
 
 @dataclass
@@ -73,7 +64,7 @@ class CreditTimes:
     credits: int = 0
     # Of the worker and the database.
     us_per_customer: float = 0.0
-    page_ms: dict[str, float] = field(default_factory=dict)
+    tickets_ms: float = 0.0
     # By sales in a batch: the processor time of recording and handling a sale's fact, without attribution and with it.
     listeners_us: dict[int, tuple[float, float]] = field(default_factory=dict)
 
@@ -83,7 +74,7 @@ def show_credits(times: CreditTimes, say: Callable[[str], None]) -> None:
         f"  credits: {times.customers:,} customers computed, {times.credits:,} purchases credited;"
         f" {times.us_per_customer:,.0f} µs of processor time a customer"
     )
-    say("  pages (bar: 100 ms): " + ", ".join(f"{name} {taken:.1f} ms" for name, taken in times.page_ms.items()))
+    say(f"  reading the tickets of a campaign: {times.tickets_ms:.1f} ms")
     for batch, (without, with_it) in times.listeners_us.items():
         say(f"  listeners of a sale, {batch} in a batch: {without:.0f} µs, with attribution {with_it:.0f} µs")
 
@@ -96,13 +87,11 @@ async def measure_credits(
     async with database.transaction() as tx:
         await tx.execute(_TEXTS, given)
         await tx.execute(_SALES, given)
-        await tx.execute(_TOTALS, given)
         await request_recompute(tx, organization_id, by=None)
     async with database.connection() as connection:
         await connection.execute("VACUUM ANALYZE texts")
-        await connection.execute("VACUUM ANALYZE attribution_totals")
     await _compute(cluster, database, organization_id, times)
-    await _read_pages(database, organization_id, campaign_id, times)
+    await _read_tickets(database, organization_id, campaign_id, times)
     await _handle_sales(cluster, database, organization_id, times)
     return times
 
@@ -132,25 +121,15 @@ async def _count(database: Database, organization_id: UUID, table: str) -> int:
     return int(rows[0][0])
 
 
-async def _read_pages(database: Database, organization_id: UUID, campaign_id: UUID, times: CreditTimes) -> None:
-    today = date.today()  # noqa: DTZ011  # any day will do
-    year = {"first": today - timedelta(days=365), "last": today}
-    pages: dict[str, Callable[[Tx], Awaitable[Any]]] = {
-        "a year by origin": lambda tx: sum_by_origin(tx, organization_id, **year),
-        "a year by month": lambda tx: sum_by_month(tx, organization_id, **year),
-        "a campaign by step": lambda tx: sum_by_step(tx, organization_id, campaign_id),
-        "tickets of a campaign": lambda tx: list_credits(
-            tx, organization_id, CreditFilter(origin_id=campaign_id, currency="EUR"), PageRequest(PAGE_ROWS)
-        ),
-    }
-    for name, read in pages.items():
-        taken = []
-        for _ in range(TURNS):
-            started = time.perf_counter()
-            async with database.reading() as tx:
-                await read(tx)
-            taken.append(time.perf_counter() - started)
-        times.page_ms[name] = 1000 * statistics.median(taken)
+async def _read_tickets(database: Database, organization_id: UUID, campaign_id: UUID, times: CreditTimes) -> None:
+    wanted = CreditFilter(origin_id=campaign_id, currency="EUR")
+    taken = []
+    for _ in range(TURNS):
+        started = time.perf_counter()
+        async with database.reading() as tx:
+            await list_credits(tx, organization_id, wanted, PageRequest(PAGE_ROWS))
+        taken.append(time.perf_counter() - started)
+    times.tickets_ms = 1000 * statistics.median(taken)
 
 
 async def _handle_sales(cluster: Cluster, database: Database, organization_id: UUID, times: CreditTimes) -> None:

@@ -27,6 +27,8 @@ FROM attributed_sales WHERE organization_id = %s GROUP BY 1, 2, 3, 4, 5 ORDER BY
 TOTALS = """SELECT day, origin_kind, origin_id, step, currency, tickets, gross_cents, net_cents, unmatched_cents
 FROM attribution_totals WHERE organization_id = %s AND tickets <> 0 ORDER BY 1, 2, 3, 4, 5
 """
+MONTH_SUMS = SUMS.replace("SELECT day", "SELECT date_trunc('month', day)::date")
+MONTHS = TOTALS.replace("attribution_totals", "attribution_months")
 
 
 class Desk(FedShop):
@@ -42,6 +44,7 @@ class Desk(FedShop):
             self.sql("UPDATE attribution_customers SET due_at = now() - interval '1 s' WHERE organization_id = %s")
             self.turn(CustomerQueue())
         assert self.sql(TOTALS) == self.sql(SUMS)
+        assert self.sql(MONTHS) == self.sql(MONTH_SUMS)
 
     def announce(self, text_ids: Iterable[UUID]) -> None:
         """That texts left, as their sender does; recorded only where there is interest."""

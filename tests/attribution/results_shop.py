@@ -11,6 +11,8 @@ from tests.support import samples
 from tests.support.client import Api
 from tests.support.journeys import in_transaction
 
+from regulars.attribution.model import Attributed
+from regulars.attribution.queries import TotalKey, add_totals
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign
 from regulars.journeys.definition import Definition as JourneyDefinition
@@ -70,18 +72,19 @@ class ResultsShop:
     ) -> None:
         """Net of one ticket, and a text of one part to France, so many days ago."""
         day = TODAY - timedelta(days=days)
-        self.write(
-            "INSERT INTO attribution_totals VALUES (%s, %s, %s, %s, %s, %s, 1, %s, %s, 0)",
-            day, kind, origin, step, currency, cents + 500, cents,
-        )  # fmt: skip
+        sums = {TotalKey(day, kind, origin, step, currency): Attributed(1, cents + 500, cents)}
+        self.do(lambda tx: add_totals(tx, self.organization_id, sums))
         self.send(kind, origin, days=days, step=step)
 
     def send(self, kind: str, origin: UUID, *, days: int = 20, step: str = "") -> None:
-        self.write(
-            "INSERT INTO sent_texts VALUES (%s, %s, %s, %s, %s, 'FR', 100, 200)"
-            " ON CONFLICT (organization_id, day, origin_kind, origin_id, step, country) DO NOTHING",
-            TODAY - timedelta(days=days), kind, origin, step,
-        )  # fmt: skip
+        """A hundred texts of two parts; once for a day and step."""
+        day = TODAY - timedelta(days=days)
+        for table, first, more in (("sent_texts", day, ", true"), ("sent_text_months", day.replace(day=1), "")):
+            self.write(
+                f"INSERT INTO {table} VALUES (%s, %s, %s, %s, %s, 'FR', 100, 200{more})"  # noqa: S608  # names above
+                " ON CONFLICT (organization_id, day, origin_kind, origin_id, step, country) DO NOTHING",
+                first, kind, origin, step,
+            )  # fmt: skip
 
     def sell(self, customer: str | None, cents: int, at: str, **changes: Any) -> str:
         """A ticket of one product; gives its number."""

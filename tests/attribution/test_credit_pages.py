@@ -40,7 +40,7 @@ def credited(shop):
         origin_kind=OriginKind.PERSON,
         origin_id=new_uuid(),
         step="test",
-        words="The linen is here",
+        rendered="The linen is here",
         profile_id=PROFILE.decode(profile.json()["id"]),
     )
     text = send_order(shop.database_url, shop.organization_id, order)

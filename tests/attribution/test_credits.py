@@ -1,15 +1,19 @@
 """Purchases are credited to texts, by the queue, as sales and texts arrive and change."""
 
 import asyncio
+import random
 from datetime import date, timedelta
+from operator import attrgetter
 from uuid import UUID
 
 import pytest
 
-from regulars.attribution.credits import CreditFilter, list_credits, sum_by_month, sum_by_origin, sum_by_step
+from regulars.attribution.credits import CreditFilter, list_credits
 from regulars.attribution.explain import NoCredit, explain_sale
 from regulars.attribution.jobs import CustomerQueue
 from regulars.attribution.model import Attributed, Origin, Windows
+from regulars.attribution.month_sums import read_sums_by_month, read_sums_of, sum_by
+from regulars.attribution.queries import TotalKey, add_totals
 from regulars.attribution.windows import (
     WindowsChanged,
     WindowsRefused,
@@ -50,13 +54,11 @@ def test_a_purchase_is_credited_to_the_latest_text_of_the_last_24_hours(desk, ad
     assert (desk.credit(sale).touch, desk.credit(sale).window_hours) == ("delivery", 24)
     assert desk.credit(early).origin == Origin(OriginKind.CAMPAIGN, CAMPAIGN)
     assert desk.credit(before) is None
-    by_origin = desk.do(lambda tx: sum_by_origin(tx, desk.organization_id, **EVER))
-    assert by_origin == {
+    sums = desk.do(lambda tx: read_sums_by_month(tx, desk.organization_id, **EVER))
+    assert sum_by(sums, attrgetter("origin")) == {
         Origin(OriginKind.PERSON): {"EUR": Attributed(1, 1000, 1000)},
         Origin(OriginKind.CAMPAIGN, CAMPAIGN): {"EUR": Attributed(1, 500, 500)},
     }
-    months = desk.do(lambda tx: sum_by_month(tx, desk.organization_id, **EVER))
-    assert sum((sums["EUR"] for sums in months.values()), Attributed()) == Attributed(2, 1500, 1500)
 
 
 def test_a_return_is_taken_off_the_purchase_and_what_matches_nothing_is_apart(desk, ada):
@@ -100,8 +102,21 @@ def test_a_text_of_a_journey_is_credited_by_its_step(desk, ada):
     text(desk, ada, hours_ago=2, journey=journey)
     desk.buy(ada, currency="CHF")
     desk.compute()
-    steps = desk.do(lambda tx: sum_by_step(tx, desk.organization_id, journey))
-    assert steps == {"1": {"CHF": Attributed(1, 1000, 1000)}}
+    sums = desk.do(lambda tx: read_sums_of(tx, desk.organization_id, journey))
+    assert sum_by(sums, lambda it: it.origin.step) == {"1": {"CHF": Attributed(1, 1000, 1000)}}
+
+
+def test_a_period_that_cuts_months_has_the_sums_of_its_days(desk):
+    days = [date(2024, 1, 1) + timedelta(days=number) for number in range(120)]
+    sums = {TotalKey(day, "campaign", CAMPAIGN, "", "EUR"): Attributed(1, day.toordinal()) for day in days}
+    desk.do(lambda tx: add_totals(tx, desk.organization_id, sums))
+    chance = random.Random(7)
+    periods = [sorted(chance.sample(days, 2)) for _ in range(30)] + [[days[0], days[30]], [days[31], days[31]]]
+    for first, last in periods:
+        found = desk.do(lambda tx: read_sums_by_month(tx, desk.organization_id, first=first, last=last))  # noqa: B023
+        expected = sum((it for key, it in sums.items() if first <= key.day <= last), Attributed())
+        assert sum((it.sums for it in found), Attributed()) == expected, (first, last)
+        assert len({it.month for it in found}) == len(found)
 
 
 def test_customers_without_texts_are_never_due(desk, ada):
@@ -190,8 +205,8 @@ def test_workers_and_an_erasure_at_the_same_time_credit_each_purchase_once(desk)
 
     desk.runner.run(at_once())
     desk.compute()
-    [sums] = desk.do(lambda tx: sum_by_origin(tx, desk.organization_id, **EVER)).values()
-    assert sums == {"EUR": Attributed(6, 6000, 6000)}
+    sums = desk.do(lambda tx: read_sums_by_month(tx, desk.organization_id, **EVER))
+    assert sum_by(sums, attrgetter("currency")) == {"EUR": {"EUR": Attributed(6, 6000, 6000)}}
     assert sum(it.profile_id is None for it in desk.credits().values()) == 2
 
 

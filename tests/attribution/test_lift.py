@@ -19,6 +19,7 @@ from regulars.attribution.lift import (
     LiftState,
     LiftSummary,
     SourceKind,
+    measured,
     read_lifts,
     refresh_lifts,
     summarise,
@@ -263,7 +264,8 @@ def test_an_update_measures_campaigns_that_ended_before_it(desk):
 
 
 SOURCE = LiftSource(SourceKind.CAMPAIGN, UUID(int=1))
-LOT = compare(ArmSums(1000, 300, 400_000, 6e8), ArmSums(1000, 200, 200_000, 4e8))
+ARMS = ArmSums(1000, 300, 400_000, 6e8), ArmSums(1000, 200, 200_000, 4e8)
+LOT = compare(*ARMS)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,7 @@ LOT = compare(ArmSums(1000, 300, 400_000, 6e8), ArmSums(1000, 200, 200_000, 4e8)
         ([Lift(source=SOURCE, state=LiftState.NO_HOLDOUT)], "no_holdout"),
         ([Lift(source=SOURCE, state=LiftState.OPEN), Lift(source=SOURCE, state=LiftState.NO_HOLDOUT)], "open"),
         ([Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR")], "too_few"),
-        ([Lift(source=SOURCE, state=LiftState.FINAL, currency="CHF", comparison=LOT)], "too_few"),
+        ([Lift(source=SOURCE, state=LiftState.FINAL, currency="CHF", arms=ARMS)], "too_few"),
     ],
 )
 def test_a_summary_says_why_nothing_was_measured(lifts, state):
@@ -281,7 +283,7 @@ def test_a_summary_says_why_nothing_was_measured(lifts, state):
 
 
 def test_the_extra_of_several_lifts_is_added_by_currency():
-    final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", comparison=LOT)
+    final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", arms=ARMS)
     others = [replace(final, currency="CHF"), Lift(source=SOURCE, state=LiftState.OPEN)]
     one = summarise([final, *others], "EUR")
     assert one == LiftSummary("final", LOT.extra_cents)
@@ -291,11 +293,58 @@ def test_the_extra_of_several_lifts_is_added_by_currency():
     assert two.extra_cents.variance == 2 * LOT.extra_cents.variance
 
 
+def month(period, treated, held_out, *, state=LiftState.FINAL, share=0.1, journey=1):
+    return Lift(
+        source=LiftSource(SourceKind.JOURNEY, UUID(int=journey), "split", period),
+        state=state,
+        currency="EUR",
+        treated=treated.people,
+        held_out=held_out.people,
+        buyers=treated.buyers + held_out.buyers,
+        arms=(treated, held_out),
+        held_out_share=share,
+    )
+
+
+SMALL = ArmSums(9_000, 400, 400_000, 6e8), ArmSums(1_000, 40, 30_000, 4e7)
+
+
+def test_months_of_a_journey_with_too_few_buyers_are_compared_together():
+    months = [month(f"2026-0{number}", *SMALL) for number in (1, 2, 3)]
+    assert all(it.is_too_few for it in months)
+    assert summarise(months[:2], "EUR") == LiftSummary("too_few")
+    [whole] = measured(months, "EUR")
+    expected = compare(*(arm + arm + arm for arm in SMALL))
+    assert whole.comparison == expected
+    assert whole.periods == ("2026-01", "2026-02", "2026-03")
+    assert summarise(months, "EUR") == LiftSummary("final", expected.extra_cents)
+    provisional = [*months[:2], replace(months[2], state=LiftState.PROVISIONAL)]
+    assert summarise(provisional, "EUR").state == "provisional"
+
+
+def test_only_months_of_one_split_and_share_are_compared_together():
+    months = [month(f"2026-0{number}", *SMALL) for number in (1, 2)]
+    for other in (month("2026-03", *SMALL, share=0.2), month("2026-03", *SMALL, journey=2)):
+        assert summarise([*months, other], "EUR") == LiftSummary("too_few")
+
+
+def test_months_with_enough_buyers_count_by_themselves():
+    large = month("2026-04", *(arm + arm + arm for arm in SMALL))
+    small = [month(f"2026-0{number}", *SMALL) for number in (1, 2, 3)]
+    assert [it.periods for it in measured([large, *small], "EUR")] == [
+        ("2026-04",),
+        ("2026-01", "2026-02", "2026-03"),
+    ]
+    two = summarise([large, *small], "EUR").extra_cents
+    assert two.value == pytest.approx(2 * large.extra_cents.value)
+    assert two.variance == pytest.approx(2 * large.extra_cents.variance)
+
+
 def test_the_command_shows_what_was_extra_beside_what_is_attributed():
     assert _lift_of([], "EUR") == {
         "lift": "no_holdout", "extra_net_cents": None, "extra_low_cents": None, "extra_high_cents": None,
     }  # fmt: skip
-    final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", comparison=LOT)
+    final = Lift(source=SOURCE, state=LiftState.FINAL, currency="EUR", arms=ARMS)
     shown = _lift_of([final], "EUR")
     assert (shown["lift"], shown["extra_net_cents"]) == ("final", 200_000)
     assert shown["extra_low_cents"] < 200_000 < shown["extra_high_cents"]

@@ -49,7 +49,7 @@ def test_of_what_is_attributed_the_page_says_how_much_was_extra(shop, analyst):
 
 
 def test_each_result_has_one_state_in_words(shop, analyst):
-    names = ("Measured", "Provisional one", "Unclear", "Small", "Running", "Whole audience")
+    names = ("Measured", "Provisional one", "Unclear", "Small", "Running", "Just over", "Whole audience")
     ids = {name: shop.campaign(name, holdout_percent=0 if name == "Whole audience" else 10) for name in names}
     for campaign in ids.values():
         shop.attribute("campaign", campaign, 100_000)
@@ -58,6 +58,7 @@ def test_each_result_has_one_state_in_words(shop, analyst):
     shop.measure("campaign", ids["Unclear"], MORE, SAME)
     shop.measure("campaign", ids["Small"], arm(900, 90, 60), arm(100, 8, 60))
     shop.measure("campaign", ids["Running"], None, state="open", days=3)
+    shop.measure("campaign", ids["Just over"], None, state="open")
     page = analyst.get(PATH).text
     rows = {row["name"]: row for row in rows_of(analyst.get(f"{PATH}.csv").text)}
     assert {name: row["result"] for name, row in rows.items()} == {
@@ -66,11 +67,13 @@ def test_each_result_has_one_state_in_words(shop, analyst):
         "Unclear": "No effect shown",
         "Small": "Too few",
         "Running": "Window open",
+        "Just over": "Window open",
         "Whole audience": "No holdout",
     }
     words = text_of(page)
     assert "9 buyers in the smaller group, 100 needed" in words
     assert "result on" in words
+    assert "the result is being computed" in words
     assert rows["Small"]["extra_net_cents"] == ""
     assert int(rows["Measured"]["extra_low_cents"]) > 0 > int(rows["Unclear"]["extra_low_cents"])
     final = text_of(analyst.get(PATH, state="final").text)
@@ -121,6 +124,45 @@ def test_months_add_up_and_open_their_campaigns(shop, analyst):
     month = f"from={(TODAY - timedelta(days=70)).replace(day=1)}"
     [opened] = [one for one in links(page, f"{PATH}?") if month in one and "by=" not in one]
     assert "Spring" in text_of(analyst.get(opened).text)
+
+
+def test_months_of_a_journey_that_are_too_small_have_a_result_together(shop, analyst):
+    journey = shop.journey()
+    months = [((TODAY.replace(day=1) - timedelta(days=days)).replace(day=1)) for days in (1, 32)]
+    for first in months:
+        days = (TODAY - first).days
+        shop.attribute("journey", journey, 2_000_000, days=days, step="thanks")
+        small = arm(9_000, 900, 60), arm(1_000, 60, 60)
+        shop.measure("journey", journey, *small, days=days, step="split", period=f"{first:%Y-%m}")
+    by_origin = text_of(analyst.get(PATH, period="12m").text)
+    assert "EUR, 1 campaign or journey with a result Of €100 attributed, €108 were" not in by_origin
+    assert "The texts brought +€43,200 extra" in by_origin
+    by_month = text_of(analyst.get(PATH, period="12m", by="month").text)
+    assert "EUR, months together The texts brought +€43,200 extra" in by_month
+    assert by_month.count("96 buyers in the smaller group, 100 needed") == 2
+    results = text_of(analyst.get(f"/journeys/{JOURNEY.encode(journey)}/results").text)
+    assert "2 months together" in results
+    assert "Customers 18,000 2,000" in results
+
+
+def test_the_quarters_of_the_global_holdout_stand_apart(shop, analyst):
+    shop.attribute("campaign", shop.campaign("Spring"), 100_000)
+    assert "by the global holdout" not in text_of(analyst.get(PATH).text)
+    shop.measure("holdout", shop.organization_id, MORE, LESS, period="2026-Q3")
+    shop.measure("holdout", shop.organization_id, None, state="open", days=3, period="2026-Q4")
+    words = text_of(analyst.get(PATH).text)
+    assert "All texts, by the global holdout 2026-Q4 Window open" in words
+    assert "2026-Q3 Final +€108,000 extra" in words
+    # They have the same sales as the campaigns, so no sum has them.
+    assert "EUR, no result" in words
+
+
+def test_a_view_is_saved_with_its_filters(shop, analyst):
+    query = "period=12m&by=month"
+    assert f'name="query" value="{query.replace("&", "&amp;")}"' in analyst.get(f"{PATH}?{query}").text
+    analyst.post("/analyse/views", page="attribution", query=query, name="Months")
+    [url] = links(analyst.get(PATH).text, "by=month")
+    assert url.endswith(f"{PATH}?{query}")
 
 
 def test_an_empty_page_says_what_fills_it(shop, analyst):

@@ -1,4 +1,5 @@
-"""Compute the credits of customers from all their sales and touches, and store the difference to what is stored.
+"""Compute the credits of customers from all their sales and touches, and write the rows that differ from the stored
+credits.
 
 Credits are a function of the stored sales, texts and clicks alone, so the order in which they arrived does not matter.
 The caller has locked the customers' rows in `attribution_customers`, so that each is computed by one transaction at a
@@ -28,7 +29,8 @@ from regulars.sales.totals.progress import find_time_zone
 async def compute_customers(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
 ) -> None:
-    """Bring the credits of customers up to date; the moment of each says which texts are frozen."""
+    """Update the credits of customers. `customers` has a time for each profile id: the credits of texts that are
+    60 days old at that time are final (frozen) and do not change."""
     computed = await load_credits(tx, organization_id, customers, windows=windows)
     stored = await queries.find_credits_of_customers(tx, organization_id, customers.keys())
     changeable = {it.sale_id: it for it in stored if it.profile_id and not it.is_frozen(customers[it.profile_id])}
@@ -40,20 +42,20 @@ async def compute_customers(
 async def load_credits(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
 ) -> list[Credit]:
-    """The credits of customers as their sales, texts and clicks are now, without those of frozen texts."""
-    [found] = await load_credits_by(tx, organization_id, customers, [windows])
-    return found
+    """The credits of customers as their sales, texts and clicks are now, without final credits."""
+    [credits_] = await load_credits_by(tx, organization_id, customers, [windows])
+    return credits_
 
 
 async def load_credits_by(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], versions: Sequence[Windows]
 ) -> list[list[Credit]]:
-    """The same for several windows, all from one reading."""
+    """The credits of customers by several versions of the windows; sales and touches are read once."""
     touches = await load_touches(tx, organization_id, customers)
     since = {
-        profile_id: min(it.sent_at for it in some) - RETURN_WITHIN
-        for profile_id, some in touches.items()
-        if any(not is_frozen(it.sent_at, customers[profile_id]) for it in some)
+        profile_id: min(touch.sent_at for touch in of_customer) - RETURN_WITHIN
+        for profile_id, of_customer in touches.items()
+        if any(not is_frozen(touch.sent_at, customers[profile_id]) for touch in of_customer)
     }
     if not since:
         return [[] for _ in versions]
@@ -62,8 +64,8 @@ async def load_credits_by(
     return [
         [
             credit
-            for profile_id, some in sales.items()
-            for credit in credit_sales(some, touches[profile_id], windows=windows, zone=zone)
+            for profile_id, of_customer in sales.items()
+            for credit in credit_sales(of_customer, touches[profile_id], windows=windows, zone=zone)
             if not is_frozen(credit.sent_at, customers[profile_id])
         ]
         for windows in versions
@@ -73,7 +75,7 @@ async def load_credits_by(
 def credit_sales(
     sales: Sequence[LoadedSale], touches: Iterable[Touch], *, windows: Windows, zone: ZoneInfo
 ) -> list[Credit]:
-    """The credits of one customer, in any order given."""
+    """The credits of one customer; sales and touches may be in any order."""
     ordered = Touches(touches)
     chosen = {
         sale.id: (sale, touch)
@@ -83,7 +85,7 @@ def credit_sales(
     if not chosen:
         return []
     matched = match_loaded(sales)
-    unmatched = _share_unmatched(sales, [sale for sale, _ in chosen.values()], matched.unmatched_cents)
+    unmatched = _assign_unmatched(sales, [sale for sale, _ in chosen.values()], matched.unmatched_cents)
     return [
         Credit(
             sale_id=sale.id,
@@ -107,36 +109,37 @@ def credit_sales(
     ]
 
 
-def _share_unmatched(
+def _assign_unmatched(
     sales: Sequence[LoadedSale], credited: Sequence[LoadedSale], unmatched_cents: Mapping[UUID, int]
 ) -> Counter[UUID]:
-    """What matches no purchase is shown with the latest credited purchase of the currency in the 30 days before it."""
+    """Assign each returned amount that matches no purchase to the latest credited purchase in the same currency, if
+    that was in the 30 days before the return."""
     by_currency: dict[str, list[LoadedSale]] = defaultdict(list)
     for sale in sorted(credited, key=lambda sale: (sale.occurred_at, sale.external_id)):
         by_currency[sale.currency].append(sale)
-    shared: Counter[UUID] = Counter()
+    assigned: Counter[UUID] = Counter()
     for sale in sales:
         candidates = by_currency[sale.currency] if sale.id in unmatched_cents else []
         before = bisect_left(candidates, sale.occurred_at, key=attrgetter("occurred_at"))
         if before and sale.occurred_at - candidates[before - 1].occurred_at <= RETURN_WITHIN:
-            shared[candidates[before - 1].id] += unmatched_cents[sale.id]
-    return shared
+            assigned[candidates[before - 1].id] += unmatched_cents[sale.id]
+    return assigned
 
 
 async def _save(tx: Tx, organization_id: UUID, *, before: Mapping[UUID, Credit], after: Mapping[UUID, Credit]) -> None:
-    """Write the rows that differ, and move the totals by the difference."""
+    """Write the rows that differ, and change the totals by the difference."""
     changed = [it for it in after.values() if before.get(it.sale_id) != it]
-    gone = [it for it in before.values() if it.sale_id not in after]
+    removed = [it for it in before.values() if it.sale_id not in after]
     differences: defaultdict[TotalKey, Attributed] = defaultdict(Attributed)
-    for credit in (*gone, *(before[it.sale_id] for it in changed if it.sale_id in before)):
+    for credit in (*removed, *(before[it.sale_id] for it in changed if it.sale_id in before)):
         differences[queries.total_key(credit)] += _negative(queries.sums_of(credit))
     for credit in changed:
         differences[queries.total_key(credit)] += queries.sums_of(credit)
-    if gone:
-        await queries.delete_credits(tx, organization_id, [it.sale_id for it in gone])
+    if removed:
+        await queries.delete_credits(tx, organization_id, [it.sale_id for it in removed])
     if changed:
         await queries.upsert_credits(tx, organization_id, changed)
-    failpoint.hit("attribution.credited", tx.connection.cut_off)
+    failpoint.hit("attribution.credited", tx.connection.drop_connection)
     await queries.add_totals(tx, organization_id, differences)
 
 

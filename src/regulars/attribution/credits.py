@@ -1,89 +1,20 @@
-"""Read credits for pages and commands: sums by origin, step and month, and the tickets behind them.
+"""Read credits for pages: the tickets behind the sums.
 
-A credit belongs to the day on which its text left, in the organization's time zone.
+A credit belongs to the day on which its text was sent, in the organization's time zone.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import date
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.attribution.model import Attributed, Credit, Origin
+from regulars.attribution.model import Credit
 from regulars.attribution.queries import read_credit
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
-from regulars.messaging.model import OriginKind
-
-# By currency.
-AttributedByCurrency = Mapping[str, Attributed]
-
-
-async def sum_by_origin(
-    tx: Tx, organization_id: UUID, *, first: date, last: date, kind: OriginKind | None = None
-) -> dict[Origin, AttributedByCurrency]:
-    """Campaigns, journeys (all their steps together) and persons, of texts that left on these days."""
-    rows = await tx.fetch(
-        """
-        SELECT origin_kind, origin_id, currency, sum(tickets)::bigint, sum(gross_cents), sum(net_cents),
-               sum(unmatched_cents)
-        FROM attribution_totals
-        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day <= %(last)s
-          AND (%(kind)s::text IS NULL OR origin_kind = %(kind)s)
-        GROUP BY origin_kind, origin_id, currency
-        HAVING sum(tickets) <> 0
-        """,
-        {"organization_id": organization_id, "first": first, "last": last, "kind": kind},
-    )
-    return _by_currency((Origin(OriginKind(row[0]), row[1]), *row[2:]) for row in rows)
-
-
-async def sum_by_month(
-    tx: Tx, organization_id: UUID, *, first: date, last: date, kind: OriginKind | None = None
-) -> dict[date, AttributedByCurrency]:
-    """By the first day of the month, in order."""
-    rows = await tx.fetch(
-        """
-        SELECT date_trunc('month', day)::date AS month, currency, sum(tickets)::bigint, sum(gross_cents),
-               sum(net_cents), sum(unmatched_cents)
-        FROM attribution_totals
-        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day <= %(last)s
-          AND (%(kind)s::text IS NULL OR origin_kind = %(kind)s)
-        GROUP BY month, currency
-        HAVING sum(tickets) <> 0
-        ORDER BY month, currency
-        """,
-        {"organization_id": organization_id, "first": first, "last": last, "kind": kind},
-    )
-    return _by_currency(rows)
-
-
-async def sum_by_step(
-    tx: Tx, organization_id: UUID, origin_id: UUID, *, first: date | None = None, last: date | None = None
-) -> dict[str, AttributedByCurrency]:
-    """Of one campaign (its step is "") or journey."""
-    rows = await tx.fetch(
-        """
-        SELECT step, currency, sum(tickets)::bigint, sum(gross_cents), sum(net_cents), sum(unmatched_cents)
-        FROM attribution_totals
-        WHERE organization_id = %(organization_id)s AND origin_id = %(origin_id)s
-          AND day >= coalesce(%(first)s, '-infinity'::date) AND day <= coalesce(%(last)s, 'infinity'::date)
-        GROUP BY step, currency
-        HAVING sum(tickets) <> 0
-        """,
-        {"organization_id": organization_id, "origin_id": origin_id, "first": first, "last": last},
-    )
-    return _by_currency(rows)
-
-
-def _by_currency(rows: Iterable[Sequence[Any]]) -> dict[Any, AttributedByCurrency]:
-    found: defaultdict[Any, dict[str, Attributed]] = defaultdict(dict)
-    for key, currency, *sums in rows:
-        found[key][currency] = Attributed(*map(int, sums))
-    return dict(found)
 
 
 class CreditFilter(NamedTuple):
@@ -127,7 +58,7 @@ ROWS_SCANNED_MAX: Final = 20_000
 
 
 async def list_credits(tx: Tx, organization_id: UUID, wanted: CreditFilter, page: PageRequest) -> PageRows[CreditLine]:
-    """The newest texts first. What no index knows is looked for among a bounded number of rows."""
+    """Credits of the newest texts first. Filters without an index are applied to a bounded number of rows."""
     indexed = ["first", "last"]
     if wanted.text_id is not None:
         indexed.append("text_id")
@@ -153,11 +84,11 @@ _LIST_CREDITS: Final[LiteralString] = (
     FROM (
         SELECT * FROM (
             SELECT c.* FROM attributed_sales AS c
-            WHERE c.organization_id = %(organization_id)s {indexed} {beyond}
+            WHERE c.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
             ORDER BY {ordered}
-            LIMIT %(looked_at)s
+            LIMIT %(scan_limit)s
         ) AS c
-        WHERE true {narrowed}
+        WHERE true {and_filters}
         ORDER BY {ordered}
         LIMIT %(limit)s
     ) AS c

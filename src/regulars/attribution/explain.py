@@ -12,7 +12,7 @@ from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
 
-# No text is older; tickets may be of any year.
+# No text was sent before this time; tickets may be of any year.
 _FIRST_TEXT_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -25,14 +25,14 @@ class NoCredit(enum.StrEnum):
     NO_TEXT = "no_text"
     # The last touch was longer ago than its window.
     OUTSIDE_WINDOW = "outside_window"
-    # The ticket arrived after its text was frozen.
+    # The ticket arrived after the credits of its text became final.
     TOO_LATE = "too_late"
-    # A computation is due.
+    # The credits of the customer have not been computed yet.
     WAITING = "waiting"
 
 
 class CreditExplanation(NamedTuple):
-    """The credit, or the reason why there is none with the last touch before the ticket and the window of today."""
+    """The credit; or the reason why there is none, with the last touch before the ticket and the current window."""
 
     credit: Credit | None = None
     reason: NoCredit | None = None
@@ -75,5 +75,5 @@ async def explain_sale(
 
 
 def _excess(touch: Touch, at: datetime, windows: Windows) -> timedelta:
-    """By how much the touch lies outside its window."""
+    """How far the touch is outside its window; negative if it is inside."""
     return at - touch.at - windows.of(TouchKind(touch.kind))

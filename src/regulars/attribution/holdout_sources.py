@@ -1,4 +1,5 @@
-"""Holdouts of journeys and of the organization as sources of lift: when they are compared, and who is in a group."""
+"""Holdouts of journeys and of the organization as sources of lift: when they are compared, and which customers are in
+each group."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -8,19 +9,19 @@ from regulars.attribution import lift_queries as queries
 from regulars.attribution.lift import LiftSource, SourceKind, schedule_lift
 from regulars.attribution.windows import find_windows
 from regulars.journeys.facts import HoldoutMonthBegun
-from regulars.journeys.runs.holdouts import read_sides
+from regulars.journeys.runs.holdouts import read_holdout_groups
 from regulars.kit.db import Tx
 from regulars.messaging.facts import HoldoutQuarterChanged
 from regulars.messaging.holdout.groups import read_groups
 from regulars.segments.analysis.questions import ArmPeople
 
-# Those who were to be texted, and those who were held out.
+# The customers who were meant to be texted, and those who were held out.
 BothGroups = tuple[ArmPeople, ArmPeople]
 
 
 async def schedule_months(tx: Tx, organization_id: UUID, facts: Sequence[HoldoutMonthBegun]) -> None:
-    """The listener of months in which customers pass a split: each customer has a window of their own, from the split
-    to so many days after the last text can have left."""
+    """Listener of months in which customers pass the split step of a journey. Each customer has a separate window, from
+    the split to `lift_days` days after the last text can have been sent."""
     lift_days = (await find_windows(tx, organization_id)).windows.lift_days
     for fact in facts:
         window_days = lift_days + fact.texts_within_days
@@ -36,7 +37,8 @@ async def schedule_months(tx: Tx, organization_id: UUID, facts: Sequence[Holdout
 
 
 async def schedule_quarters(tx: Tx, organization_id: UUID, facts: Sequence[HoldoutQuarterChanged]) -> None:
-    """The listener of quarters that were drawn or ended. One that ended before its first whole day is not compared."""
+    """Listener of quarters whose global holdout was drawn or ended. A quarter that ended before its first whole day is
+    not compared."""
     for fact in facts:
         source = LiftSource(SourceKind.HOLDOUT, organization_id, period=write_quarter(fact.quarter))
         await queries.delete_if_open(tx, organization_id, source)
@@ -47,8 +49,8 @@ async def schedule_quarters(tx: Tx, organization_id: UUID, facts: Sequence[Holdo
 
 async def read_month(tx: Tx, organization_id: UUID, source: LiftSource) -> BothGroups:
     month = date.fromisoformat(f"{source.period}-01")
-    sides = await read_sides(tx, organization_id, source.id, source.step, month)
-    return ArmPeople(*sides.get(False, ())), ArmPeople(*sides.get(True, ()))
+    groups = await read_holdout_groups(tx, organization_id, source.id, source.step, month)
+    return ArmPeople(*groups.get(False, ())), ArmPeople(*groups.get(True, ()))
 
 
 async def read_quarter(tx: Tx, organization_id: UUID, source: LiftSource) -> BothGroups:
@@ -57,11 +59,11 @@ async def read_quarter(tx: Tx, organization_id: UUID, source: LiftSource) -> Bot
 
 
 def write_quarter(first_day: date) -> str:
-    """Such as 2026-Q4."""
+    """The name of a quarter, such as 2026-Q4."""
     return f"{first_day.year}-Q{(first_day.month + 2) // 3}"
 
 
 def parse_quarter(text: str) -> date:
-    """Its first day."""
+    """The first day of a quarter."""
     year, _, number = text.partition("-Q")
     return date(int(year), 3 * int(number) - 2, 1)

@@ -21,14 +21,14 @@ from regulars.work.queue import Due, RowQueue, Schedule
 NEEDED_BY: Final = "attribution"
 
 
-@needed_if(due_customers.HAS_TEXTS)
+@needed_if(due_customers.HAS_TEXTED_CUSTOMER)
 async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Compute the customers of new sales who have texts."""
+    """Make customers of new sales who have texts due for computation."""
     await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """Compute the customers of texts that became a touch, or are none any more."""
+    """Make customers due for computation whose text became a touch, or is not a touch any more."""
     changed = {
         fact.text_id
         for fact in facts
@@ -41,7 +41,7 @@ async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[Message
 
 
 async def handle_clicks(tx: Tx, organization_id: UUID, facts: Sequence[LinkClicked]) -> None:
-    """Compute the customers who clicked after the text and bought already."""
+    """Make customers due for computation who clicked, if they bought after the text."""
     await due_customers.make_due_by_texts(tx, organization_id, {fact.text_id for fact in facts})
 
 
@@ -65,8 +65,8 @@ class CustomerQueue(RowQueue[DueCustomer]):
         if await has_interest(tx, organization_id, LinkClicked):
             await due_customers.delete_customers(tx, organization_id, ids)
             return
-        # From the first customer on, changes of texts and clicks are needed. One that is being committed at this moment
-        # is not recorded yet, so these customers are computed once more.
+        # These are the first customers of the organization. Changes of texts and clicks are recorded only for later
+        # transactions, so these customers are computed once more.
         for fact in (LinkClicked, MessagesChanged):
             await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
         await due_customers.make_due(tx, organization_id, ids)
@@ -88,7 +88,7 @@ class RecomputeQueue(RowQueue[Recompute]):
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[Recompute]) -> None:
         for row in rows:
-            await recompute.walk_texts(tx, organization_id, row)
+            await recompute.process_page(tx, organization_id, row)
         tx.touched.add((CustomerQueue.name, organization_id))
 
     async def postpone(

@@ -1,14 +1,16 @@
-"""What texts brought beyond what would have been bought anyway, measured with a holdout.
+"""Lift: how much more customers bought because of texts, measured with a holdout.
 
-All customers of a group count, also those whose text was skipped or failed. A result is one currency of one source; the
-queue in `lift_queue.py` computes it.
+All customers of a group are counted, including those whose text was skipped or failed. A result is one currency of one
+source; the queue in `lift_queue.py` computes it.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -17,19 +19,20 @@ from regulars.attribution import lift_queries as queries
 from regulars.attribution.lift_queries import LiftRow
 from regulars.campaigns.holdout import Holdout, find_holdouts
 from regulars.kit.db import Tx
-from regulars.segments.analysis.questions import LiftAnswer
+from regulars.segments.analysis.questions import ArmSums, LiftAnswer
 from regulars.segments.effect import (
     SAMPLE_RATIO_P_MIN,
-    Comparison,
-    Estimate,
+    EffectEstimate,
+    LiftComparison,
     add_up,
     compare,
     sample_ratio_p,
 )
 
 QUEUE: Final = "attribution.lift"
-# A result is final so long after its window closes: the returns of its last purchase have come.
+# A result is final this long after its window closes, when the returns of the last purchase have been recorded.
 FINAL_AFTER: Final = timedelta(days=30)
+_ANSWERS: Final = msgspec.json.Decoder(LiftAnswer)
 
 
 class SourceKind(StrEnum):
@@ -50,19 +53,18 @@ class LiftSource(NamedTuple):
 
 class LiftState(StrEnum):
     NO_HOLDOUT = "no_holdout"
-    # Purchases are still counted: no result yet.
+    # The window is not over, so there is no result yet.
     OPEN = "open"
-    # Returns may still change it.
+    # Returns may still change the result.
     PROVISIONAL = "provisional"
     FINAL = "final"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Lift:
     """The lift of one source in one currency.
 
-    `currency` is None where there is no result, or where no customer of both groups bought anything. `comparison` is
-    None where there is no result, or where too few customers bought.
+    `currency` is None where there is no result, or where no customer of both groups bought anything.
     """
 
     source: LiftSource
@@ -74,15 +76,29 @@ class Lift:
     as_of: datetime | None = None
     # Why there is no result yet.
     reason: str | None = None
-    # Customers who were to be texted, and customers who were held out.
+    # The numbers of customers who were meant to be texted, and who were held out.
     treated: int = 0
     held_out: int = 0
     # Customers of both groups who bought in the window.
     buyers: int = 0
-    comparison: Comparison | None = None
+    # The sums of both groups, also where too few customers bought: months of a journey are added up.
+    arms: tuple[ArmSums, ArmSums] | None = None
+    # The months of a journey that it adds up.
+    months: tuple[str, ...] = ()
     # A 95 % interval of the difference per head in cents, from random samples: a diagnostic.
     bootstrap: tuple[float, float] | None = None
+    held_out_share: float = 0.0
     sample_ratio_p: float = 1.0
+
+    @cached_property
+    def comparison(self) -> LiftComparison | None:
+        """None where there is no result, or where too few customers bought. A page shows one currency of several, so it
+        is computed when it is needed."""
+        return None if self.arms is None else compare(*self.arms)
+
+    @property
+    def periods(self) -> tuple[str, ...]:
+        return self.months or (self.source.period,)
 
     @property
     def final_on(self) -> date | None:
@@ -94,7 +110,7 @@ class Lift:
 
     @property
     def expected_buyers(self) -> float:
-        """In the smaller group, if both bought alike; `effect.BUYERS_MIN` are needed."""
+        """The buyers in the smaller group, if both groups bought equally often; `effect.BUYERS_MIN` are needed."""
         people = self.treated + self.held_out
         return self.buyers * min(self.treated, self.held_out) / people if people else 0.0
 
@@ -108,7 +124,7 @@ class Lift:
         return self.sample_ratio_p < SAMPLE_RATIO_P_MIN
 
     @property
-    def extra_cents(self) -> Estimate | None:
+    def extra_cents(self) -> EffectEstimate | None:
         """Net that the texts brought, with its interval; negative if they cost sales."""
         return None if self.comparison is None else self.comparison.extra_cents
 
@@ -123,11 +139,56 @@ class LiftSummary(NamedTuple):
 
     state: Literal["no_holdout", "open", "too_few", "provisional", "final"]
     # All that was measured, also without a shown effect.
-    extra_cents: Estimate | None = None
+    extra_cents: EffectEstimate | None = None
+
+
+def add_up_months(lifts: Sequence[Lift], currency: str) -> list[Lift]:
+    """The lifts, with one for all months of a journey's split that have too few buyers by themselves.
+
+    The sums of both groups are added, as if the customers of these months were of one. That favours neither group
+    only where all months hold out the same share.
+    """
+    rest: list[Lift] = []
+    months: defaultdict[tuple[UUID, str, float], list[Lift]] = defaultdict(list)
+    for lift in lifts:
+        is_month = lift.source.kind is SourceKind.JOURNEY and lift.currency == currency
+        if is_month and lift.is_too_few and lift.arms is not None:
+            months[lift.source.id, lift.source.step, lift.held_out_share].append(lift)
+        else:
+            rest.append(lift)
+    return rest + [_add_up(some, share) if len(some) > 1 else some[0] for (_, _, share), some in months.items()]
+
+
+def _add_up(months: Sequence[Lift], held_out_share: float) -> Lift:
+    arms = [it.arms for it in months if it.arms is not None]
+    treated = sum((it[0] for it in arms), ArmSums())
+    held_out = sum((it[1] for it in arms), ArmSums())
+    # An alarm about one month is an alarm about all.
+    whole_p = sample_ratio_p(treated.people, held_out.people, held_out_share=held_out_share)
+    return Lift(
+        source=months[0].source._replace(period=""),
+        state=max((it.state for it in months), key=[LiftState.FINAL, LiftState.PROVISIONAL].index),
+        currency=months[0].currency,
+        first_day=min((it.first_day for it in months if it.first_day is not None), default=None),
+        last_day=max((it.last_day for it in months if it.last_day is not None), default=None),
+        as_of=max((it.as_of for it in months if it.as_of is not None), default=None),
+        treated=treated.people,
+        held_out=held_out.people,
+        buyers=treated.buyers + held_out.buyers,
+        arms=(treated, held_out),
+        months=tuple(sorted(it.source.period for it in months)),
+        held_out_share=held_out_share,
+        sample_ratio_p=min(whole_p, *(it.sample_ratio_p for it in months)),
+    )
+
+
+def measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
+    """Those with an interval in this currency, also those without a shown effect."""
+    return [it for it in add_up_months(lifts, currency) if it.currency == currency and it.comparison is not None]
 
 
 def summarise(lifts: Sequence[Lift], currency: str) -> LiftSummary:
-    of_currency = [it for it in lifts if it.currency == currency and it.comparison is not None]
+    of_currency = measured(lifts, currency)
     extras = [it.extra_cents for it in of_currency if it.extra_cents is not None]
     if extras:
         is_final = all(it.state is LiftState.FINAL for it in of_currency)
@@ -137,10 +198,19 @@ def summarise(lifts: Sequence[Lift], currency: str) -> LiftSummary:
     return LiftSummary("too_few" if any(it.has_result for it in lifts) else "no_holdout")
 
 
-async def read_lifts(tx: Tx, organization_id: UUID, kind: SourceKind, ids: Collection[UUID]) -> list[Lift]:
-    """One for each source and currency, by source; at least one for each campaign."""
+async def read_lifts(
+    tx: Tx,
+    organization_id: UUID,
+    kind: SourceKind,
+    ids: Collection[UUID],
+    *,
+    first: date = date.min,
+    last: date = date.max,
+) -> list[Lift]:
+    """One for each source and currency, by source; at least one for each campaign. Only those whose window began on
+    these days, or has not begun yet."""
     rows = await queries.list_lifts(tx, organization_id, kind, ids)
-    lifts = [lift for row in rows for lift in lifts_of(row)]
+    lifts = [lift for row in rows if row.first_day is None or first <= row.first_day <= last for lift in lifts_of(row)]
     if kind is SourceKind.CAMPAIGN:
         found = {row.source_id for row in rows}
         others = await find_holdouts(tx, organization_id, [it for it in ids if it not in found])
@@ -176,34 +246,33 @@ async def schedule_lift(
 
 
 def lifts_of(row: LiftRow) -> list[Lift]:
-    source = LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period)
-    bare = Lift(
-        source=source,
-        state=LiftState(row.state),
-        first_day=row.first_day,
-        last_day=row.last_day,
-        as_of=row.as_of,
-        reason=row.reason,
-    )
+    about: dict[str, Any] = {
+        "source": LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period),
+        "state": LiftState(row.state),
+        "first_day": row.first_day,
+        "last_day": row.last_day,
+        "as_of": row.as_of,
+        "reason": row.reason,
+        "held_out_share": row.held_out_share,
+    }
     if row.result is None:
-        return [bare]
-    answer = msgspec.json.decode(row.result, type=LiftAnswer)
-    sized = replace(
-        bare,
-        treated=answer.treated,
-        held_out=answer.held_out,
-        sample_ratio_p=sample_ratio_p(answer.treated, answer.held_out, held_out_share=row.held_out_share),
-    )
+        return [Lift(**about)]
+    answer = _ANSWERS.decode(row.result)
+    about |= {
+        "treated": answer.treated,
+        "held_out": answer.held_out,
+        "sample_ratio_p": sample_ratio_p(answer.treated, answer.held_out, held_out_share=row.held_out_share),
+    }
     return [
-        replace(
-            sized,
+        Lift(
+            **about,
             currency=sums.currency,
             buyers=sums.treated.buyers + sums.held_out.buyers,
-            comparison=compare(sums.treated, sums.held_out),
+            arms=(sums.treated, sums.held_out),
             bootstrap=sums.bootstrap,
         )
         for sums in answer.sums
-    ] or [sized]
+    ] or [Lift(**about)]
 
 
 def _without_row(holdout: Holdout) -> Lift:

@@ -1,4 +1,4 @@
-"""The SQL of lifts."""
+"""The SQL of lifts. A lift compares the spend of customers who were texted with that of a holdout."""
 
 from collections.abc import Collection
 from datetime import date, datetime
@@ -55,7 +55,7 @@ async def insert_lift_if_new(tx: Tx, organization_id: UUID, row: LiftRow, *, due
 
 
 async def delete_if_open(tx: Tx, organization_id: UUID, source: tuple[str, UUID, str, str]) -> None:
-    """A lift whose window has not closed."""
+    """Delete the lift of a source, unless its window has closed."""
     kind, source_id, step, period = source
     await tx.execute(
         SQL("DELETE FROM lifts WHERE {is_key} AND lifts.state = 'open'").format(is_key=_IS_KEY),
@@ -84,7 +84,7 @@ async def list_lifts(tx: Tx, organization_id: UUID, kind: str, ids: Collection[U
 
 
 async def make_provisional_due(tx: Tx, organization_id: UUID) -> int:
-    """Lifts that a worker computes at this moment are left alone."""
+    """Make provisional lifts due now, except those that a worker is computing; return how many."""
     return await tx.execute(
         """
         UPDATE lifts SET due_at = %(now)s
@@ -117,7 +117,7 @@ async def claim_due(tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, u
 
 
 async def save_lift(tx: Tx, organization_id: UUID, row: LiftRow, *, owner: UUID, due_at: datetime | None) -> int:
-    """Nothing is written where another worker has claimed it meanwhile."""
+    """Save a claimed lift and release it; returns 0 if another worker has claimed it meanwhile."""
     return await tx.execute(
         SQL(
             """

@@ -33,12 +33,15 @@ from regulars.work.queue import Due
 REFRESH_EVERY: Final = timedelta(days=1)
 DEADLINE_S: Final = 60.0
 _RETRY: Final = timedelta(seconds=30)
-# Facts reach the columns within seconds; one that no listener takes would wait for ever.
+# Changes are in the columnar copy of the analysis process within seconds. The wait is limited, because a recorded event
+# that no listener handles would delay it for ever.
 _BEHIND_RETRY: Final = timedelta(seconds=1)
 _BEHIND_MAX: Final = timedelta(minutes=10)
 
 
 class Arms(NamedTuple):
+    """The two groups that a lift compares."""
+
     treated: ArmPeople
     held_out: ArmPeople
 
@@ -107,7 +110,7 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[LiftClaim]:
-        del lowest  # all have one priority
+        del lowest  # all claims have the same priority
         claimed = await queries.claim_due(tx, organization_id, limit=limit, owner=owner, until=until)
         if not claimed:
             return []
@@ -121,7 +124,8 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
         return [LiftClaim(row, query) for row in claimed]
 
     async def act(self, organization_id: UUID, claim: LiftClaim) -> LiftRow:
-        """The row with its result, or with the days of its window if that is still open."""
+        """The row with its result; without a result if the window is still open, or with the reason if it cannot be
+        computed."""
         row = claim.row
         async with self._database.reading() as tx:
             if row.first_day is None:
@@ -131,7 +135,7 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
             source = LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period)
             arms = await SOURCES[source.kind](tx, organization_id, source)
         try:
-            answer = await self._ask(organization_id, claim.query, row, arms)
+            answer = await self._compute(organization_id, claim.query, row, arms)
         except (NotReady, AnalysisUnavailable) as error:
             return row._replace(reason=str(error))
         return row._replace(
@@ -141,7 +145,7 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
             reason=None,
         )
 
-    async def _ask(self, organization_id: UUID, query: SegmentQuery, row: LiftRow, arms: Arms) -> LiftAnswer:
+    async def _compute(self, organization_id: UUID, query: SegmentQuery, row: LiftRow, arms: Arms) -> LiftAnswer:
         if row.first_day is None or row.last_day is None or row.frozen_on is None:
             raise ValueError("a window that has closed has days")
         question = LiftQuestion(
@@ -159,7 +163,7 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
             await queries.save_lift(
                 tx, organization_id, row._replace(state=state.value), owner=self.owner, due_at=due_at
             )
-        failpoint.hit("lift.computed", tx.connection.cut_off)
+        failpoint.hit("lift.computed", tx.connection.drop_connection)
 
 
 def closes_at(last_day: date, zone: ZoneInfo) -> datetime:
@@ -185,7 +189,8 @@ def next_step(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftState
 
 
 async def _with_days(tx: Tx, organization_id: UUID, row: LiftRow, zone: ZoneInfo) -> LiftRow:
-    """Of a campaign: from the first day on which a text was fed to so many days after the last one."""
+    """Set the window of a campaign: from the first day on which a text was queued to `window_days` days after the last
+    one."""
     holdout = (await find_holdouts(tx, organization_id, [row.source_id])).get(row.source_id)
     times = await find_feeding_times(tx, organization_id, row.source_id)
     if holdout is None or holdout.frozen_at is None or times is None:

@@ -1,18 +1,24 @@
-"""Touches and windows, the credit of a purchase, and sums of credits. Money is in cents of one currency."""
+"""Touches and windows, the credit of a purchase, and sums of credits. Money is in cents of one currency.
+
+A touch is a text that was sent to a customer, or a click of the customer on a link in it. A window is the time after a
+touch in which a purchase is credited to it.
+"""
 
 import enum
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
+from operator import add
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.messaging.model import OriginKind, TextState
 
-# Texts that are touches: whose, and in which states.
+# Which texts are touches: texts of these origins, in these states.
 TOUCHING_ORIGINS: Final = (OriginKind.CAMPAIGN, OriginKind.JOURNEY, OriginKind.PERSON)
 TOUCHING_STATES: Final = (TextState.SENT, TextState.DELIVERED, TextState.UNKNOWN)
-# A credit no longer changes so long after its text: a purchase may follow by 30 days, and a return by 30 more.
+# A credit is final (frozen) this long after its text: a purchase may follow within 30 days, and a return within 30
+# more.
 FROZEN_AFTER: Final = timedelta(days=60)
 CLICK_DAYS_MAX: Final = 30
 DELIVERY_HOURS_MAX: Final = 168
@@ -47,7 +53,7 @@ class Origin(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A personal click, or a text that left: then `at` is when the gate let it pass."""
+    """A personal click, or a text that was sent; for a text, `at` is when it passed the gate."""
 
     at: datetime
     kind: TouchKind
@@ -63,20 +69,21 @@ class Touches:
         by_kind: dict[TouchKind, list[Touch]] = {kind: [] for kind in TouchKind}
         for touch in touches:
             by_kind[touch.kind].append(touch)
-        self._in_order = {kind: sorted(some, key=_order) for kind, some in by_kind.items()}
+        self._in_order = {kind: sorted(of_kind, key=_order) for kind, of_kind in by_kind.items()}
 
     def choose(self, at: datetime, windows: Windows) -> Touch | None:
         """The touch that a purchase at this moment is credited to: the latest click before it within its window, else
         the latest delivery."""
         for kind in (TouchKind.CLICK, TouchKind.DELIVERY):
-            some = self._in_order[kind]
-            before = bisect_left(some, at, key=_moment)
-            if before and at - some[before - 1].at <= windows.of(kind):
-                return some[before - 1]
+            of_kind = self._in_order[kind]
+            # How many touches of this kind are before the purchase.
+            before = bisect_left(of_kind, at, key=_time_of)
+            if before and at - of_kind[before - 1].at <= windows.of(kind):
+                return of_kind[before - 1]
         return None
 
 
-def _moment(touch: Touch) -> datetime:
+def _time_of(touch: Touch) -> datetime:
     return touch.at
 
 
@@ -95,7 +102,7 @@ class Credit(NamedTuple):
     touched_at: datetime
     # The window that applied when it was computed.
     window_hours: int
-    # When the text left, and the day of that in the organization's time zone.
+    # When the text was sent, and the day of that in the organization's time zone.
     sent_at: datetime
     day: date
     origin_kind: str
@@ -113,7 +120,7 @@ class Credit(NamedTuple):
         return Origin(OriginKind(self.origin_kind), self.origin_id, self.step)
 
     def is_frozen(self, now: datetime) -> bool:
-        """Whether it can no longer change."""
+        """Whether the credit is final and cannot change any more."""
         return self.profile_id is None or is_frozen(self.sent_at, now)
 
 
@@ -132,4 +139,4 @@ class Attributed(NamedTuple):
     def __add__(self, other: object) -> "Attributed":
         if not isinstance(other, Attributed):
             return NotImplemented
-        return Attributed(*(one + more for one, more in zip(self, other, strict=True)))
+        return Attributed(*map(add, self, other))

@@ -1,6 +1,11 @@
-"""Sums of credits by the month in which their texts left, from the totals of days."""
+"""Sums of credits by the month in which their texts were sent.
 
-from collections.abc import Iterable
+Whole months are read from the sums of months. Only a month that is partly in the period is read from the sums of days.
+"""
+
+from calendar import monthrange
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -9,9 +14,12 @@ from regulars.attribution.model import Attributed, Origin
 from regulars.kit.db import Tx
 from regulars.messaging.model import OriginKind
 
+# By currency.
+AttributedByCurrency = Mapping[str, Attributed]
+
 
 class MonthSums(NamedTuple):
-    """Of one origin in one currency; `month` is its first day."""
+    """The sums of one origin and month in one currency; `month` is the first day of the month."""
 
     origin: Origin
     month: date
@@ -20,35 +28,73 @@ class MonthSums(NamedTuple):
 
 
 async def read_sums_by_month(tx: Tx, organization_id: UUID, *, first: date, last: date) -> list[MonthSums]:
-    """Of texts that left on these days, by origin without its step."""
+    """The sums of texts that were sent on these days, by origin without its step."""
     rows = await tx.fetch(
         """
-        SELECT origin_kind, origin_id, '', date_trunc('month', day)::date, currency,
-               sum(tickets)::bigint, sum(gross_cents), sum(net_cents), sum(unmatched_cents)
-        FROM attribution_totals
-        WHERE organization_id = %s AND day BETWEEN %s AND %s
-        GROUP BY 1, 2, 4, 5
+        SELECT origin_kind, origin_id, '', day, currency, sum(tickets)::bigint, sum(gross_cents), sum(net_cents),
+               sum(unmatched_cents)
+        FROM attribution_months
+        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day < %(until)s
+        GROUP BY origin_kind, origin_id, day, currency
         HAVING sum(tickets) > 0
+        UNION ALL
+        SELECT t.origin_kind, t.origin_id, '', date_trunc('month', cut.first)::date, t.currency, t.tickets,
+               t.gross_cents, t.net_cents, t.unmatched_cents
+        FROM unnest((SELECT %(firsts)s::date[]), (SELECT %(lasts)s::date[])) AS cut (first, last)
+        CROSS JOIN LATERAL (
+            SELECT origin_kind, origin_id, currency, sum(tickets)::bigint AS tickets, sum(gross_cents) AS gross_cents,
+                   sum(net_cents) AS net_cents, sum(unmatched_cents) AS unmatched_cents
+            FROM attribution_totals
+            WHERE organization_id = %(organization_id)s AND day BETWEEN cut.first AND cut.last
+            GROUP BY origin_kind, origin_id, currency
+            HAVING sum(tickets) > 0
+        ) AS t
         """,
-        (organization_id, first, last),
+        {"organization_id": organization_id, **cut_months(first, last)},
     )
     return _read(rows)
 
 
 async def read_sums_of(tx: Tx, organization_id: UUID, origin_id: UUID) -> list[MonthSums]:
-    """All of one campaign or journey, by step."""
+    """All sums of one campaign or journey, by step."""
     rows = await tx.fetch(
         """
-        SELECT origin_kind, origin_id, step, date_trunc('month', day)::date, currency,
-               sum(tickets)::bigint, sum(gross_cents), sum(net_cents), sum(unmatched_cents)
-        FROM attribution_totals
-        WHERE organization_id = %s AND origin_id = %s
-        GROUP BY 1, 2, 3, 4, 5
-        HAVING sum(tickets) > 0
+        SELECT origin_kind, origin_id, step, day, currency, tickets, gross_cents, net_cents, unmatched_cents
+        FROM attribution_months
+        WHERE organization_id = %s AND origin_id = %s AND tickets > 0
         """,
         (organization_id, origin_id),
     )
     return _read(rows)
+
+
+def cut_months(first: date, last: date) -> dict[str, Any]:
+    """The parameters of statements that read whole months from `first` to before `until`, and the days of the
+    months that are only partly in the period, which are at most two."""
+    ends_month = last.day == _last_day(last).day
+    cuts = []
+    if first.day > 1:
+        cuts.append((first, min(last, _last_day(first))))
+    if not ends_month and not (cuts and cuts[0][1] == last):
+        cuts.append((last.replace(day=1), last))
+    return {
+        "first": first,
+        "until": last if ends_month else last.replace(day=1),
+        "firsts": [it[0] for it in cuts],
+        "lasts": [it[1] for it in cuts],
+    }
+
+
+def _last_day(day: date) -> date:
+    return day.replace(day=monthrange(day.year, day.month)[1])
+
+
+def sum_by(rows: Iterable[MonthSums], key: Callable[[MonthSums], Any]) -> dict[Any, AttributedByCurrency]:
+    """The sums for each key, in the order in which the keys first occur."""
+    sums_by_key: defaultdict[Any, defaultdict[str, Attributed]] = defaultdict(lambda: defaultdict(Attributed))
+    for row in rows:
+        sums_by_key[key(row)][row.currency] += row.sums
+    return {name: dict(sums) for name, sums in sums_by_key.items()}
 
 
 def _read(rows: Iterable[tuple[Any, ...]]) -> list[MonthSums]:

@@ -5,10 +5,9 @@ stay as they were.
 """
 
 from collections.abc import AsyncIterator
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
-
-import msgspec
 
 from regulars.attribution.compute import compute_customers
 from regulars.attribution.due_customers import delete_customers, make_due
@@ -19,14 +18,11 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import SALES_EVENT, TEXT
 from regulars.messaging.retention import erase_from_facts
-from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
-
-PAGE_ROWS: Final = 200
-_START: Final = UUID(int=0)
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    # Pending facts first: listeners lock such facts while they make customers due.
+    # Pending facts (events recorded for listeners) are deleted first, because listeners lock them before the customers.
     await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
     await make_due(tx, organization_id, people.profile_ids)
     windows = (await find_windows(tx, organization_id)).windows
@@ -36,20 +32,10 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 def export_credits(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_credits(database, person))
+    async def list_rows(tx: Tx, after: UUID, limit: int) -> list[Credit]:
+        return await list_credits_of_person(tx, person.organization_id, person.profile_id, after=after, limit=limit)
 
-
-async def _credits(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
-    after = _START
-    while True:
-        async with database.reading() as tx:
-            page = await list_credits_of_person(
-                tx, person.organization_id, person.profile_id, after=after, limit=PAGE_ROWS
-            )
-        yield [msgspec.json.encode(_as_data(credit)) for credit in page]
-        if len(page) < PAGE_ROWS:
-            break
-        after = page[-1].sale_id
+    return export_rows(database, list_rows, _as_data, position=attrgetter("sale_id"))
 
 
 def _as_data(credit: Credit) -> dict[str, Any]:
@@ -70,8 +56,10 @@ PERSONAL_DATA: Final = PersonalData(
         "attributed_sales.step": "the id of a step of a journey",
         "attributed_sales.currency": "a currency",
         "attribution_totals": "sums",
+        "attribution_months": "sums",
         "lifts": "sums of groups of customers",
         "sent_texts": "sums",
+        "sent_text_months": "sums",
         "attribution_recomputes": "how far a computation is, and who of the staff requested it",
         "attribution_settings": "settings of the retailer, and who of the staff changed them",
     },

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
@@ -25,14 +25,21 @@ from regulars.kit.ids import first_id_at
 from regulars.messaging.model import OriginKind
 from regulars.sales.returned_lines import RETURN_WITHIN
 
-# Of one customer; then the newest count.
+# At most this many texts of a customer are read, the newest ones.
 TEXTS_MAX: Final = 1_000
-# A text that is frozen still takes the purchases that belong to it, so that no other text gets them.
+# How far back touches are read. Texts with final credits are read too, so that purchases which belong to them are not
+# credited to other texts.
 TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
-# The id of a text is older than its touch, by the time that it waited.
+# The id of a text contains the time of its request, which is earlier than the touch by the time that the text waited.
 _TEXT_WAITED_MAX: Final = timedelta(days=30)
-# Sales that are older can neither be credited nor be returned to.
+# How far back sales are read: an older sale can neither be credited nor be matched with a return.
 SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
+# The slots `key` and `values` of statements that add to sums of days or of months: the other columns to write.
+DAY_KEY: Final[dict[str, LiteralString]] = {
+    "key": "organization_id, is_in_months",
+    "values": "%(organization_id)s, true",
+}
+MONTH_KEY: Final[dict[str, LiteralString]] = {"key": "organization_id", "values": "%(organization_id)s"}
 
 
 class DueCustomer(NamedTuple):
@@ -60,7 +67,7 @@ def sums_of(credit: Credit) -> Attributed:
 
 
 async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """The texts that each customer got in the 90 days before a moment. A customer without any is absent."""
+    """The texts that each customer got in the 90 days before a time. A customer without texts is absent."""
     rows = await tx.fetch(
         """
         SELECT t.profile_id, t.id, t.claimed_at, t.origin_kind, t.step,
@@ -83,8 +90,8 @@ async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID
         {
             "organization_id": organization_id,
             "ids": Ids(customers),
-            "first_ids": Ids(first_id_at(it - TOUCHES_BACK - _TEXT_WAITED_MAX) for it in customers.values()),
-            "since": Timestamps(it - TOUCHES_BACK for it in customers.values()),
+            "first_ids": Ids(first_id_at(until - TOUCHES_BACK - _TEXT_WAITED_MAX) for until in customers.values()),
+            "since": Timestamps(until - TOUCHES_BACK for until in customers.values()),
             "states": list(TOUCHING_STATES),
             "kinds": list(TOUCHING_ORIGINS),
             "limit": TEXTS_MAX,
@@ -92,7 +99,8 @@ async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID
     )
     touches: dict[UUID, list[Touch]] = defaultdict(list)
     for profile_id, text_id, sent_at, origin_kind, step, origin_id in rows:
-        # The step of a campaign's text is the profile; a run that is deleted leaves no journey.
+        # For a campaign, `step` is the profile id, which is not part of the origin. The journey of a deleted run is
+        # unknown.
         kind = OriginKind(origin_kind)
         origin = Origin(kind, origin_id, step if kind is OriginKind.JOURNEY else "") if origin_id else Origin(kind)
         touches[profile_id].append(Touch(sent_at, TouchKind.DELIVERY, text_id, sent_at, origin))
@@ -127,7 +135,7 @@ _UPSERT_CREDITS: Final = _CREDITS.write(
     FROM {rows}
     ON CONFLICT (organization_id, sale_id) DO UPDATE SET {assigned}
     """,
-    assigned=_CREDITS.assign("EXCLUDED", but=("sale_id",)),
+    assigned=_CREDITS.assign("EXCLUDED", without=("sale_id",)),
 )
 
 
@@ -158,7 +166,7 @@ async def delete_credits(tx: Tx, organization_id: UUID, sale_ids: Collection[UUI
 
 
 async def detach_credits(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Remove the people and their texts from the credits, which stay."""
+    """Remove the people and their texts from the credits; the credits remain."""
     await tx.execute(
         """
         UPDATE attributed_sales SET profile_id = NULL, text_id = NULL
@@ -179,24 +187,29 @@ _TOTALS: Final = Columns(
     net_cents=(Labels, str),
     unmatched_cents=(Labels, str),
 )
-_ADD_TOTALS: Final = _TOTALS.write(
-    """
-    INSERT INTO attribution_totals AS t (organization_id, {columns})
-    SELECT %(organization_id)s, it.day::date, it.origin_kind, it.origin_id, it.step, it.currency, it.tickets,
+_ADD: Final[LiteralString] = """
+    INSERT INTO {table} AS t ({key}, {columns})
+    SELECT {values}, it.day::date, it.origin_kind, it.origin_id, it.step, it.currency, it.tickets,
            it.gross_cents::numeric, it.net_cents::numeric, it.unmatched_cents::numeric
     FROM {rows}
     ON CONFLICT (organization_id, day, origin_kind, origin_id, step, currency) DO UPDATE
     SET tickets = t.tickets + EXCLUDED.tickets, gross_cents = t.gross_cents + EXCLUDED.gross_cents,
         net_cents = t.net_cents + EXCLUDED.net_cents, unmatched_cents = t.unmatched_cents + EXCLUDED.unmatched_cents
-    """
-)
+"""
+_ADD_TOTALS: Final = _TOTALS.write(_ADD, table="attribution_totals", **DAY_KEY)
+_ADD_MONTHS: Final = _TOTALS.write(_ADD, table="attribution_months", **MONTH_KEY)
 
 
 async def add_totals(tx: Tx, organization_id: UUID, differences: Mapping[TotalKey, Attributed]) -> None:
-    """In the order of their keys, so that two writers never deadlock. Totals are the last rows a writer locks."""
-    changed = [(*key, *differences[key]) for key in sorted(differences) if any(differences[key])]
-    if changed:
-        await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(changed)})
+    """Add differences to the totals, in the order of their keys, so that two writers never deadlock. Totals are the
+    last rows that a writer locks."""
+    months: defaultdict[TotalKey, Attributed] = defaultdict(Attributed)
+    for key, sums in differences.items():
+        months[key._replace(day=key.day.replace(day=1))] += sums
+    for statement, of_table in ((_ADD_TOTALS, differences), (_ADD_MONTHS, months)):
+        changed = [(*key, *of_table[key]) for key in sorted(of_table) if any(of_table[key])]
+        if changed:
+            await tx.execute(statement, {"organization_id": organization_id, **_TOTALS.of_tuples(changed)})
 
 
 async def list_credits_of_person(
@@ -217,7 +230,7 @@ async def list_credits_of_person(
 
 
 async def is_waiting(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
-    """Whether the customer is to be computed."""
+    """Whether the credits of the customer are due for computation."""
     rows = await tx.fetch(
         """
         SELECT FROM attribution_customers WHERE organization_id = %s AND profile_id = %s AND due_at IS NOT NULL

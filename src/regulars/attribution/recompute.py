@@ -1,4 +1,4 @@
-"""Compute credits anew: walk over the texts that are not frozen, and make their customers due."""
+"""Recomputes credits: goes through the texts whose credits are not final, and makes their customers due."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ TEXTS_PER_PASS: Final = 2_000
 
 
 class Recompute(NamedTuple):
-    """A row of `attribution_recomputes`."""
+    """A row of `attribution_recomputes`: texts from `walked_to` to `until` are still to be processed."""
 
     since: datetime
     walked_to: UUID
@@ -28,7 +28,8 @@ class Recompute(NamedTuple):
 
 
 async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) -> None:
-    """Have the credits of all texts computed that left in the last 60 days. One that runs already begins anew."""
+    """Request that the credits of all texts of the last 60 days are computed. A recomputation that runs starts
+    again."""
     await tx.execute(
         """
         INSERT INTO attribution_recomputes AS r
@@ -53,7 +54,7 @@ async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) ->
 
 
 async def find_recompute(tx: Tx, organization_id: UUID) -> Recompute | None:
-    """The last one that was requested; it is done once nothing is due."""
+    """The last requested recomputation; it is complete if its `due_at` is None."""
     rows = await tx.fetch(
         """
         SELECT since, walked_to, until, texts, due_at, attempts, requested_at, requested_by
@@ -89,8 +90,8 @@ async def take_recompute(tx: Tx, organization_id: UUID) -> list[Recompute]:
     return [Recompute(*row) for row in rows]
 
 
-async def walk_texts(tx: Tx, organization_id: UUID, recompute: Recompute) -> None:
-    """One page of texts."""
+async def process_page(tx: Tx, organization_id: UUID, recompute: Recompute) -> None:
+    """Make the customers of the next page of texts due, and save the progress."""
     ids = await _list_text_ids(tx, organization_id, after=recompute.walked_to, until=recompute.until)
     if ids:
         await make_due_by_texts(tx, organization_id, ids, since=recompute.since)

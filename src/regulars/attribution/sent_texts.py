@@ -1,17 +1,19 @@
-"""How many texts left and how many parts they had, by what sent them, day and country: what texts cost.
+"""Counts sent texts and their parts by origin, day and country, to compute their cost.
 
-A text is counted when it leaves, and stays counted whatever becomes of it: the provider charges for it. One that is
-sent again is charged again.
+A text is counted when it is sent, whatever its outcome is, because the provider charges for it. A text that is sent
+again is counted again.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.attribution.model import TOUCHING_STATES, Origin
+from regulars.attribution.month_sums import cut_months
+from regulars.attribution.queries import DAY_KEY, MONTH_KEY
 from regulars.journeys.runs.lists import find_journeys_of_runs
 from regulars.kit.arrays import Bigints, Ids, Labels
 from regulars.kit.clock import in_zone
@@ -23,8 +25,8 @@ from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 from regulars.sales.totals.progress import find_time_zone
 
-_BEFORE: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
-_LEFT: Final = frozenset(TOUCHING_STATES)
+_UNSENT: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
+_SENT: Final = frozenset(TOUCHING_STATES)
 _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.value})
 
 
@@ -60,45 +62,52 @@ class _Count(NamedTuple):
 _COUNTS: Final = Columns(
     day=Labels, origin_kind=Labels, origin_id=Ids, step=Labels, country=Labels, texts=Bigints, parts=Bigints
 )
-_ADD: Final = _COUNTS.write(
-    """
-    INSERT INTO sent_texts (organization_id, {columns})
-    SELECT %(organization_id)s, it.day::date, it.origin_kind, it.origin_id, it.step, it.country, it.texts, it.parts
+_ADD: Final[LiteralString] = """
+    INSERT INTO {table} AS t ({key}, {columns})
+    SELECT {values}, it.day::date, it.origin_kind, it.origin_id, it.step, it.country, it.texts, it.parts
     FROM {rows}
     ON CONFLICT (organization_id, day, origin_kind, origin_id, step, country)
-    DO UPDATE SET texts = sent_texts.texts + EXCLUDED.texts, parts = sent_texts.parts + EXCLUDED.parts
-    """
-)
+    DO UPDATE SET texts = t.texts + EXCLUDED.texts, parts = t.parts + EXCLUDED.parts
+"""
+_ADD_DAYS: Final = _COUNTS.write(_ADD, table="sent_texts", **DAY_KEY)
+_ADD_MONTHS: Final = _COUNTS.write(_ADD, table="sent_text_months", **MONTH_KEY)
 
 
 async def count_sent_texts(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    ids = {fact.text_id for fact in facts if fact.kind == "text" and fact.text_id is not None and _has_left(fact)}
+    """Listener of changed texts: count those that were sent."""
+    ids = {fact.text_id for fact in facts if fact.kind == "text" and fact.text_id is not None and _is_sent_now(fact)}
     if not ids:
         return
     rows = (await find_texts(tx, organization_id, ids)).values()
     zone = ZoneInfo(await find_time_zone(tx, organization_id))
     runs = {row.origin_id for row in rows if row.origin_kind == OriginKind.JOURNEY}
     journeys = {run: found[0] for run, found in (await find_journeys_of_runs(tx, organization_id, runs)).items()}
-    texts: Counter[_Key] = Counter()
+    keys = [(_key_of(row, journeys.get(row.origin_id), zone), row.parts) for row in rows]
+    days = [(key, parts) for key, parts in keys if key is not None]
+    months = [(key._replace(day=f"{key.day[:-2]}01"), parts) for key, parts in days]
+    for statement, counted in ((_ADD_DAYS, days), (_ADD_MONTHS, months)):
+        await _add(tx, organization_id, statement, counted)
+
+
+async def _add(tx: Tx, organization_id: UUID, statement: LiteralString, counted: Sequence[tuple[_Key, int]]) -> None:
+    """Add the counts in the order of their keys, so that two writers never deadlock."""
+    texts: Counter[_Key] = Counter(key for key, _ in counted)
     parts: Counter[_Key] = Counter()
-    for row in rows:
-        key = _key_of(row, journeys.get(row.origin_id), zone)
-        if key is not None:
-            texts[key] += 1
-            parts[key] += row.parts
-    # In the order of their keys, so that two writers never deadlock.
-    counted = [_Count(*key, texts[key], parts[key]) for key in sorted(texts)]
-    if counted:
-        await tx.execute(_ADD, {"organization_id": organization_id, **_COUNTS.of(counted)})
+    for key, number in counted:
+        parts[key] += number
+    if texts:
+        rows = [_Count(*key, texts[key], parts[key]) for key in sorted(texts)]
+        await tx.execute(statement, {"organization_id": organization_id, **_COUNTS.of(rows)})
 
 
-def _has_left(fact: MessagesChanged) -> bool:
-    is_charged = fact.state in _LEFT or (fact.state == TextState.FAILED and fact.reason not in _UNCHARGED)
-    return is_charged and fact.previous_state in _BEFORE
+def _is_sent_now(fact: MessagesChanged) -> bool:
+    """Whether the text was sent by this change, so that the provider charges for it."""
+    is_charged = fact.state in _SENT or (fact.state == TextState.FAILED and fact.reason not in _UNCHARGED)
+    return is_charged and fact.previous_state in _UNSENT
 
 
 def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> _Key | None:
-    """None for texts that no figure is about: responses to STOP and HELP, and test texts."""
+    """The key of a text; None for texts that are not counted: responses to STOP and HELP, and test texts."""
     origin = None
     if row.origin_kind == OriginKind.CAMPAIGN:
         origin = Origin(OriginKind.CAMPAIGN, row.origin_id)
@@ -114,15 +123,24 @@ def _key_of(row: TextRow, journey_id: UUID | None, zone: ZoneInfo) -> _Key | Non
 
 
 async def read_sent_by_month(tx: Tx, organization_id: UUID, *, first: date, last: date) -> list[SentTexts]:
-    """Texts that left on these days, by origin without its step."""
+    """Texts that were sent on these days, by origin without its step."""
     rows = await tx.fetch(
         """
-        SELECT origin_kind, origin_id, date_trunc('month', day)::date, country, sum(texts)::bigint, sum(parts)::bigint
-        FROM sent_texts
-        WHERE organization_id = %s AND day BETWEEN %s AND %s
-        GROUP BY 1, 2, 3, 4
+        SELECT origin_kind, origin_id, day, country, sum(texts)::bigint, sum(parts)::bigint
+        FROM sent_text_months
+        WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day < %(until)s
+        GROUP BY origin_kind, origin_id, day, country
+        UNION ALL
+        SELECT t.origin_kind, t.origin_id, date_trunc('month', cut.first)::date, t.country, t.texts, t.parts
+        FROM unnest((SELECT %(firsts)s::date[]), (SELECT %(lasts)s::date[])) AS cut (first, last)
+        CROSS JOIN LATERAL (
+            SELECT origin_kind, origin_id, country, sum(texts)::bigint AS texts, sum(parts)::bigint AS parts
+            FROM sent_texts
+            WHERE organization_id = %(organization_id)s AND day BETWEEN cut.first AND cut.last
+            GROUP BY origin_kind, origin_id, country
+        ) AS t
         """,
-        (organization_id, first, last),
+        {"organization_id": organization_id, **cut_months(first, last)},
     )
     return [SentTexts(Origin(OriginKind(kind), origin_id), *rest) for kind, origin_id, *rest in rows]
 
@@ -131,10 +149,8 @@ async def read_sent_of(tx: Tx, organization_id: UUID, kind: OriginKind, origin_i
     """All texts of one campaign or journey, by step."""
     rows = await tx.fetch(
         """
-        SELECT step, date_trunc('month', day)::date, country, sum(texts)::bigint, sum(parts)::bigint
-        FROM sent_texts
+        SELECT step, day, country, texts, parts FROM sent_text_months
         WHERE organization_id = %s AND origin_id = %s
-        GROUP BY 1, 2, 3
         """,
         (organization_id, origin_id),
     )
@@ -143,6 +159,6 @@ async def read_sent_of(tx: Tx, organization_id: UUID, kind: OriginKind, origin_i
 
 def parts_by_country(sent: Iterable[SentTexts]) -> dict[str, int]:
     parts: Counter[str] = Counter()
-    for one in sent:
-        parts[one.country] += one.parts
+    for texts in sent:
+        parts[texts.country] += texts.parts
     return dict(parts)

@@ -1,4 +1,4 @@
-"""The touches of customers: texts that left, and clicks of people on the links of their own texts."""
+"""The touches of customers: texts that were sent to them, and their clicks on the links of these texts."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -11,9 +11,10 @@ from regulars.messaging.links.counts import find_touches as find_clicks
 
 
 async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """Of the texts that each customer got in the 90 days before a moment. A customer without any is absent."""
+    """The touches of each customer from texts of the 90 days before the time given for the customer. A customer without
+    touches is absent."""
     touches = await find_deliveries(tx, organization_id, customers)
-    texts = {touch.text_id: touch for some in touches.values() for touch in some}
+    texts = {touch.text_id: touch for of_customer in touches.values() for touch in of_customer}
     if texts:
         since = min(customers.values()) - TOUCHES_BACK
         # The clock of a server may be ahead.
@@ -21,7 +22,7 @@ async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, d
         for click in await find_clicks(tx, organization_id, touches.keys(), since=since, until=until):
             text = texts.get(click.text_id)
             if text is not None:
-                # Of a click only the minute is known.
+                # The time of a click is rounded down to the minute, so it may be before the text.
                 at = max(click.at, text.sent_at)
                 touches[click.profile_id].append(text._replace(at=at, kind=TouchKind.CLICK))
     return touches

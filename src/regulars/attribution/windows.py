@@ -22,7 +22,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
 VERSIONS_MAX: Final = 100
-# A preview computes the customers of about so many texts.
+# A preview computes the credits of the customers of about this many texts.
 SAMPLE_TEXTS: Final = 2_000
 _LIMITS: Final = {
     "click_days": (CLICK_DAYS_MAX, "The window after a click is 1 to {} days."),
@@ -32,7 +32,7 @@ _LIMITS: Final = {
 
 
 class WindowsVersion(NamedTuple):
-    """Version 0 are the defaults, which no person has changed."""
+    """A version of the windows; version 0 has the defaults."""
 
     version: int
     windows: Windows
@@ -53,12 +53,12 @@ class WindowsChanged(Exception):
 
 
 class WindowsPreview(NamedTuple):
-    """Sums by currency with the present windows and with others, over the last 60 days."""
+    """Sums by currency over the last 60 days: with the present windows, and with the new ones."""
 
     before: Mapping[str, Attributed]
     after: Mapping[str, Attributed]
     customers: int
-    # How many texts left in that time, and of how many of them the customers were computed.
+    # How many texts were sent in that time, and for how many of them the credits of the customer were computed.
     texts: int
     sampled_texts: int
 
@@ -79,7 +79,7 @@ def check_windows(windows: Windows) -> None:
 
 
 async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:
-    """The newest first; the defaults are the last."""
+    """The versions, newest first; the defaults are the last one."""
     rows = await tx.fetch(
         """
         SELECT version, click_days, delivery_hours, lift_days, created_at, created_by FROM attribution_settings
@@ -89,8 +89,8 @@ async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:
         """,
         (organization_id, VERSIONS_MAX),
     )
-    found = [WindowsVersion(version, Windows(*days), at, by) for version, *days, at, by in rows]
-    return [*found, WindowsVersion(0, Windows())]
+    versions = [WindowsVersion(version, Windows(*days), at, by) for version, *days, at, by in rows]
+    return [*versions, WindowsVersion(0, Windows())]
 
 
 async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
@@ -101,7 +101,8 @@ async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
 async def save_windows(
     tx: Tx, organization_id: UUID, windows: Windows, *, expected: int, by: str | None
 ) -> WindowsVersion:
-    """Store a new version after the expected one, and have all credits computed that are not frozen."""
+    """Store a new version after the expected one, and request that all credits which are not final are computed
+    again."""
     check_windows(windows)
     inserted = await tx.execute(
         """
@@ -125,7 +126,8 @@ async def save_windows(
 
 
 async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> WindowsPreview:
-    """What would be credited with other windows. Of many texts a sample is computed, spread over the days."""
+    """What would be credited with other windows. If there are many texts, only a sample spread over the days is
+    computed."""
     check_windows(windows)
     present = (await find_windows(tx, organization_id)).windows
     texts, sampled, profile_ids = await _sample(tx, organization_id)
@@ -134,15 +136,15 @@ async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> Wi
     return WindowsPreview(_add_up(before), _add_up(after), len(customers), texts, sampled)
 
 
-def _add_up(found: Iterable[Credit]) -> dict[str, Attributed]:
+def _add_up(credits_: Iterable[Credit]) -> dict[str, Attributed]:
     sums: defaultdict[str, Attributed] = defaultdict(Attributed)
-    for credit in found:
+    for credit in credits_:
         sums[credit.currency] += sums_of(credit)
     return dict(sums)
 
 
 async def _sample(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
-    """How many texts left in the last 60 days, how many of them were sampled, and their customers.
+    """How many texts were sent in the last 60 days, how many of them were sampled, and their customers.
 
     Campaigns feed their recipients in random order, so the first texts of an hour are a random part of them.
     """

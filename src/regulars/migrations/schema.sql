@@ -61,6 +61,20 @@ CREATE TABLE attribution_customers (
 )
 WITH (fillfactor='70');
 
+CREATE TABLE attribution_months (
+    organization_id uuid NOT NULL,
+    day date NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    currency text NOT NULL,
+    tickets bigint NOT NULL,
+    gross_cents numeric NOT NULL,
+    net_cents numeric NOT NULL,
+    unmatched_cents numeric NOT NULL
+)
+WITH (fillfactor='70');
+
 CREATE TABLE attribution_recomputes (
     organization_id uuid NOT NULL,
     since timestamp with time zone NOT NULL,
@@ -93,7 +107,8 @@ CREATE TABLE attribution_totals (
     tickets bigint NOT NULL,
     gross_cents numeric NOT NULL,
     net_cents numeric NOT NULL,
-    unmatched_cents numeric NOT NULL
+    unmatched_cents numeric NOT NULL,
+    is_in_months boolean NOT NULL
 )
 WITH (fillfactor='70');
 
@@ -162,7 +177,8 @@ CREATE TABLE campaign_recipients (
     outcome text NOT NULL,
     reason text DEFAULT ''::text NOT NULL,
     country text DEFAULT ''::text NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_threshold='2000');
 
 CREATE TABLE campaign_settings (
     organization_id uuid NOT NULL,
@@ -890,6 +906,18 @@ CREATE TABLE sender_rates (
     refilled_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE sent_text_months (
+    organization_id uuid NOT NULL,
+    day date NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    country text NOT NULL,
+    texts bigint NOT NULL,
+    parts bigint NOT NULL
+)
+WITH (fillfactor='70');
+
 CREATE TABLE sent_texts (
     organization_id uuid NOT NULL,
     day date NOT NULL,
@@ -899,6 +927,7 @@ CREATE TABLE sent_texts (
     country text NOT NULL,
     texts bigint NOT NULL,
     parts bigint NOT NULL,
+    is_in_months boolean NOT NULL,
     CONSTRAINT sent_texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['campaign'::text, 'journey'::text, 'person'::text])))
 )
 WITH (fillfactor='70');
@@ -1055,7 +1084,8 @@ CREATE TABLE texts (
     is_paused boolean DEFAULT false NOT NULL,
     priority smallint DEFAULT 1 NOT NULL,
     CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_threshold='2000');
 
 CREATE TABLE ticket_collision_totals (
     organization_id uuid NOT NULL,
@@ -1174,6 +1204,9 @@ ALTER TABLE ONLY attributed_sales
 
 ALTER TABLE ONLY attribution_customers
     ADD CONSTRAINT attribution_customers_pkey PRIMARY KEY (organization_id, profile_id);
+
+ALTER TABLE ONLY attribution_months
+    ADD CONSTRAINT attribution_months_pkey PRIMARY KEY (organization_id, day, origin_kind, origin_id, step, currency);
 
 ALTER TABLE ONLY attribution_recomputes
     ADD CONSTRAINT attribution_recomputes_pkey PRIMARY KEY (organization_id);
@@ -1412,6 +1445,9 @@ ALTER TABLE ONLY segments
 ALTER TABLE ONLY sender_rates
     ADD CONSTRAINT sender_rates_pkey PRIMARY KEY (organization_id, sender);
 
+ALTER TABLE ONLY sent_text_months
+    ADD CONSTRAINT sent_text_months_pkey PRIMARY KEY (organization_id, day, origin_kind, origin_id, step, country);
+
 ALTER TABLE ONLY sent_texts
     ADD CONSTRAINT sent_texts_pkey PRIMARY KEY (organization_id, day, origin_kind, origin_id, step, country);
 
@@ -1510,6 +1546,8 @@ CREATE INDEX attributed_sales_by_text ON attributed_sales USING btree (organizat
 CREATE INDEX attribution_customers_due ON attribution_customers USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX attribution_customers_to_take ON attribution_customers USING btree (organization_id, due_at, profile_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX attribution_months_by_origin ON attribution_months USING btree (organization_id, origin_id, day);
 
 CREATE INDEX attribution_recomputes_due ON attribution_recomputes USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
@@ -1671,6 +1709,8 @@ CREATE INDEX segments_due ON segments USING btree (due_at, organization_id) WHER
 
 CREATE INDEX segments_due_here ON segments USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX sent_text_months_by_origin ON sent_text_months USING btree (organization_id, origin_id, day);
+
 CREATE INDEX sent_texts_by_origin ON sent_texts USING btree (organization_id, origin_id, day);
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
@@ -1701,15 +1741,13 @@ CREATE INDEX texts_by_number ON texts USING btree (organization_id, number_hash,
 
 CREATE INDEX texts_by_profile ON texts USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
-CREATE INDEX texts_by_provider_id ON texts USING btree (organization_id, provider_id) WHERE (provider_id IS NOT NULL);
-
 CREATE INDEX texts_by_reason ON texts USING btree (organization_id, "substring"(reason, '^[a-z_]+'::text), id) WHERE (reason IS NOT NULL);
-
-CREATE INDEX texts_by_state ON texts USING btree (organization_id, state, id);
 
 CREATE INDEX texts_due ON texts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX texts_due_by_priority ON texts USING btree (organization_id, priority, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX texts_in_state ON texts USING btree (organization_id, state, id) WHERE (state = ANY (ARRAY['queued'::text, 'failed'::text, 'skipped'::text, 'unknown'::text]));
 
 CREATE INDEX texts_kept_since ON texts USING btree (created_at, organization_id);
 

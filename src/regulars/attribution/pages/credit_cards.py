@@ -1,4 +1,5 @@
-"""Cards on the pages of rooms below: which text a ticket is credited to and why, and which tickets a text has."""
+"""Cards on the pages of tickets and of texts, which are in other packages: which text a ticket is credited to and why,
+and which tickets a text has."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -33,7 +34,7 @@ _NONE: Final = {
 
 async def ticket_card(tx: Tx, visit: Visit, sale: StoredSale) -> Markup:
     """Which text a ticket is credited to and why, or why to none."""
-    found = await explain_sale(
+    explanation = await explain_sale(
         tx,
         visit.organization_id,
         sale.id,
@@ -41,14 +42,16 @@ async def ticket_card(tx: Tx, visit: Visit, sale: StoredSale) -> Markup:
         profile_id=None if sale.profile is None else sale.profile.id,
         occurred_at=sale.ticket.occurred_at,
     )
-    credit = found.credit
+    credit = explanation.credit
     named = {} if credit is None else await name_origins(tx, visit, [credit.origin])
-    text_id = credit.text_id if credit is not None else found.touch.text_id if found.touch is not None else None
+    text_id = (
+        credit.text_id if credit is not None else explanation.touch.text_id if explanation.touch is not None else None
+    )
     return render_part(
         visit,
         "attribution/ticket_card.html",
         credit=credit,
-        why=_explain_none(visit.format, found, sale.ticket.occurred_at)
+        why=_explain_none(visit.format, explanation, sale.ticket.occurred_at)
         if credit is None
         else _explain(visit.format, credit),
         origin=None if credit is None else named[credit.origin_id],
@@ -71,9 +74,9 @@ async def text_card(tx: Tx, visit: Visit, text: TextRow) -> Markup:
 
 
 def _explain(formats: Format, credit: Credit) -> str:
-    touch, counting = ("a click on the link in a text", "A click") if credit.touch == TouchKind.CLICK else _BY_TEXT
+    touch, subject = ("a click on the link in a text", "A click") if credit.touch == TouchKind.CLICK else _BY_TEXT
     window = _describe_window(formats, timedelta(hours=credit.window_hours))
-    return f"The customer bought {describe_delay(credit)} {touch}. {counting} counts for {window}."
+    return f"The customer bought {describe_delay(credit)} {touch}. {subject} counts for {window}."
 
 
 def describe_delay(credit: Credit) -> str:
@@ -88,21 +91,21 @@ def _write_delay(delay: timedelta) -> str:
     return f"{delay // _MINUTE} min after"
 
 
-def _explain_none(formats: Format, found: CreditExplanation, occurred_at: datetime) -> str:
-    if found.touch is None or found.window is None:
-        return _NONE[found.reason or NoCredit.NO_TEXT]
-    touch, _ = ("a click", "") if found.touch.kind is TouchKind.CLICK else _BY_TEXT
-    delay = _write_delay(occurred_at - found.touch.at)
-    if found.reason is NoCredit.OUTSIDE_WINDOW:
-        return f"The customer bought {delay} {touch}; it counts for {_describe_window(formats, found.window)}."
-    return f"The customer bought {delay} {touch}. {_NONE[found.reason or NoCredit.WAITING]}"
+def _explain_none(formats: Format, explanation: CreditExplanation, occurred_at: datetime) -> str:
+    if explanation.touch is None or explanation.window is None:
+        return _NONE[explanation.reason or NoCredit.NO_TEXT]
+    touch, _ = ("a click", "") if explanation.touch.kind is TouchKind.CLICK else _BY_TEXT
+    delay = _write_delay(occurred_at - explanation.touch.at)
+    if explanation.reason is NoCredit.OUTSIDE_WINDOW:
+        return f"The customer bought {delay} {touch}; it counts for {_describe_window(formats, explanation.window)}."
+    return f"The customer bought {delay} {touch}. {_NONE[explanation.reason or NoCredit.WAITING]}"
 
 
 def _explain_no_tickets(formats: Format, text: TextRow, windows: Windows) -> str:
     if text.origin_kind not in TOUCHING_ORIGINS:
         return "A confirmation, an answer or a test gets no credit."
     if text.state not in TOUCHING_STATES:
-        return "No purchase is credited to a text that did not leave."
+        return "No purchase is credited to a text that was not sent."
     return f"The customer bought nothing in the {_describe_windows(formats, windows)} after it that is credited to it."
 
 
@@ -112,6 +115,6 @@ def _describe_windows(formats: Format, windows: Windows) -> str:
 
 
 def _describe_window(formats: Format, window: timedelta) -> str:
-    """In days from two days on."""
-    days, rest = divmod(window, _DAY)
-    return formats.count(window // _HOUR, "hour") if rest or days == 1 else formats.count(days, "day")
+    """In days if it is two or more whole days; otherwise in hours."""
+    days, remainder = divmod(window, _DAY)
+    return formats.count(window // _HOUR, "hour") if remainder or days == 1 else formats.count(days, "day")

@@ -1,4 +1,4 @@
-"""The words of the figures, one click away from them."""
+"""The definitions of the figures, which the pages show on request."""
 
 from typing import Final
 
@@ -23,5 +23,5 @@ DEFINITIONS: Final = (
         f"Under {BUYERS_MIN} buyers are expected in the smaller group, so a few baskets would decide the result.",
     ),
     ("No holdout", "Nobody was held out, so it cannot be told what would have been bought anyway."),
-    ("Cost", "Parts of the texts that left, at the prices in Settings, Texts."),
+    ("Cost", "Parts of the sent texts, at the prices in Settings, Texts."),
 )

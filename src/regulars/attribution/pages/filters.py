@@ -1,9 +1,9 @@
-"""The filters of the overview: period, currency, kind and state. All are in the address."""
+"""The filters of the overview: period, currency, kind and state. All are in the URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import urlencode
 
 from regulars.analytics.period import PRESETS, Period, read_period
@@ -35,9 +35,11 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class AttributionView:
-    """The overview as its address has it. `values` has the fields that are not the defaults."""
+    """The overview as its URL describes it. `values` has the fields that differ from the defaults."""
 
     path: str
+    # Under which views are saved.
+    page: ClassVar[str] = "attribution"
     today: date
     period: Period
     values: Mapping[str, str]
@@ -47,10 +49,14 @@ class AttributionView:
         return self.values.get(name, "")
 
     def url(self, *, path: str | None = None, **changed: str | None) -> str:
-        """The address with other values; an empty one removes the field. `from_` is the field `from`."""
+        """The URL with other values; an empty value removes the field. `from_` is the field `from`."""
         named = {name.rstrip("_"): value for name, value in changed.items()}
         query = {name: value for name, value in {**self.values, **named}.items() if value}
         return (path or self.path) + (f"?{urlencode(query)}" if query else "")
+
+    @property
+    def query(self) -> str:
+        return urlencode(self.values)
 
     def csv_url(self) -> str:
         return self.url(path=f"{self.path}.csv")
@@ -64,11 +70,11 @@ class AttributionView:
         ]
 
     def hidden(self, shown: tuple[str, ...]) -> list[tuple[str, str]]:
-        """The fields of the address that the form does not show."""
+        """The fields of the URL that the form does not show."""
         return [(name, value) for name, value in self.values.items() if name not in shown]
 
     def require_readable(self) -> "AttributionView":
-        """For a file, which has no fields to show errors at."""
+        """Raise an error if a filter is wrong; for a file, which has no fields at which errors can be shown."""
         if self.form.is_refused:
             raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
         return self

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.analytics.period import parts_of
-from regulars.attribution.lift import Lift, SourceKind, read_lifts
+from regulars.attribution.lift import Lift, SourceKind, measured, read_lifts
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import MonthSums, read_sums_by_month
 from regulars.attribution.pages.filters import AttributionView
-from regulars.attribution.pages.lift_view import measured
 from regulars.attribution.pages.links import OriginName, encode_origin, name_origins, tickets_url
 from regulars.attribution.sent_texts import SentTexts, read_sent_by_month
 from regulars.kit.db import Tx
@@ -24,9 +24,9 @@ KIND_LABELS: Final = {OriginKind.CAMPAIGN: "Campaign", OriginKind.JOURNEY: "Jour
 _SOURCES: Final = {OriginKind.CAMPAIGN: SourceKind.CAMPAIGN, OriginKind.JOURNEY: SourceKind.JOURNEY}
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Group:
-    """What one row is about: an origin, or a month."""
+    """What one row is about: an origin, or a month. Totals are computed once, after all figures were added."""
 
     # In the CSV file.
     kind: str
@@ -40,9 +40,17 @@ class Group:
     sent: list[SentTexts] = field(default_factory=list)
     lifts: list[Lift] = field(default_factory=list)
 
-    @property
+    @cached_property
+    def totals(self) -> Mapping[str, Attributed]:
+        """What is attributed, by currency."""
+        totals: dict[str, Attributed] = {}
+        for it in self.sums:
+            totals[it.currency] = totals.get(it.currency, Attributed()) + it.sums
+        return totals
+
+    @cached_property
     def currencies(self) -> set[str]:
-        return {it.currency for it in self.sums} | {it.currency for it in self.lifts if it.currency is not None}
+        return self.totals.keys() | {it.currency for it in self.lifts if it.currency is not None}
 
     @property
     def texts(self) -> int:
@@ -50,19 +58,20 @@ class Group:
 
     @property
     def held_out(self) -> int:
-        """Each source once, though it has a result for each currency."""
+        """The number of customers held out; each source is counted once, although it has a result for each currency."""
         return sum({it.source: it.held_out for it in self.lifts}.values())
 
     def total(self, currency: str) -> Attributed:
-        return sum((it.sums for it in self.sums if it.currency == currency), Attributed())
+        return self.totals.get(currency, Attributed())
 
     def measured_cents(self, currency: str) -> int:
         """What is attributed to the texts that were measured: those of a campaign, or of a journey in a month."""
-        cells = {(it.source.id, it.source.period) for it in measured(self.lifts, currency)}
+        cells = {(it.source.id, period) for it in measured(self.lifts, currency) for period in it.periods}
         return sum(
             it.sums.net_cents
             for it in self.sums
-            if it.currency == currency and cells & {(it.origin.id, ""), (it.origin.id, f"{it.month:%Y-%m}")}
+            if it.currency == currency
+            and ((it.origin.id, "") in cells or (it.origin.id, it.month.isoformat()[:7]) in cells)
         )
 
 
@@ -74,7 +83,7 @@ class Overview(NamedTuple):
 
     @property
     def currencies(self) -> list[str]:
-        """The one with more attributed net first."""
+        """The currencies, sorted by attributed net, largest first."""
         known = {it for group in self.groups for it in group.currencies}
         return sorted(known, key=lambda it: (-sum(group.total(it).net_cents for group in self.groups), it))
 
@@ -109,8 +118,7 @@ async def _load_figures(tx: Tx, visit: Visit, view: AttributionView) -> _Figures
     lifts = [
         lift
         for kind, source in _SOURCES.items()
-        for lift in await read_lifts(tx, organization_id, source, ids[kind])
-        if lift.first_day is None or lift.first_day in view.period
+        for lift in await read_lifts(tx, organization_id, source, ids[kind], first=first, last=last)
     ]
     return _Figures(sums, sent, lifts, await name_origins(tx, visit, origins))
 

@@ -1,11 +1,12 @@
-"""How a result by holdout is shown: its state in a word, the extra net with its interval, or why there is none."""
+"""How a result by holdout is shown: its state as a badge, the extra net with its interval, or why there is
+none."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from regulars.attribution.lift import Lift, LiftState, summarise
-from regulars.segments.effect import BUYERS_MIN, Estimate
+from regulars.attribution.lift import Lift, LiftState, add_up_months, measured, summarise
+from regulars.segments.effect import BUYERS_MIN, EffectEstimate
 from regulars.web.charts import Whisker, WhiskerAxis
 from regulars.web.format import Format
 
@@ -18,25 +19,26 @@ _BADGES: Final = {
     "too_few": ("Too few", "warn", "alert"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
-# What stands in the column of the extra net where there is none.
-_WITHOUT: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
+# What the column of the extra net shows if there is none.
+_PLACEHOLDERS: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
 
 
 class LiftView(NamedTuple):
     """One result, or the sum of several."""
 
     state: str
+    # The label, the kind and the icon of the badge.
     label: str
     kind: str
     symbol: str
     note: str
-    without: str = ""
-    estimate: Estimate | None = None
+    placeholder: str = ""
+    estimate: EffectEstimate | None = None
     extra: str = ""
     low: str = ""
     high: str = ""
-    # The same for a screen reader.
-    words: str = ""
+    # The extra net and its interval as text, for a screen reader.
+    aria_label: str = ""
     is_provisional: bool = False
 
     @property
@@ -53,21 +55,16 @@ class LiftView(NamedTuple):
         return None if self.estimate is None or axis is None else axis.draw(*self.values)
 
 
-def in_cents(estimate: Estimate) -> tuple[float, float, float]:
+def in_cents(estimate: EffectEstimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
-    """Those with an interval in this currency, also those without a shown effect."""
-    return [it for it in lifts if it.currency == currency and it.comparison is not None]
-
-
 class Verdict(NamedTuple):
-    """The sum of what was measured, and of which results; or why nothing was."""
+    """The sum of the measured results and their list; or, without an estimate, why there is none."""
 
     state: str
     lifts: Sequence[Lift]
-    estimate: Estimate | None = None
+    estimate: EffectEstimate | None = None
     is_provisional: bool = False
 
 
@@ -76,7 +73,8 @@ def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
     extra, is_provisional = summary.extra_cents, summary.state == "provisional"
     if extra is not None:
         return Verdict(summary.state if extra.is_shown else "unclear", measured(lifts, currency), extra, is_provisional)
-    return Verdict(summary.state, [it for it in lifts if summary.state != "open" or it.state is LiftState.OPEN])
+    added = add_up_months(lifts, currency)
+    return Verdict(summary.state, [it for it in added if summary.state != "open" or it.state is LiftState.OPEN])
 
 
 def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftView:
@@ -88,17 +86,24 @@ def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
         return _view_estimate(formats, verdict, verdict.estimate, currency)
     note = "extra net unknown"
     if verdict.state == "open":
-        last_days = [it.last_day for it in verdict.lifts if it.last_day is not None]
-        note = (
-            f"result on {formats.day(min(last_days) + timedelta(days=1))}" if last_days else "sales are still counted"
-        )
+        note = _announce_result(formats, verdict.lifts)
     elif verdict.state == "too_few":
         expected = max((it.expected_buyers for it in verdict.lifts if it.currency == currency), default=0.0)
         note = f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed"
-    return LiftView(verdict.state, *_BADGES[verdict.state], note, _WITHOUT[verdict.state])
+    return LiftView(verdict.state, *_BADGES[verdict.state], note, _PLACEHOLDERS[verdict.state])
 
 
-def _view_estimate(formats: Format, verdict: Verdict, extra: Estimate, currency: str) -> LiftView:
+def _announce_result(formats: Format, lifts: Sequence[Lift]) -> str:
+    """When the first result of open windows comes; it is computed a little after its window has closed."""
+    last_day = min((it.last_day for it in lifts if it.last_day is not None), default=None)
+    if last_day is None:
+        return "sales are still counted"
+    if last_day < formats.today:
+        return "the result is being computed"
+    return f"result on {formats.day(last_day + timedelta(days=1))}"
+
+
+def _view_estimate(formats: Format, verdict: Verdict, extra: EffectEstimate, currency: str) -> LiftView:
     last = max((it.final_on for it in verdict.lifts if it.final_on is not None), default=None)
     note = f"final {formats.day(last)}" if verdict.is_provisional and last is not None else ""
     if verdict.state == "unclear":
@@ -114,6 +119,6 @@ def _view_estimate(formats: Format, verdict: Verdict, extra: Estimate, currency:
         extra=texts[0],
         low=texts[1],
         high=texts[2],
-        words=f"{texts[0]}, between {texts[1]} and {texts[2]}",
+        aria_label=f"{texts[0]}, between {texts[1]} and {texts[2]}",
         is_provisional=verdict.is_provisional,
     )

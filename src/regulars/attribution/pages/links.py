@@ -1,4 +1,4 @@
-"""The addresses that the pages of attribution lead to, and the names of what sent a text."""
+"""The URLs to which the pages of attribution link, and the names of the origins of texts."""
 
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ _PATHS: Final = {OriginKind.CAMPAIGN: ("/campaigns", CAMPAIGN), OriginKind.JOURN
 
 
 class OriginName(NamedTuple):
-    """`url` is empty for persons, and for what is deleted."""
+    """The name and URL of an origin; `url` is empty for persons, and for deleted campaigns and journeys."""
 
     name: str
     url: str
@@ -47,7 +47,7 @@ async def name_origins(tx: Tx, visit: Visit, origins: Iterable[Origin]) -> dict[
 
 
 def encode_origin(origin: Origin) -> str:
-    """Its id as it is shown; empty for a person."""
+    """The id of the campaign or journey as pages show it; empty for a person."""
     return _PATHS[origin.kind][1].encode(origin.id) if origin.kind in _PATHS else ""
 
 

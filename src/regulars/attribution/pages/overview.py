@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.analytics.saved_views import list_views
 from regulars.attribution.lift import Lift
 from regulars.attribution.model import Attributed
 from regulars.attribution.pages.definitions import DEFINITIONS
@@ -17,7 +18,7 @@ from regulars.attribution.pages.lift_view import LiftView, Verdict, in_cents, ju
 from regulars.attribution.pages.links import tickets_url
 from regulars.attribution.sent_texts import parts_by_country
 from regulars.messaging.cost import CostEstimate, estimate
-from regulars.web.charts import Label, Whisker, whisker_axis
+from regulars.web.charts import AxisLabel, Whisker, whisker_axis
 from regulars.web.format import NOTHING, Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
@@ -62,7 +63,7 @@ class OverviewTable(NamedTuple):
     heading: str
     sort: str
     rows: Sequence[Row]
-    axis: Sequence[Label]
+    axis: Sequence[AxisLabel]
     foot: str
     is_cut: bool
 
@@ -70,9 +71,10 @@ class OverviewTable(NamedTuple):
 async def show_overview(visit: Visit) -> Response:
     view = read_view(visit)
     values: dict[str, Any] = {"view": view, "form": view.form, "kinds": KINDS, "states": STATES, "groups": GROUPS}
-    if view.form.is_refused:
-        return render(visit, "attribution/overview.html", status=400, table=None, defined=DEFINITIONS, **values)
     async with visit.database.reading() as tx:
+        values["views"] = await list_views(tx, visit.organization_id, visit.user.id, page=view.page)
+        if view.form.is_refused:
+            return render(visit, "attribution/overview.html", status=400, table=None, defined=DEFINITIONS, **values)
         overview = await load_overview(tx, visit, view)
     currencies = overview.currencies
     table = make_table(visit.format, view, overview, _choose(view, currencies))
@@ -86,14 +88,14 @@ async def show_overview(visit: Visit) -> Response:
         headline=headlines[0],
         others=headlines[1:],
         quarters=_quarters(visit.format, overview, table.currency),
-        nothing=_nothing(visit, view),
+        empty_state=_empty_state(visit, view),
         defined=DEFINITIONS,
         **values,
     )
 
 
 async def export_overview(visit: Visit) -> Response:
-    """The rows, the order and the currency that the page shows."""
+    """A CSV file with all rows, in the order and the currency that the page shows."""
     view = read_view(visit).require_readable()
     async with visit.database.reading() as tx:
         overview = await load_overview(tx, visit, view)
@@ -106,8 +108,8 @@ async def export_overview(visit: Visit) -> Response:
     return export_csv(visit, "analyse.export", "attribution.csv", CSV_HEADER, lines())
 
 
-class Nothing(NamedTuple):
-    """What an empty page says, and the one act that fills it."""
+class EmptyState(NamedTuple):
+    """The text of a page without rows, and a link to a page that may have some."""
 
     title: str
     text: str
@@ -115,17 +117,17 @@ class Nothing(NamedTuple):
     url: str
 
 
-def _nothing(visit: Visit, view: AttributionView) -> Nothing:
+def _empty_state(visit: Visit, view: AttributionView) -> EmptyState:
     if any(view.value(name) for name in ("kind", "state", "currency")):
         text = "No campaign or journey of this period fits the filters."
         url = view.url(kind=None, state=None, currency=None)
-        return Nothing("Nothing fits these filters", text, "Show all of the period", url)
+        return EmptyState("Nothing fits these filters", text, "Show all of the period", url)
     if view.period.preset != "12m":
         text = f"No text was sent {visit.format.period(view.period.first, view.period.last)}."
         url = view.url(period="12m", from_=None, to=None)
-        return Nothing("No texts in this period", text, "Show 12 months", url)
+        return EmptyState("No texts in this period", text, "Show 12 months", url)
     text = "After the first campaign or journey, this page shows what its texts brought, net of returns."
-    return Nothing("No texts yet", text, "Open campaigns", visit.url("/campaigns"))
+    return EmptyState("No texts yet", text, "Open campaigns", visit.url("/campaigns"))
 
 
 class Quarter(NamedTuple):
@@ -150,7 +152,7 @@ def _choose(view: AttributionView, currencies: Sequence[str]) -> str:
 
 
 class Line(NamedTuple):
-    """A row before it is formatted, which takes longer than all the rest."""
+    """A row that is not formatted yet. Formatting takes most of the time, so only the shown rows are formatted."""
 
     group: Group
     sums: Attributed
@@ -158,7 +160,7 @@ class Line(NamedTuple):
 
 
 def _lines(view: AttributionView, overview: Overview, currency: str) -> list[Line]:
-    """What has figures in this currency, and what was sent and has none in any."""
+    """The groups with figures in this currency, and the groups with sent texts that have figures in no currency."""
     lines = [
         Line(group, group.total(currency), judge(group.lifts, currency))
         for group in overview.groups
@@ -205,8 +207,8 @@ def make_table(
     axis = whisker_axis(values) if values else None
     foot = f"A sale belongs to one text at most, so attributed net adds up: {formats.money(whole.net_cents, currency)}."
     if whole.unmatched_cents:
-        apart = formats.money(whole.unmatched_cents, currency)
-        foot += f" Returns of {apart} match no purchase; they are not subtracted."
+        unmatched = formats.money(whole.unmatched_cents, currency)
+        foot += f" Returns of {unmatched} match no purchase; they are not subtracted."
     return OverviewTable(
         currency,
         GROUPS[view.value("by")],
@@ -244,11 +246,14 @@ def _headline(visit: Visit, view: AttributionView, overview: Overview, currency:
     whole = unite([line.group for line in lines])
     number = sum(line.verdict.estimate is not None for line in lines)
     noun = ("month", "months") if view.value("by") == "month" else ("campaign or journey", "campaigns and journeys")
+    lift = view_lifts(visit.format, whole.lifts, currency)
     scope = f"{currency}, {visit.format.count(number, *noun)} with a result" if number else f"{currency}, no result"
+    if lift.estimate is not None and not number:
+        scope = f"{currency}, months together"
     return write_headline(
         visit.format,
         currency,
-        view_lifts(visit.format, whole.lifts, currency),
+        lift,
         scope=scope,
         attributed_cents=whole.total(currency).net_cents,
         measured_cents=whole.measured_cents(currency),

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.attribution.lift import Lift, SourceKind, read_lifts
+from regulars.attribution.lift import Lift, SourceKind, measured, read_lifts
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import read_sums_of
 from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.groups import Group
 from regulars.attribution.pages.headline import Headline, write_headline
-from regulars.attribution.pages.lift_view import LiftView, measured, view_lifts
+from regulars.attribution.pages.lift_view import LiftView, view_lifts
 from regulars.attribution.pages.links import name_origins, tickets_url
 from regulars.attribution.pages.overview import describe_cost
 from regulars.attribution.sent_texts import parts_by_country, read_sent_of
@@ -33,7 +33,7 @@ from regulars.messaging.model import OriginKind
 from regulars.messaging.settings.model import Price
 from regulars.messaging.settings.store import load_texting
 from regulars.sales.listing import CURRENCIES
-from regulars.segments.effect import Comparison, Estimate
+from regulars.segments.effect import EffectEstimate, LiftComparison
 from regulars.web.charts import Whisker, whisker_axis
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
@@ -178,7 +178,7 @@ def _name_steps(journey: Journey) -> dict[str, str]:
 
 
 def _show(visit: Visit, group: Group, prices: dict[str, Price]) -> dict[str, Any]:
-    """What the pages of campaigns and of journeys share."""
+    """The values of the template that the pages of campaigns and of journeys share."""
     formats = visit.format
     currencies = sorted(group.currencies, key=lambda it: (-group.total(it).net_cents, it)) or ["EUR"]
     wanted = visit.query.get("currency", "")
@@ -215,11 +215,11 @@ def _headline(visit: Visit, group: Group, prices: dict[str, Price], currency: st
     )
 
 
-def _detail(formats: Format, lift: Lift, comparison: Comparison) -> Detail:
+def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
     currency = lift.currency or ""
     treated, held_out = comparison.treated, comparison.held_out
 
-    def money(estimate: Estimate) -> tuple[str, str]:
+    def money(estimate: EffectEstimate) -> tuple[str, str]:
         low, high = formats.money(round(estimate.low), currency), formats.money(round(estimate.high), currency)
         return formats.money_change(estimate.value, currency), f"{low} to {high}"
 
@@ -249,7 +249,7 @@ def _detail(formats: Format, lift: Lift, comparison: Comparison) -> Detail:
     per_head, people = money(comparison.adjusted)[0], formats.number(treated.people)
     view = view_lifts(formats, [lift], currency)
     return Detail(
-        _name_month(formats, lift.source.period) if lift.source.period else "Texted and holdout",
+        _name_detail(formats, lift),
         "" if lift.first_day is None or lift.last_day is None else formats.period(lift.first_day, lift.last_day),
         view,
         lines,
@@ -258,6 +258,12 @@ def _detail(formats: Format, lift: Lift, comparison: Comparison) -> Detail:
         " count, delivered or not. The difference is adjusted for what the same customers spent in the year before.",
         lift.has_sample_ratio_alarm,
     )
+
+
+def _name_detail(formats: Format, lift: Lift) -> str:
+    if lift.months:
+        return f"{len(lift.months)} months together"
+    return _name_month(formats, lift.source.period) if lift.source.period else "Texted and holdout"
 
 
 def _name_month(formats: Format, period: str) -> str:
@@ -279,17 +285,17 @@ def _months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[Month
 def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journey, currency: str) -> list[StepLine]:
     """The steps that send a text, in the order of the flow, then those of earlier versions."""
     formats = visit.format
-    known = _name_steps(journey)
+    step_names = _name_steps(journey)
     origins = {it.origin for it in group.sums} | {it.origin for it in group.sent}
     used = {origin.step for origin in origins}
     lines = []
-    for step in [*known, *sorted(used - known.keys())]:
+    for step in [*step_names, *sorted(used - step_names.keys())]:
         sums = sum((it.sums for it in group.sums if it.origin.step == step and it.currency == currency), Attributed())
         sent = [it for it in group.sent if it.origin.step == step]
         origin = Origin(OriginKind.JOURNEY, journey.row.id, step)
         lines.append(
             StepLine(
-                known.get(step, "A step of an earlier version"),
+                step_names.get(step, "A step of an earlier version"),
                 step,
                 formats.number(sum(it.texts for it in sent)),
                 formats.number(sums.tickets),

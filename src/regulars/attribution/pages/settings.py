@@ -39,14 +39,14 @@ async def show_settings(visit: Visit) -> Response:
 
 
 async def preview(visit: Visit) -> Response:
-    """Nothing is saved."""
+    """Show what the new windows would change; nothing is saved."""
     form = FormState(visit.form)
     windows = _read_windows(form)
     if form.is_refused:
         return await _page(visit, form)
     async with visit.database.reading() as tx:
-        found = await preview_windows(tx, visit.organization_id, windows)
-    return await _page(visit, form, found=found)
+        comparison = await preview_windows(tx, visit.organization_id, windows)
+    return await _page(visit, form, comparison=comparison)
 
 
 async def save(visit: Visit) -> Response:
@@ -78,7 +78,7 @@ def _read_windows(form: FormState) -> Windows:
     return Windows(**{name: form.whole(name, minimum=1, maximum=limit) for name, limit in _LIMITS.items()})
 
 
-async def _page(visit: Visit, form: FormState | None, *, found: WindowsPreview | None = None) -> Response:
+async def _page(visit: Visit, form: FormState | None, *, comparison: WindowsPreview | None = None) -> Response:
     async with visit.database.reading() as tx:
         versions = await list_versions(tx, visit.organization_id)
     present = versions[0]
@@ -87,8 +87,8 @@ async def _page(visit: Visit, form: FormState | None, *, found: WindowsPreview |
         "here": visit.url(PATH),
         "present": present,
         "versions": [_describe(visit.format, it) for it in versions],
-        "found": found,
-        "differences": [] if found is None else _compare(visit.format, found),
+        "comparison": comparison,
+        "differences": [] if comparison is None else _compare(visit.format, comparison),
         "limits": _LIMITS,
     }
     return render_form(visit, "attribution/settings.html", shown, **values)
@@ -96,17 +96,19 @@ async def _page(visit: Visit, form: FormState | None, *, found: WindowsPreview |
 
 def _describe(formats: Format, version: WindowsVersion) -> tuple[str, str]:
     windows = version.windows
-    words = (
+    description = (
         f"{formats.count(windows.click_days, 'day')} after a click, {formats.count(windows.delivery_hours, 'hour')}"
         f" after a text, lift over {formats.count(windows.lift_days, 'day')}"
     )
     if version.created_at is None:
-        return words, "The defaults"
-    return words, f"{formats.full_moment(version.created_at)}, {version.created_by or 'the command line'}"
+        return description, "The defaults"
+    return description, f"{formats.full_moment(version.created_at)}, {version.created_by or 'the command line'}"
 
 
-def _compare(formats: Format, found: WindowsPreview) -> list[Difference]:
-    currencies = sorted({*found.before, *found.after}, key=lambda it: -found.before.get(it, Attributed()).net_cents)
+def _compare(formats: Format, comparison: WindowsPreview) -> list[Difference]:
+    currencies = sorted(
+        {*comparison.before, *comparison.after}, key=lambda it: -comparison.before.get(it, Attributed()).net_cents
+    )
     return [
         Difference(
             currency,
@@ -117,6 +119,6 @@ def _compare(formats: Format, found: WindowsPreview) -> list[Difference]:
             formats.number(after.tickets),
         )
         for currency in currencies
-        for before in [found.before.get(currency, Attributed())]
-        for after in [found.after.get(currency, Attributed())]
+        for before in [comparison.before.get(currency, Attributed())]
+        for after in [comparison.after.get(currency, Attributed())]
     ]

@@ -13,11 +13,11 @@ from regulars.accounts import sessions, users
 from regulars.campaigns import manage
 from regulars.campaigns.definition import read_definition
 from regulars.campaigns.model import CampaignRow
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import SEGMENT, ByExternalId
-from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
+from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.organizations.manage import create_organization
 from regulars.profiles.model import ProfileUpsert
@@ -32,7 +32,7 @@ CHUNK = 500
 BUILT_S_MAX = 180.0
 REACHABLE = {"name": "Everybody", "match": {"type": "all", "of": [{"type": "consent", "state": "may_be_texted"}]}}
 TEXT = '{{ profile.first_name | default("Hello") }}, the new collection is here. Come and see it first.'
-ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 @asynccontextmanager
@@ -86,7 +86,7 @@ async def _join(tx: Tx, organization_id: UUID, numbers: Sequence[int], first_num
             phone_number=f"+336{first_number + number:08d}",
             source="OTHER",
             consented_at=tx.now,
-            origin=Origin(),
+            origin=EventOrigin(),
             profile=ByExternalId(f"C{number}"),
         )
         for number in numbers

@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 
 import campaign_run
-from campaign_run import RunTimes, measure_run
+from campaign_run import Line, RunTimes, measure_run
 from campaign_shops import TEXT
 from database import Cluster
 from regulars.campaigns.definition import Definition as CampaignDefinition
@@ -122,19 +122,35 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -
 
 
 def show(times: CampaignTimes, say: Say) -> None:
-    say(f"An audience of {times.customers:,} customers, {times.sales:,} sales")
-    say(f"  counted: {times.count_ms:.0f} ms (bar: 300), with its spend {times.count_with_spend_ms:.0f} ms")
-    say(f"  frozen: {times.freeze_ms:.0f} ms (bar: 1,000), {times.freeze_cpu_ms:.0f} ms of processor time")
-    say(f"  first after a restart: {times.after_restart_s:.2f} s (bar: 5),")
-    say(
-        f"    {times.after_restart_cpu_s:.2f} s of processor time (bar: 3), and {times.start_cpu_s:.2f} s for its start"
-    )
-    say(f"  memory of the analysis process: {times.memory_mib:,.0f} MiB")
-    say(f"  home stores of {HOME_BATCH} customers: {times.home_stores_ms:.1f} ms (bar: 20)")
-    say(f"  cost: estimated in {times.estimate_ms:.0f} ms (bar: 300), exact of {times.exact_customers:,} recipients in")
-    say(f"    {times.exact_s:.1f} s, {times.exact_cpu_s:.1f} s of processor time in worker and analysis (bar: 60)")
-    if times.run is not None:
-        campaign_run.show(times.run, say)
+    beside = "" if times.run is None else f"; the run beside {times.run.load_per_s:.0f} sales a second"
+    say(f"An audience of {times.customers:,} customers, {times.sales:,} sales{beside}")
+    found = [*_lines(times), *([] if times.run is None else campaign_run.lines(times.run))]
+    for line in found:
+        verdict = "" if not line.bar else "reached" if line.is_reached else "MISSED"
+        say(f"  {line.label:<46}{line.figure:>16}   {line.bar and 'bar: ' + line.bar:<18}{verdict}")
+    say(f"{sum(not line.is_reached for line in found)} of {sum(bool(line.bar) for line in found)} bars are missed.")
+
+
+def _lines(times: CampaignTimes) -> list[Line]:
+    return [
+        Line("count the audience", f"{times.count_ms:.0f} ms", "300 ms", times.count_ms <= 300),
+        Line("  with its spend", f"{times.count_with_spend_ms:.0f} ms"),
+        Line("freeze it", f"{times.freeze_ms:.0f} ms", "1,000 ms", times.freeze_ms <= 1_000),
+        Line("  processor time", f"{times.freeze_cpu_ms:.0f} ms", "1,000 ms", times.freeze_cpu_ms <= 1_000),
+        Line("  first after a restart", f"{times.after_restart_s:.2f} s", "5 s", times.after_restart_s <= 5),
+        Line("  processor time of it", f"{times.after_restart_cpu_s:.2f} s", "3 s", times.after_restart_cpu_s <= 3),
+        Line("  and for the start of the process", f"{times.start_cpu_s:.2f} s"),
+        Line("  memory of the analysis process", f"{times.memory_mib:,.0f} MiB"),
+        Line(
+            f"home stores of {HOME_BATCH} customers",
+            f"{times.home_stores_ms:.1f} ms",
+            "20 ms",
+            times.home_stores_ms <= 20,
+        ),
+        Line("cost, estimated", f"{times.estimate_ms:.0f} ms", "300 ms", times.estimate_ms <= 300),
+        Line(f"  exact of {times.exact_customers:,} recipients", f"{times.exact_s:.1f} s", "60 s", times.exact_s <= 60),
+        Line("  processor time of it", f"{times.exact_cpu_s:.1f} s", "60 s", times.exact_cpu_s <= 60),
+    ]
 
 
 def as_json(times: CampaignTimes) -> dict[str, Any]:
@@ -206,7 +222,7 @@ async def _measure_exact(
     async with database.transaction() as tx:
         campaign_id = (await create_campaign(tx, organization_id, campaign, created_by="ann")).row.id
         await request_exact_cost(tx, organization_id, campaign_id)
-    queue = CostQueue(analysis)
+    queue = CostQueue(analysis, database)
     started, before = time.perf_counter(), time.process_time() + analysis_worked_s()
     found = None
     while found is None or (found.completed_at is None and found.reason is None):

@@ -17,7 +17,7 @@ from regulars.campaigns import manage
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.model import CampaignRow, Cost, add_up
-from regulars.campaigns.preview import Preview, Which, preview
+from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.queries import find_campaigns
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import StartQueue
@@ -119,7 +119,9 @@ class Desk(FedShop):
 
         return self.runner.run(run())
 
-    def preview(self, which: Which, *, variant: int = 1, hidden: str | None = None, **more: Any) -> list[Preview]:
+    def preview(
+        self, which: PreviewedCustomers, *, variant: int = 1, hidden: str | None = None, **more: Any
+    ) -> list[Preview]:
         given = definition(more.pop("segment", self.reachable), **more)
 
         async def run() -> list[Preview]:

@@ -26,7 +26,7 @@ def test_a_campaign_whose_queued_texts_no_worker_takes_has_sent_nothing_for_ten_
     assert in_need(desk) == []
     desk.alter(LATER)
     [found] = in_need(desk)
-    assert (found.row.id, found.left, found.stalled_since is not None) == (campaign, 3, True)
+    assert (found.row.id, found.unsent, found.stalled_since is not None) == (campaign, 3, True)
     # A hold of all texts is named by itself.
     assert in_need(desk, is_held=True) == []
     # Texts that wait for the end of quiet hours are not late.
@@ -61,7 +61,7 @@ def test_a_paused_campaign_waits_for_a_person_and_a_question_is_counted(desk):
     desk.feed()
     desk.act(manage.pause, paused)
     [found] = in_need(desk)
-    assert (found.row.id, found.left) == (paused, 4)
+    assert (found.row.id, found.unsent) == (paused, 4)
     # The person who paused it knows.
     assert questions(desk) == 0
     assert found.row.updated_at > found.row.created_at - timedelta(seconds=1)

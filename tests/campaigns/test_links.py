@@ -3,7 +3,7 @@
 import pytest
 from tests.messaging.test_links import HOST, host
 
-from regulars.campaigns.preview import Which
+from regulars.campaigns.preview import PreviewedCustomers
 from regulars.messaging.links.marks import SAMPLE_CODE
 
 __all__ = ["host"]
@@ -32,7 +32,7 @@ def test_recipients_share_the_links_of_a_campaign_unless_each_gets_their_own(des
 def test_the_cost_and_the_preview_count_a_link_with_its_real_length(desk, host):
     desk.crowd(2)
     assert desk.estimate(variants=[{"text": TEXT}]).size.parts == 2
-    [shown] = desk.preview(Which.RANDOM, variants=[{"text": TEXT}])
+    [shown] = desk.preview(PreviewedCustomers.RANDOM, variants=[{"text": TEXT}])
     assert f"{HOST}/l/{SAMPLE_CODE}" in shown.body
     assert shown.measured.parts == 1
 

@@ -12,10 +12,10 @@ from regulars.kit.ids import CAMPAIGN
 
 
 def read_proof(desk: Desk, campaign: UUID) -> list[dict[str, Any]]:
-    async def read() -> list[bytes]:
-        return [line async for line in write_proof(desk.database, desk.organization_id, campaign)]
+    async def read() -> bytes:
+        return b"".join([page async for page in write_proof(desk.database, desk.organization_id, campaign)])
 
-    return [json.loads(line) for line in desk.runner.run(read())]
+    return [json.loads(line) for line in desk.runner.run(read()).splitlines()]
 
 
 def test_the_proof_names_the_entry_of_the_ledger_that_each_text_relied_on(desk, columns_database_url, tmp_path):

@@ -6,6 +6,8 @@ import pytest
 
 from regulars.campaigns import manage
 from regulars.campaigns.errors import NotPossible
+from regulars.campaigns.queries import lock_campaign
+from regulars.kit.db import LOCK_TIMEOUT_MS
 
 
 def press_at_once(desk, *acts):
@@ -36,6 +38,32 @@ def test_of_two_people_who_send_in_the_same_second_one_wins(desk):
     assert desk.outcomes(draft) == {"sent": 2}
     assert len(desk.gateway.sent) == 2
     assert desk.load(draft).row.confirmed_by == row.confirmed_by
+
+
+@pytest.mark.parametrize("stop", [manage.pause, manage.cancel])
+def test_a_stop_waits_for_a_worker_that_handles_a_batch_for_long(desk, stop):
+    desk.crowd(2)
+    campaign = desk.send()
+
+    async def run():
+        locked = asyncio.Event()
+
+        async def handle_batch():
+            async with desk.database.transaction() as tx:
+                await lock_campaign(tx, desk.organization_id, campaign)
+                locked.set()
+                # Longer than others wait for a row.
+                await asyncio.sleep(2 * LOCK_TIMEOUT_MS / 1000)
+
+        async def press():
+            await locked.wait()
+            async with desk.database.transaction() as tx:
+                await stop(tx, desk.organization_id, campaign, by="ann")
+
+        await asyncio.gather(handle_batch(), press())
+
+    desk.runner.run(run())
+    assert desk.load(campaign).row.state == ("paused" if stop is manage.pause else "cancelled")
 
 
 @pytest.mark.parametrize("stop", [manage.pause, manage.cancel])

@@ -46,7 +46,7 @@ def test_no_hour_has_more_than_61_minutes_worth(per_hour):
         left += [at_s] * leaving
         queued -= leaving
         rate = Rate.at(row, per_hour, BEGUN + timedelta(seconds=at_s))
-        fed = max(0, min(256, int(rate.most) - queued, int(rate.tokens)))
+        fed = max(0, min(256, int(rate.capacity) - queued, int(rate.tokens)))
         queued += fed
         row = campaign(tokens=rate.tokens - fed, queued=queued, at_s=at_s)
     most = max(number - bisect_left(left, at - 3_600) + 1 for number, at in enumerate(left))

@@ -13,9 +13,9 @@ from regulars.kit.ids import CAMPAIGN
 from regulars.messaging.holdout.settings import change_holdout
 from regulars.messaging.holds import hold, release
 from regulars.messaging.providers.base import Accepted, Refused
-from regulars.messaging.settings.model import Cap, Rule, SmsSettings
+from regulars.messaging.settings.model import Cap, SendHoursRule, SmsSettings
 
-NEVER = Rule(days=(None,) * 7)
+NEVER = SendHoursRule(days=(None,) * 7)
 
 
 def test_each_recipient_gets_one_text_with_their_own_values(desk):

@@ -1,4 +1,5 @@
-"""Approval: above a number of recipients or a cost another person must approve a campaign. A change voids it."""
+"""Approval: above a number of recipients or a cost another person must approve a campaign. A change of the campaign
+voids the approval."""
 
 from decimal import Decimal
 from typing import Annotated
@@ -14,7 +15,7 @@ from regulars.kit.db import Tx
 
 
 class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """None: no campaign needs an approval."""
+    """The limits above which a campaign needs an approval; without limits none does."""
 
     recipients_max: Annotated[int, Meta(ge=0)] | None = None
     # By currency; a currency that is not listed has no limit.
@@ -31,7 +32,8 @@ async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
 
 
 def why_approval_needed(rule: ApprovalRule, *, recipients: int, cost: Cost | None) -> str | None:
-    """One sentence, or None. Where a cost is limited and none was confirmed, the cost may be above the limit."""
+    """Why an approval is needed, as a sentence; None if it is not. If a cost is limited and no cost was confirmed, it
+    may be above the limit, so an approval is needed."""
     if rule.recipients_max is not None and recipients > rule.recipients_max:
         return f"More than {rule.recipients_max:,} recipients need the approval of another person."
     for currency, limit in sorted(rule.cost_max.items()):

@@ -1,4 +1,5 @@
-"""Campaigns that need a person: paused ones, and those that should send and have sent nothing for ten minutes."""
+"""Campaigns that need the attention of a person: paused campaigns, and campaigns that should be sending but have done
+nothing for ten minutes."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -16,31 +17,31 @@ CAMPAIGNS_LOOKED_AT_MAX: Final = 1_000
 
 class CampaignInNeed(NamedTuple):
     row: CampaignRow
-    # Recipients whose text has not left.
-    left: int
-    # When it last did something; None for one that is paused.
+    # The number of recipients whose text was not sent yet.
+    unsent: int
+    # When the campaign last did something; None if it is paused.
     stalled_since: datetime | None
 
 
 class SendingProgress(NamedTuple):
     due_at: datetime | None
-    # Of texts that are queued and due: how many there are, and when the last one was queued.
+    # The number of texts that are queued and due, and when the last one was queued.
     queued: int
     last_fed_at: datetime | None
 
 
 async def find_in_need(tx: Tx, organization_id: UUID, *, is_held: bool) -> list[CampaignInNeed]:
-    """During a hold of all texts no campaign is expected to send."""
+    """Campaigns that need attention. While all texts are on hold, no campaign is expected to send."""
     rows = await list_campaigns(tx, organization_id, limit=CAMPAIGNS_LOOKED_AT_MAX)
     sending = [row.id for row in rows if row.state == CampaignState.SENDING and not is_held]
     progress = await _find_progress(tx, organization_id, sending) if sending else {}
     since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}
     wanted = [row for row in rows if row.state == CampaignState.PAUSED or since[row.id] is not None]
     outcomes = await count_outcomes(tx, organization_id, [row.id for row in wanted]) if wanted else {}
-    return [CampaignInNeed(row, _left(outcomes.get(row.id, {})), since[row.id]) for row in wanted]
+    return [CampaignInNeed(row, _count_unsent(outcomes.get(row.id, {})), since[row.id]) for row in wanted]
 
 
-def _left(outcomes: Mapping[str, int]) -> int:
+def _count_unsent(outcomes: Mapping[str, int]) -> int:
     return outcomes.get("waiting", 0) + outcomes.get("queued", 0)
 
 
@@ -52,13 +53,13 @@ def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: date
         case CampaignState.PREPARING:
             moment = row.frozen_at or row.starts_at
         case CampaignState.SENDING if progress is not None:
-            # The worker does not continue it, or nothing takes its texts from the queue.
+            # Either its queued texts are not sent, or the worker does not continue the campaign.
             moment = progress.last_fed_at if progress.queued else progress.due_at
     return moment if moment is not None and moment <= now - STALLED_AFTER else None
 
 
 async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict[UUID, SendingProgress]:
-    """A text that waits for the next open hour is due later, and is not counted."""
+    """The progress of each campaign. A text that waits for the next open hour is due later, and is not counted."""
     rows = await tx.fetch(
         """
         SELECT campaigns.id, campaigns.due_at, queued.recipients, queued.last_fed_at
@@ -80,7 +81,7 @@ async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict
 
 
 async def count_questions(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """Campaigns that the service paused, and that a person decides about."""
+    """The number of campaigns that were paused automatically and wait for the decision of a person, at most `most`."""
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (

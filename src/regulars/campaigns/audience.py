@@ -1,4 +1,4 @@
-"""The audience that a definition names, as a request to the analysis process."""
+"""The audience of a definition, as a query for the analysis process."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -11,7 +11,7 @@ from regulars.segments.audience import resolve_audience
 
 
 async def resolve_definition(tx: Tx, organization_id: UUID, definition: Definition) -> SegmentQuery:
-    """Raises `AudienceRefused` where a segment is gone or has a fault."""
+    """Raises `AudienceRefused` if a segment was deleted or has a fault."""
     return await resolve_audience(
         tx,
         organization_id,
@@ -22,5 +22,5 @@ async def resolve_definition(tx: Tx, organization_id: UUID, definition: Definiti
 
 
 def decode_ids(kind: IdKind, ids: Sequence[str]) -> list[UUID]:
-    """Ids that cannot be read are left out: the check of the definition names them."""
+    """Invalid ids are omitted here; the check of the definition reports them."""
     return [identifier for it in ids if (identifier := kind.decode(it)) is not None]

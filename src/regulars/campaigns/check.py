@@ -1,4 +1,4 @@
-"""The faults of a definition, each with its place and a message for the user."""
+"""Finds the faults of a definition, each with its path in the definition and a message for the user."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,25 +28,26 @@ from regulars.messaging.template import (
 )
 
 FAULTS_MAX: Final = 50
-# A start that a form or a file names may have passed while it was confirmed.
+# A start may be this far in the past, because time passes between writing and confirming a campaign.
 START_MAY_BE_PAST: Final = timedelta(minutes=5)
+# Variables of a ticket, which a campaign does not have.
 _OF_TICKETS: Final = frozenset({"ticket.total"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckContext:
-    """What a definition refers to, as it is now."""
+    """The current state of everything that a definition refers to."""
 
     conditions: ConditionContext
     texting: Texting
-    # The campaigns that `exclude_received` names and that exist.
+    # The existing campaigns in `exclude_received`.
     campaigns: Collection[UUID]
     now: datetime
 
 
-def find_faults(definition: Definition, known: CheckContext) -> list[Fault]:
-    """A definition without faults can be sent."""
-    return list(_faults(definition, known))[:FAULTS_MAX]
+def find_faults(definition: Definition, context: CheckContext) -> list[Fault]:
+    """The faults of a definition; without faults it can be sent."""
+    return list(_faults(definition, context))[:FAULTS_MAX]
 
 
 def attribute_keys(definition: Definition) -> set[str]:
@@ -55,26 +56,26 @@ def attribute_keys(definition: Definition) -> set[str]:
     return {field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX)}
 
 
-def _faults(definition: Definition, known: CheckContext) -> Iterator[Fault]:
-    yield from _faults_of_audience(definition, known)
+def _faults(definition: Definition, context: CheckContext) -> Iterator[Fault]:
+    yield from _faults_of_audience(definition, context)
     yield from _faults_of_shares(definition)
-    for number, variant in enumerate(definition.variants):
-        yield from _faults_of_text(f"variants[{number}].text", variant.text, known)
-    yield from _faults_of_schedule(definition, known)
+    for index, variant in enumerate(definition.variants):
+        yield from _faults_of_text(f"variants[{index}].text", variant.text, context)
+    yield from _faults_of_schedule(definition, context)
 
 
-def _faults_of_audience(definition: Definition, known: CheckContext) -> Iterator[Fault]:
+def _faults_of_audience(definition: Definition, context: CheckContext) -> Iterator[Fault]:
     if not definition.include:
         yield Fault("include", "A campaign needs at least one segment.")
     for name, segments in (("include", definition.include), ("exclude", definition.exclude)):
-        for number, segment_id in enumerate(segments):
-            found = conditions.find_faults(InSegment(id=segment_id), known.conditions, root=f"{name}[{number}]")
-            yield from (Fault(f"{name}[{number}]", fault.message) for fault in found)
+        for index, segment_id in enumerate(segments):
+            faults = conditions.find_faults(InSegment(id=segment_id), context.conditions, root=f"{name}[{index}]")
+            yield from (Fault(f"{name}[{index}]", fault.message) for fault in faults)
     for segment_id in sorted(set(definition.include) & set(definition.exclude)):
         yield Fault("exclude", f"The segment {segment_id} is included and left out.")
-    for number, campaign_id in enumerate(definition.exclude_received):
-        if CAMPAIGN.decode(campaign_id) not in known.campaigns:
-            yield Fault(f"exclude_received[{number}]", f"There is no campaign {campaign_id}.")
+    for index, campaign_id in enumerate(definition.exclude_received):
+        if CAMPAIGN.decode(campaign_id) not in context.campaigns:
+            yield Fault(f"exclude_received[{index}]", f"There is no campaign {campaign_id}.")
 
 
 def _faults_of_shares(definition: Definition) -> Iterator[Fault]:
@@ -86,27 +87,28 @@ def _faults_of_shares(definition: Definition) -> Iterator[Fault]:
         yield Fault("variants", f"The shares of the variants add up to {total} %, and must add up to 100 %.")
 
 
-def _faults_of_text(place: str, content: str | TextVariants, known: CheckContext) -> Iterator[Fault]:
+def _faults_of_text(place: str, content: str | TextVariants, context: CheckContext) -> Iterator[Fault]:
     unreadable = [
-        Fault(place, it) for it in find_text_faults(content, attribute_keys=known.conditions.attributes.keys())
+        Fault(place, it) for it in find_text_faults(content, attribute_keys=context.conditions.attributes.keys())
     ]
     yield from unreadable
     for name in sorted(fields_of(content) & _OF_TICKETS):
         yield Fault(place, f"The text uses {name}, but a campaign has no ticket.")
     for text in [] if unreadable else list_texts(content).values():
         shortest = _without_values(parse_template(text))
-        parts = compose(shortest, brand=known.texting.brand, notice=None).measured.parts
+        parts = compose(shortest, brand=context.texting.brand, notice=None).measured.parts
         if parts > PARTS_MAX:
             yield Fault(place, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
 
 
 def _without_values(template: Template) -> str:
-    """The text for a customer without any value: a longer one may still be skipped as too long."""
+    """The text for a customer without any values, which is the shortest one. The text for another customer may be too
+    long and is then skipped."""
     return "".join(piece.default or "" if isinstance(piece, Variable) else piece for piece in template.pieces)
 
 
-def _faults_of_schedule(definition: Definition, known: CheckContext) -> Iterator[Fault]:
-    schedule, now, zone = definition.schedule, known.now, known.conditions.zone
+def _faults_of_schedule(definition: Definition, context: CheckContext) -> Iterator[Fault]:
+    schedule, now, zone = definition.schedule, context.now, context.conditions.zone
     if isinstance(schedule, SendAt) and schedule.at < now - START_MAY_BE_PAST:
         yield Fault("schedule", "The start is in the past.")
     if isinstance(schedule, SendAtLocalTime) and schedule.day < day_of(now, zone):

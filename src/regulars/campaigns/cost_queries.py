@@ -1,4 +1,4 @@
-"""The SQL of exact costs."""
+"""The SQL of exact costs: the progress of counting the parts of all texts of a campaign."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ class CostRow(NamedTuple):
     next_page: str | None
     customers: int
     rendered: int
-    # JSON.
+    # The counts so far, as JSON.
     counts: str | None
     reason: str | None
     requested_at: datetime
@@ -27,7 +27,7 @@ _COLUMNS: Final = SQL(names_of(CostRow, "campaign_costs").replace("campaign_cost
 
 
 async def upsert_request(tx: Tx, organization_id: UUID, campaign_id: UUID, *, revision: int) -> None:
-    """A count of this revision that is under way goes on; any other begins anew."""
+    """Request a count. A running count of the same revision continues; otherwise the count starts again."""
     await tx.execute(
         """
         INSERT INTO campaign_costs (organization_id, campaign_id, revision, requested_at, due_at)
@@ -42,7 +42,7 @@ async def upsert_request(tx: Tx, organization_id: UUID, campaign_id: UUID, *, re
 
 
 async def find_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CostRow, str] | None:
-    """Of the current revision, with the definition."""
+    """The cost of the current revision, and the definition."""
     rows = await tx.fetch(
         SQL(
             """
@@ -61,7 +61,7 @@ async def find_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[C
 async def claim_due(
     tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
 ) -> list[tuple[CostRow, str]]:
-    """With the definitions. A count whose campaign has another revision by now is given up."""
+    """Claim counts with their definitions. A count is cancelled if its campaign has a newer revision."""
     rows = await tx.fetch(
         SQL(
             """
@@ -90,7 +90,7 @@ async def claim_due(
 
 
 async def lock_cost(tx: Tx, organization_id: UUID, claimed: CostRow, *, owner: UUID) -> CostRow | None:
-    """None where it was requested anew or taken by another worker meanwhile."""
+    """Lock the row of a claimed count; None if it was requested again or claimed by another worker meanwhile."""
     rows = await tx.fetch(
         SQL(
             """

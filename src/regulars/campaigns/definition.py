@@ -52,27 +52,29 @@ class SendAtLocalTime(_Strict, frozen=True, tag_field="start", tag="local", kw_o
 
 class Definition(_Strict, frozen=True, kw_only=True):
     name: Name
-    # A customer in any of these, and in none of those left out.
+    # The audience has the customers in any segment of `include` and in none of `exclude`.
     include: Annotated[tuple[SegmentId, ...], Meta(max_length=SEGMENTS_MAX)]
     exclude: Annotated[tuple[SegmentId, ...], Meta(max_length=SEGMENTS_MAX)] = ()
-    # Leaves out who received one of these campaigns.
+    # Customers who received one of these campaigns are excluded.
     exclude_received: Annotated[tuple[CampaignId, ...], Meta(max_length=SEGMENTS_MAX)] = ()
     variants: Annotated[tuple[Variant, ...], Meta(max_length=VARIANTS_MAX)]
     holdout_percent: Annotated[int, Meta(ge=0, le=90)] = 0
     schedule: SendNow | SendAt | SendAtLocalTime = SendNow()
-    # Nothing is sent from this moment on; without it, from the end of the second day on.
+    # Nothing is sent after this time; if it is not set, after the end of the second day.
     not_after: Moment | None = None
     texts_per_hour: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-    # Each recipient gets links of their own, so that a click is known to be theirs; else all share the links of a text.
+    # Whether each recipient gets separate links, so that a click is known to be theirs; otherwise all recipients of a
+    # variant get the same links.
     personal_links: bool = False
-    # A recipient who had as many texts as the caps allow: skip, or wait until the caps allow one more.
+    # What to do with a recipient who got as many texts as the caps allow: skip the recipient, or wait until the caps
+    # allow one more.
     cap: Literal["skip", "wait"] = "skip"
     # The campaign pauses if the audience or its cost exceeds what was confirmed by more than this.
     margin_percent: Annotated[int, Meta(ge=0, le=PERCENT)] = 5
 
 
 def read_definition(content: bytes) -> Definition:
-    """Raises `DefinitionRefused` with the place that cannot be read."""
+    """Raises `DefinitionRefused`, whose message names the place that cannot be read."""
     try:
         return read_document(content, Definition, dict, bytes_max=FILE_BYTES_MAX)
     except Unreadable as error:

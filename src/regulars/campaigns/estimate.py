@@ -1,7 +1,8 @@
-"""Before a campaign is sent: whom it reaches, what it costs, how long it takes, and which effect its holdout can show.
+"""Estimates a campaign before it is sent: its recipients, its cost, how long it takes, and the smallest effect that its
+holdout can show.
 
-The audience is counted exactly. Its texts are rendered for a random sample of the customers who may be texted, and
-scaled by the countries of the whole audience.
+The audience is counted exactly. Its texts are rendered for a random sample of the customers who may be texted, and the
+result is scaled by the numbers of customers in each country.
 """
 
 from collections import defaultdict
@@ -27,7 +28,7 @@ from regulars.messaging.number_location import find_country, locate_number
 from regulars.messaging.rates import find_rate
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.sms_encoding import replace_unicode
-from regulars.messaging.template import TextVariants, replace_words
+from regulars.messaging.template import TextVariants, replace_outside_variables
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AudienceCounts
 from regulars.segments.effect import SmallestEffect, smallest_effects
@@ -49,33 +50,33 @@ class HoldoutChoice:
 class Estimate:
     # All customers of the segments, by consent.
     counts: AudienceCounts
-    # Of those who may be texted: who gets a text and who gets none.
+    # Of the customers who may be texted: how many get a text, and how many are held out.
     recipients: int
     held_out: int
-    # Customers of the global holdout, who are in no arm; scaled from the sample.
+    # Customers of the global holdout, who are neither recipients nor held out by this campaign; scaled from the sample.
     global_holdout: int
     size: AudienceSize
-    # How many customers were rendered; fewer than the recipients: the size is scaled.
+    # The number of customers for whom texts were rendered; if it is below the number of recipients, the size is scaled.
     sampled: int
-    # Recipients who have had as many texts as the frequency cap allows, if nothing changes; scaled like the size.
+    # Recipients who have already got as many texts as the frequency cap allows; scaled like the size.
     capped: int
-    # The parts if characters of the texts that need Unicode were replaced; None where there are none to replace.
+    # The number of parts if characters that need Unicode were replaced; None if there are none to replace.
     parts_if_replaced: int | None
-    # From the rates of the campaign and of the senders; None where neither limits it.
+    # By the rates of the campaign and of the senders; None if neither has a limit.
     duration: timedelta | None
-    # Without spend they have no effects.
+    # The offered holdouts; their effects are empty if the spend was not requested.
     holdouts: tuple[HoldoutChoice, ...]
-    # The smallest difference between the two smallest variants; empty with one variant, or without spend.
+    # The smallest effect that a comparison of the two smallest variants can show; empty with one variant, or without
+    # spend.
     between_variants: tuple[SmallestEffect, ...]
-    is_exact: bool = False
 
 
 async def estimate(
     db: Database, analysis: Analysis, organization_id: UUID, definition: Definition, *, with_spend: bool = False
 ) -> Estimate:
-    """Raises `AudienceRefused` where a segment is gone or has a fault, and what `Analysis` raises.
+    """Raises `AudienceRefused` if a segment was deleted or has a fault, and the errors of `Analysis`.
 
-    `with_spend` adds the smallest effects; sales are read for them, so the first time takes longer.
+    `with_spend` adds the smallest effects, for which sales are loaded, so the first request takes longer.
     """
     async with db.reading() as tx:
         query = await resolve_definition(tx, organization_id, definition)
@@ -85,7 +86,7 @@ async def estimate(
 
 
 async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition, counts: AudienceCounts) -> Estimate:
-    """Of an audience that was counted with a sample."""
+    """The estimate for an audience that was counted with a sample."""
     texting = await load_texting(tx, organization_id)
     if texting is None:
         raise CampaignNotFound("There is no organization with this id.")
@@ -95,8 +96,9 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
 
 
 async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCounts) -> int:
-    """Exact where all are in the sample. Else from the share of customers who were there when the quarter was drawn:
-    the share of them that is held out is known."""
+    """How many customers of the audience are in the global holdout. Exact if the sample contains all customers.
+    Otherwise scaled from the share of sampled customers who existed when this quarter's holdout was drawn, since the
+    percentage of those who are held out is known."""
     percent, drawn = await find_drawn(tx, organization_id, counts.sample, at=tx.now)
     if not drawn:
         return 0
@@ -106,8 +108,8 @@ async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCount
 
 
 class _Person(NamedTuple):
-    """A sampled customer. `own_country` is that of the profile's number, as the audience is counted; `country` is where
-    the text goes, which is known also for numbers of a range that is not assigned yet."""
+    """A sampled customer. `own_country` is the country of the profile's number, by which the audience is counted;
+    `country` is where the text is sent, which is also known for numbers of ranges that are not assigned yet."""
 
     values: Mapping[str, str | None]
     own_country: str | None
@@ -118,7 +120,7 @@ class _Person(NamedTuple):
 async def _load_sample(
     tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID], texting: Texting
 ) -> list[_Person]:
-    """Customers who withdrew since the count are left out, and the others stand for them."""
+    """Load the sampled customers. Customers who withdrew since the count are omitted; the others represent them."""
     if not sample:
         return []
     numbers = await find_text_numbers(tx, organization_id, sample)
@@ -127,11 +129,11 @@ async def _load_sample(
     people = []
     for profile_id, number in numbers.items():
         if profile_id in values:
-            own = values[profile_id].profile.phone_number
+            own_number = values[profile_id].profile.phone_number
             people.append(
                 _Person(
                     values[profile_id].values,
-                    None if own is None else find_country(own),
+                    None if own_number is None else find_country(own_number),
                     locate_number(number.phone_number).country,
                     forecasts[number.number_hash].capped_until is not None,
                 )
@@ -167,17 +169,18 @@ def _assemble(
 
 
 def _weigh(counts: AudienceCounts, people: Sequence[_Person]) -> list[tuple[_Person, str | None, float]]:
-    """Each person with the country of the text and with how many customers they stand for: those of the same country. A
-    country of which no one was sampled is represented by all."""
+    """Each sampled person with the country of the text and a weight: the number of customers of the same country whom
+    they represent. A country without a sampled person is represented by all sampled persons."""
     by_country: dict[str | None, list[_Person]] = defaultdict(list)
     for person in people:
         by_country[person.own_country].append(person)
     weighted: list[tuple[_Person, str | None, float]] = []
     for country, customers in counts.countries:
-        own = by_country.get(country)
-        some = own or people
+        sampled = by_country.get(country)
+        representatives = sampled or people
         weighted += [
-            (person, person.country if own or country is None else country, customers / len(some)) for person in some
+            (person, person.country if sampled or country is None else country, customers / len(representatives))
+            for person in representatives
         ]
     return weighted
 
@@ -197,15 +200,17 @@ def _size(
 
 def _replace(content: str | TextVariants) -> str | TextVariants:
     if isinstance(content, str):
-        return replace_words(content, replace_unicode)
-    texts = {value: replace_words(text, replace_unicode) for value, text in content.texts.items()}
-    return msgspec.structs.replace(content, default=replace_words(content.default, replace_unicode), texts=texts)
+        return replace_outside_variables(content, replace_unicode)
+    texts = {value: replace_outside_variables(text, replace_unicode) for value, text in content.texts.items()}
+    return msgspec.structs.replace(
+        content, default=replace_outside_variables(content.default, replace_unicode), texts=texts
+    )
 
 
 def _duration(
     recipients: int, texts_per_hour: int | None, countries: Sequence[CountrySize], texting: Texting
 ) -> timedelta | None:
-    """The slowest of the campaign's rate and the rates of the senders, each of which has the parts of its countries."""
+    """The longest of the times that the rate of the campaign and the rate of each sender require."""
     parts: dict[str, int] = defaultdict(int)
     for country in countries:
         parts[texting.settings.sender_of(country.country) or texting.provider] += country.parts
@@ -231,7 +236,7 @@ def _holdouts(definition: Definition, counts: AudienceCounts, in_arms: int) -> l
 
 def _between_variants(definition: Definition, counts: AudienceCounts, recipients: int) -> tuple[SmallestEffect, ...]:
     shares = sorted(variant.share for variant in definition.variants)
-    if len(shares) < 2:  # noqa: PLR2004  # nothing to compare
+    if len(shares) < 2:  # noqa: PLR2004  # a comparison needs two variants
         return ()
     first, second = (recipients * share // sum(shares) for share in shares[:2])
     return smallest_effects(counts.spend, customers=counts.split.may_be_texted, first=first, second=second)

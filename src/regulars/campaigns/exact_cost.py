@@ -1,7 +1,7 @@
 """The exact parts and cost of a campaign before it is sent: its texts are rendered for the whole audience.
 
-The worker takes a few pages of the audience at a time and stores what it has counted with the place of the next page,
-so that a kill repeats at most a few pages. There is one count for a campaign and revision.
+The worker counts a few pages of the audience at a time and stores the counts together with the cursor of the next page,
+so that after a crash at most a few pages are repeated. A campaign has one count, for its current revision.
 """
 
 import asyncio
@@ -45,16 +45,16 @@ from regulars.work.queue import Due
 
 QUEUE: Final = "campaigns.cost"
 PAGE_CUSTOMERS: Final = 4_000
-# Between two writes of how far the count is.
+# The number of pages between two writes of the progress.
 PAGES_AT_ONCE: Final = 8
-# Other work of the process gets a turn after so many texts.
-_TURN_TEXTS: Final = 250
-_KNOWN_MAX: Final = 50_000
+# After this many texts, other tasks of the process may run.
+_YIELD_AFTER_TEXTS: Final = 250
+_CACHED_SIZES_MAX: Final = 50_000
 _RETRY: Final = timedelta(seconds=5)
 
 
 # The size of a text by its variant, country and values.
-_Known = dict[tuple[str | int | None, ...], TextKey]
+_SizeCache = dict[tuple[str | int | None, ...], TextKey]
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class _Counts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ExactCost:
-    """`size` is None until all customers are rendered, and `reason` says why they cannot be."""
+    """`size` is None until the texts of all customers are rendered; `reason` says why they cannot be rendered."""
 
     customers: int
     rendered: int
@@ -78,7 +78,7 @@ class ExactCost:
 
 
 async def request_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> None:
-    """Begin to count, unless this revision is being counted already."""
+    """Start the count, unless it is already running for this revision."""
     campaign = await load_campaign(tx, organization_id, campaign_id)
     if campaign.faults:
         raise DefinitionRefused("A campaign with faults cannot be counted.")
@@ -87,16 +87,16 @@ async def request_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -
 
 
 async def find_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> ExactCost | None:
-    """Of the current revision, with the prices of now; None where it was not requested."""
+    """The exact cost of the current revision at current prices; None if it was not requested."""
     found = await queries.find_cost(tx, organization_id, campaign_id)
     texting = await load_texting(tx, organization_id)
     if found is None or texting is None:
         return None
-    row, definition = found
+    row, document = found
     counts = _read_counts(row)
     size = None
     if row.completed_at is not None:
-        size = add_up(dict(counts.texts), read_definition(definition.encode()).variants, texting.settings.prices)
+        size = add_up(dict(counts.texts), read_definition(document.encode()).variants, texting.settings.prices)
     return ExactCost(
         row.customers,
         row.rendered,
@@ -120,13 +120,13 @@ class CostClaim(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """Some customers of the audience, and where the next page begins."""
+    """A page of customers of the audience with their data, and the cursor of the next page."""
 
     profile_ids: Sequence[UUID]
     total: int
     next: str | None
     texting: Texting
-    # By the global holdout.
+    # Customers who are held out by the global holdout.
     held_out: Collection[UUID]
     numbers: Mapping[UUID, TextNumber]
     values: Mapping[UUID, RecipientValues]
@@ -142,38 +142,39 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
         super().__init__()
         self._analysis = analysis
         self._database = database
-        # Sizes of the texts of the campaign that was counted last.
-        self._known: tuple[CostRow, _Known] | None = None
+        # A cache of the sizes of texts of the campaign that was counted last.
+        self._cache: tuple[CostRow, _SizeCache] | None = None
 
-    def _known_of(self, claim: CostClaim) -> _Known:
-        """Sizes of texts that were rendered already. They end with the request: settings may change after it."""
-        row, known = self._known or (claim.row, {})
+    def _cache_for(self, claim: CostClaim) -> _SizeCache:
+        """The cached sizes of texts. They are dropped when the count is requested again, because settings may have
+        changed."""
+        row, cache = self._cache or (claim.row, {})
         is_same = (row.campaign_id, row.requested_at) == (claim.row.campaign_id, claim.row.requested_at)
-        if not is_same or len(known) > _KNOWN_MAX:
-            known = {}
-        self._known = (claim.row, known)
-        return known
+        if not is_same or len(cache) > _CACHED_SIZES_MAX:
+            cache = {}
+        self._cache = (claim.row, cache)
+        return cache
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[CostClaim]:
-        del lowest  # all have one priority
+        del lowest  # all claims have the same priority
         claimed = []
-        for row, definition in await queries.claim_due(tx, organization_id, limit=limit, owner=owner, until=until):
-            given = read_definition(definition.encode())
+        for row, document in await queries.claim_due(tx, organization_id, limit=limit, owner=owner, until=until):
+            definition = read_definition(document.encode())
             try:
-                query = await resolve_definition(tx, organization_id, given)
+                query = await resolve_definition(tx, organization_id, definition)
             except AudienceRefused as error:
                 await queries.save_cost(tx, organization_id, row._replace(reason=str(error)), due_at=None)
                 continue
-            reached = All(of=(query.match, Consent(state="may_be_texted")))
-            claimed.append(CostClaim(row, given, msgspec.structs.replace(query, match=reached)))
+            may_be_texted = All(of=(query.match, Consent(state="may_be_texted")))
+            claimed.append(CostClaim(row, definition, msgspec.structs.replace(query, match=may_be_texted)))
         return claimed
 
     async def act(self, organization_id: UUID, claim: CostClaim) -> CostRow | None:
-        """The row with some more pages counted; None: the customers have other numbers since the columns were built
-        anew, and the count begins again. The database loads the next page while this process renders one."""
-        known = self._known_of(claim)
+        """The row after the next pages were counted; None if the count must start again, because the columnar copy
+        was rebuilt and the cursor is invalid. The next page is loaded while this process renders the current one."""
+        cache = self._cache_for(claim)
         row = claim.row
         loading = asyncio.create_task(self._load_page(organization_id, claim, row.next_page))
         try:
@@ -182,7 +183,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
                 is_last = number == PAGES_AT_ONCE - 1 or page.next is None
                 if not is_last:
                     loading = asyncio.create_task(self._load_page(organization_id, claim, page.next))
-                row = await _count_page(claim, row, page, known)
+                row = await _count_page(claim, row, page, cache)
                 if is_last:
                     break
         except (NotReady, AnalysisUnavailable) as error:
@@ -193,8 +194,8 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
             loading.cancel()
         return row
 
-    async def _load_page(self, organization_id: UUID, claim: CostClaim, place: str | None) -> _Page:
-        after = None if place is None else parse_cursor(place)
+    async def _load_page(self, organization_id: UUID, claim: CostClaim, cursor: str | None) -> _Page:
+        after = None if cursor is None else parse_cursor(cursor)
         members = await self._analysis.members(organization_id, claim.query, after=after, limit=PAGE_CUSTOMERS)
         ids = members.profile_ids
         async with self._database.reading() as tx:
@@ -224,10 +225,10 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
             tx.touched.add((QUEUE, organization_id))
 
 
-async def _count_page(claim: CostClaim, row: CostRow, page: _Page, known: _Known) -> CostRow:
+async def _count_page(claim: CostClaim, row: CostRow, page: _Page, cache: _SizeCache) -> CostRow:
     """The row with the texts of one more page."""
     counts = _read_counts(row)
-    held_out, texts = await _size_texts(claim, page, known)
+    held_out, texts = await _size_texts(claim, page, cache)
     texts.update(dict(counts.texts))
     merged = _Counts(counts.held_out + held_out, counts.global_holdout + len(page.held_out), tuple(texts.items()))
     return row._replace(
@@ -239,14 +240,14 @@ async def _count_page(claim: CostClaim, row: CostRow, page: _Page, known: _Known
     )
 
 
-async def _size_texts(claim: CostClaim, page: _Page, known: _Known) -> tuple[int, Counter[TextKey]]:
-    """How many are held out, and the sizes of the others' texts. Equal values give equal texts, so each is rendered
-    once."""
+async def _size_texts(claim: CostClaim, page: _Page, cache: _SizeCache) -> tuple[int, Counter[TextKey]]:
+    """How many customers are held out, and the sizes of the texts of the others. Equal values give equal texts, so each
+    different text is rendered only once."""
     campaign_id, variants = claim.row.campaign_id, claim.definition.variants
     fields = [sorted(fields_of(variant.text)) for variant in variants]
     sizes, held_out = Counter[TextKey](), 0
-    for place, profile_id in enumerate(page.profile_ids):
-        if place % _TURN_TEXTS == 0:
+    for index, profile_id in enumerate(page.profile_ids):
+        if index % _YIELD_AFTER_TEXTS == 0:
             await asyncio.sleep(0)
         arm = place_of(
             campaign_id, profile_id.bytes, holdout_percent=claim.definition.holdout_percent, variants=variants
@@ -260,9 +261,9 @@ async def _size_texts(claim: CostClaim, page: _Page, known: _Known) -> tuple[int
             sizes[TextKey(arm, "", 0, is_unicode=False, reason=SkipReason.NO_CONSENT.value)] += 1
         else:
             country = locate_number(number.phone_number).country
-            same = (arm, country, *(person.values.get(field) for field in fields[arm - 1]))
-            size = known.get(same)
+            cache_key = (arm, country, *(person.values.get(field) for field in fields[arm - 1]))
+            size = cache.get(cache_key)
             if size is None:
-                size = known[same] = size_text(arm, variants[arm - 1].text, person.values, country, page.texting)
+                size = cache[cache_key] = size_text(arm, variants[arm - 1].text, person.values, country, page.texting)
             sizes[size] += 1
     return held_out, sizes

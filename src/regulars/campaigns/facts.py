@@ -1,4 +1,4 @@
-"""Facts of campaigns, for rooms above."""
+"""Facts of campaigns, which are events recorded for listeners in other packages."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -7,7 +7,7 @@ from regulars.work.facts import Fact
 
 
 class CampaignEnded(Fact, frozen=True):
-    """No text of the campaign is fed from now on: it ended, or it was cancelled."""
+    """The campaign has ended or was cancelled, so no more of its texts are queued."""
 
     topic: ClassVar[str] = "campaigns.ended"
 

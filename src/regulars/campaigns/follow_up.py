@@ -1,4 +1,5 @@
-"""Follow up on a campaign: a segment of those who received it and did not buy since, and a draft for them."""
+"""Creates a follow-up of a campaign: a segment of customers who received it and did not buy since, and a draft for
+them."""
 
 from datetime import timedelta
 from typing import Final
@@ -22,7 +23,8 @@ _NAME_CHARACTERS_MAX: Final = 90
 
 
 async def follow_up(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> tuple[Segment, Campaign]:
-    """The draft has the texts of the first campaign, to be changed. A purchase counts from the day of the start on."""
+    """The draft has the texts of the first campaign, to be changed. A purchase counts from the day on which
+    the campaign started."""
     found = await load_campaign(tx, organization_id, campaign_id)
     if found.row.frozen_at is None:
         raise NotPossible("No customer has received this campaign yet.")
@@ -30,7 +32,7 @@ async def follow_up(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str
     day = day_of(found.row.starts_at or found.row.frozen_at, zone)
     name = found.definition.name[:_NAME_CHARACTERS_MAX]
     received = ReceivedCampaign(id=CAMPAIGN.encode(campaign_id))
-    # Not "last bought before": that leaves out customers who never bought.
+    # "Last bought before" would omit customers who never bought.
     bought_since = LastPurchase(when=When(comparison="after", date=day - timedelta(days=1)))
     segment = await create_segment(
         tx,

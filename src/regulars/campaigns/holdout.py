@@ -1,4 +1,4 @@
-"""The two groups of a campaign with a holdout: its recipients, and those who were held out. For measuring its lift."""
+"""The two groups of a campaign with a holdout, its recipients and those who were held out, to measure its lift."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -10,7 +10,7 @@ from regulars.kit.db import Tx
 
 
 class Holdout(NamedTuple):
-    """`percent` is 0 for a campaign without one. No text is fed after `ended_at`."""
+    """The holdout of a campaign; `percent` is 0 if it has none. No text is queued after `ended_at`."""
 
     campaign_id: UUID
     percent: int
@@ -30,7 +30,7 @@ async def find_holdouts(tx: Tx, organization_id: UUID, campaign_ids: Collection[
 
 
 async def find_feeding_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[datetime, datetime] | None:
-    """When the first and the last text of the campaign were fed; None if none was."""
+    """When the first and the last text of the campaign were queued; None if no text was."""
     [(first, last)] = await tx.fetch(
         """
         SELECT min(fed_at), max(fed_at) FROM campaign_recipients
@@ -42,8 +42,8 @@ async def find_feeding_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -
 
 
 async def read_arms(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[bytes, bytes]:
-    """The profile ids of all who were to be texted, whatever became of their text, and of those held out: 16 bytes
-    each."""
+    """The profile ids of all customers who were meant to get a text, whether or not it was sent, and of those held out,
+    16 bytes each."""
     rows = await tx.fetch(
         """
         SELECT arm = %(held_out)s AS is_held_out, string_agg(uuid_send(profile_id), ''::bytea)

@@ -1,4 +1,4 @@
-"""Create, change, schedule, pause, resume, cancel and archive campaigns."""
+"""Creates, changes, schedules, pauses, resumes, cancels and archives campaigns."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from regulars.campaigns.model import (
     start_of,
     write_cost,
 )
-from regulars.campaigns.run.finish import count_rest, take_back_texts
+from regulars.campaigns.run.finish import close_waiting_totals, take_back_texts
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault
 from regulars.conditions.tree import InSegment
@@ -43,9 +43,13 @@ from regulars.work.outbox import register_interest, withdraw_interest
 PATH: Final = "/campaigns"
 RESTORED: Final = "A backup was restored. If you resume, some recipients may get the text twice."
 _COPY_CHARACTERS_MAX: Final = 110
-# The campaigns that a condition is offered.
+# How many campaigns the editor of a condition offers.
 CHOICES_MAX: Final = 200
+# The states in which a campaign can be changed and approved, unless its audience is fixed (frozen).
 _UNFROZEN: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
+# The worker locks a campaign and the text settings while it handles a batch, on a busy machine for longer than other
+# requests wait for a row. A request to stop a campaign waits for the batch.
+_STOP_LOCK_TIMEOUT: Final = "5s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class Campaign:
 async def create_campaign(
     tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
 ) -> Campaign:
-    """A draft, which may have faults."""
+    """Create a draft, which may have faults."""
     row = CampaignRow(
         id=new_uuid(),
         name=definition.name,
@@ -97,9 +101,9 @@ async def update_campaign(
     created_by: str | None = None,
     etag: str | None = None,
 ) -> Campaign:
-    """Change a draft, or a campaign that was paused before its audience was frozen; that becomes a draft again.
+    """Change a draft, or a campaign that was paused before its audience was fixed, which becomes a draft again.
 
-    `etag` is of the revision that the user was shown. A change voids the approval.
+    `etag` is that of the revision that the user edited. A change voids the approval.
     """
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state not in _UNFROZEN or row.frozen_at is not None:
@@ -151,8 +155,8 @@ async def schedule(
     is_now: bool = False,
     etag: str | None = None,
 ) -> CampaignRow:
-    """Confirm a draft: it starts at its time, or at once with `is_now`. The audience is frozen then, and the campaign
-    pauses if its recipients or its cost exceed what was confirmed by more than the margin."""
+    """Confirm a draft: it starts at its time, or at once with `is_now`. Then the audience is fixed, and the
+    campaign pauses if its recipients or its cost exceed the confirmed numbers by more than the margin."""
     row, text = await _lock(tx, organization_id, campaign_id)
     if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
@@ -160,14 +164,14 @@ async def schedule(
     definition = read_definition(text.encode())
     if is_now:
         definition = msgspec.structs.replace(definition, schedule=SendNow())
-    known = await _load_known(tx, organization_id, definition)
-    if faults := find_faults(definition, known):
+    context = await _load_check_context(tx, organization_id, definition)
+    if faults := find_faults(definition, context):
         raise DefinitionRefused(f"It cannot be sent: {as_sentence(faults)}")
-    if is_now and known.texting.is_held:
+    if is_now and context.texting.is_held:
         raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
     await require_approval(tx, organization_id, row, recipients=confirmed_recipients, cost=confirmed_cost, by=by)
     if is_now:
-        # The run reads the schedule from the definition.
+        # The definition is saved, because the worker reads the schedule from it.
         await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     starts_at = start_of(definition, now=tx.now)
     await register_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
@@ -178,7 +182,7 @@ async def schedule(
             state=CampaignState.SCHEDULED.value,
             reason=None,
             starts_at=starts_at,
-            not_after=end_of(definition, starts_at, known.conditions.zone),
+            not_after=end_of(definition, starts_at, context.conditions.zone),
             confirmed_recipients=confirmed_recipients,
             confirmed_cost=write_cost(confirmed_cost),
             confirmed_by=by,
@@ -188,7 +192,7 @@ async def schedule(
 
 
 async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
-    """Of this revision of the definition, by a person who did not write it."""
+    """Approve this revision of the definition; the person must not be the one who changed it last."""
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state not in _UNFROZEN:
         raise NotPossible(f"Only a draft or a paused campaign can be approved; this one is {row.state}.")
@@ -201,9 +205,8 @@ async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str |
 async def pause(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None, reason: str | None = None
 ) -> CampaignRow:
-    """From this commit on no text of it is claimed."""
-    await lock_texting(tx, organization_id)
-    row, _ = await _lock(tx, organization_id, campaign_id)
+    """Pause a campaign. After the commit none of its texts is claimed."""
+    row = await _lock_to_stop(tx, organization_id, campaign_id)
     if row.state not in ACTIVE:
         raise NotPossible(f"Only a campaign that is scheduled or sending can be paused; this one is {row.state}.")
     await take_back_texts(tx, organization_id, campaign_id, CampaignState.PAUSED)
@@ -215,7 +218,8 @@ async def pause(
 
 
 async def pause_restored(tx: Tx, organization_id: UUID) -> int:
-    """After a restore: recipients who got the text since the backup would get it again. A person decides."""
+    """Pause all active campaigns after a restore. Recipients who got the text since the backup would get it again, so a
+    person must decide."""
     active = await queries.find_active(tx, organization_id)
     for campaign_id in active:
         await pause(tx, organization_id, campaign_id, by=None, reason=RESTORED)
@@ -231,7 +235,8 @@ async def resume(
     confirmed_recipients: int | None = None,
     confirmed_cost: Cost | None = None,
 ) -> CampaignRow:
-    """Continue where it was paused. What is confirmed answers the question why it was paused."""
+    """Continue a paused campaign. The confirmed numbers replace the earlier ones, if it was paused because they were
+    exceeded."""
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
@@ -248,9 +253,8 @@ async def resume(
 
 
 async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
-    """For good: from this commit on no text of it is claimed."""
-    await lock_texting(tx, organization_id)
-    row, _ = await _lock(tx, organization_id, campaign_id)
+    """Cancel a campaign for good. After the commit none of its texts is claimed."""
+    row = await _lock_to_stop(tx, organization_id, campaign_id)
     if row.state not in STOPPABLE:
         raise NotPossible(f"Only a campaign that is scheduled, sending or paused can be cancelled; it is {row.state}.")
     cancelled = row._replace(
@@ -258,12 +262,12 @@ async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | 
     )
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
     await take_back_texts(tx, organization_id, campaign_id, CampaignState.CANCELLED)
-    await count_rest(tx, organization_id, campaign_id, CampaignState.CANCELLED)
+    await close_waiting_totals(tx, organization_id, campaign_id, CampaignState.CANCELLED)
     return await _save(tx, organization_id, cancelled)
 
 
 async def archive(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
-    """Lists leave it out; its results stay."""
+    """Archive a campaign: lists omit it, and its results remain."""
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state in STOPPABLE:
         raise NotPossible(f"A campaign that is {row.state} cannot be archived; cancel it first.")
@@ -272,7 +276,7 @@ async def archive(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str |
 
 
 async def duplicate(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> Campaign:
-    """A new draft that would be sent at once; times of the first are over or belong to it."""
+    """Copy a campaign to a new draft, without its start and end times."""
     found = await load_campaign(tx, organization_id, campaign_id)
     name = f"{found.definition.name[:_COPY_CHARACTERS_MAX]} (copy)"
     copied = msgspec.structs.replace(found.definition, name=name, schedule=SendNow(), not_after=None)
@@ -280,8 +284,8 @@ async def duplicate(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
-    """The faults of a definition with the catalogs and settings of now."""
-    return find_faults(definition, await _load_known(tx, organization_id, definition))
+    """The faults of a definition by the current catalogs and settings."""
+    return find_faults(definition, await _load_check_context(tx, organization_id, definition))
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
@@ -300,6 +304,14 @@ async def _lock(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[Campa
     return found
 
 
+async def _lock_to_stop(tx: Tx, organization_id: UUID, campaign_id: UUID) -> CampaignRow:
+    """Lock the text settings, which every claim of texts locks in share mode, and then the campaign."""
+    await tx.set_lock_timeout(_STOP_LOCK_TIMEOUT)
+    await lock_texting(tx, organization_id)
+    row, _ = await _lock(tx, organization_id, campaign_id)
+    return row
+
+
 async def _save(tx: Tx, organization_id: UUID, row: CampaignRow) -> CampaignRow:
     await queries.update_state(tx, organization_id, row)
     tx.touched.update({("campaigns.start", organization_id), ("campaigns", organization_id)})
@@ -307,7 +319,7 @@ async def _save(tx: Tx, organization_id: UUID, row: CampaignRow) -> CampaignRow:
 
 
 def _as_draft(row: CampaignRow) -> CampaignRow:
-    """What was confirmed is no longer what would be sent."""
+    """The row of a changed campaign as a draft, without the confirmation, which does not apply any more."""
     draft = row._replace(state=CampaignState.DRAFT.value, resumes_to=None, reason=None, starts_at=None, not_after=None)
     return draft._replace(confirmed_recipients=None, confirmed_cost=None, confirmed_by=None)
 
@@ -316,7 +328,7 @@ async def _campaign(tx: Tx, organization_id: UUID, row: CampaignRow, definition:
     return Campaign(row, definition, await check_definition(tx, organization_id, definition))
 
 
-async def _load_known(tx: Tx, organization_id: UUID, definition: Definition) -> CheckContext:
+async def _load_check_context(tx: Tx, organization_id: UUID, definition: Definition) -> CheckContext:
     segments = [InSegment(id=segment_id) for segment_id in (*definition.include, *definition.exclude)]
     texting = await load_texting(tx, organization_id)
     if texting is None:
@@ -335,6 +347,6 @@ async def _load_known(tx: Tx, organization_id: UUID, definition: Definition) -> 
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: CampaignRow, definition: Definition) -> None:
-    """Protects the segments from deletion until the campaign has ended."""
+    """Register the segments as used, so that they cannot be deleted until the campaign has ended."""
     ids = decode_ids(SEGMENT, list({*definition.include, *definition.exclude}))
     await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)

@@ -1,4 +1,5 @@
-"""Rows of the tables of campaigns, and their pure rules: when a campaign starts and ends, and who is in which arm."""
+"""Rows of the tables of campaigns, and their pure rules: when a campaign starts and ends, and which customer is in
+which arm. An arm is a variant of the text, or the holdout."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -15,19 +16,20 @@ from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLoc
 
 # The kind under which segments register the campaigns that use them.
 KIND: Final = "campaign"
-# The arm of recipients who are held out; variants are counted from 1 on.
+# The arm of recipients who are held out; the arms of variants are numbered from 1.
 HELD_OUT_ARM: Final = 0
-# Customers of the global holdout, and the totals of customers who are no recipients, stand under this arm.
+# The arm of customers of the global holdout, and in totals of customers who are not recipients.
 NO_ARM: Final = -1
+# Customers are hashed into this many buckets; the first ones are held out.
 _SHARES: Final = 10_000
-# Where a day begins first.
+# The time zone where each day begins first.
 _EASTMOST: Final = timezone(timedelta(hours=14))
 
 
 class CampaignState(StrEnum):
     DRAFT = "draft"
     SCHEDULED = "scheduled"
-    # The audience is frozen and its recipients are stored.
+    # The audience is fixed, and its recipients are being stored.
     PREPARING = "preparing"
     SENDING = "sending"
     PAUSED = "paused"
@@ -40,13 +42,13 @@ STOPPABLE: Final = ACTIVE | {CampaignState.PAUSED}
 
 
 class RecipientOutcome(StrEnum):
-    """What became of a recipient. Their sum is the audience."""
+    """The outcome of a recipient. The numbers of all outcomes add up to the audience."""
 
     HELD_OUT = "held_out"
-    # In no arm of this campaign.
+    # Excluded by the global holdout, and in no arm of this campaign.
     GLOBAL_HOLDOUT = "global_holdout"
     WAITING = "waiting"
-    # Also while it is being sent: messaging publishes no fact when a text is claimed.
+    # Also while the text is being sent, because messaging records no event when a text is claimed.
     QUEUED = "queued"
     UNKNOWN = "unknown"
     SENT = "sent"
@@ -59,7 +61,7 @@ class RecipientOutcome(StrEnum):
 
 GETS_NO_TEXT: Final = frozenset({RecipientOutcome.HELD_OUT, RecipientOutcome.GLOBAL_HOLDOUT})
 RECEIVED: Final = frozenset({RecipientOutcome.SENT, RecipientOutcome.DELIVERED, RecipientOutcome.UNKNOWN})
-# In totals: customers of the segments who are no recipients, by reason.
+# Used in totals for customers of the segments who are not recipients; the reason says why.
 LEFT_OUT: Final = "left_out"
 
 
@@ -69,7 +71,7 @@ class CampaignRow(NamedTuple):
     state: str
     is_archived: bool
     revision: int
-    # While it is paused: the state it returns to.
+    # While it is paused: the state to which it returns.
     resumes_to: str | None
     # Why it is paused or ended.
     reason: str | None
@@ -81,7 +83,8 @@ class CampaignRow(NamedTuple):
     confirmed_by: str | None
     approved_revision: int | None
     approved_by: str | None
-    # Why it was paused at its start, as JSON: more was found than was confirmed.
+    # Set if the campaign was paused at its start, because the numbers exceed those that were confirmed: the new
+    # numbers, as JSON.
     question: str | None
     frozen_at: datetime | None
     recipients: int | None
@@ -92,7 +95,7 @@ class CampaignRow(NamedTuple):
     updated_by: str | None
 
 
-# By currency.
+# Amounts by currency.
 Cost = Mapping[str, Decimal]
 
 
@@ -101,12 +104,13 @@ def write_cost(cost: Cost | None) -> str | None:
 
 
 def read_cost(stored: str | None) -> Cost | None:
-    """None: no cost was confirmed."""
+    """The stored cost; None if no cost was confirmed."""
     return None if stored is None else msgspec.json.decode(stored, type=dict[str, Decimal])
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a campaign found when it started. A person confirms these numbers, or changes the campaign."""
+    """The numbers of a campaign at its start, if they exceed those that were confirmed. A person confirms these
+    numbers, or changes the campaign."""
 
     recipients: int
     cost: dict[str, Decimal]
@@ -117,7 +121,8 @@ def read_question(row: CampaignRow) -> Question | None:
 
 
 def start_of(definition: Definition, *, now: datetime) -> datetime:
-    """When the audience is frozen. Local times begin in the zone where a day begins first."""
+    """When the campaign starts and its audience is fixed. With local times, that is when the time comes first in any
+    time zone."""
     match definition.schedule:
         case SendAt(at=at):
             return at
@@ -128,7 +133,7 @@ def start_of(definition: Definition, *, now: datetime) -> datetime:
 
 
 def end_of(definition: Definition, start: datetime, zone: ZoneInfo) -> datetime:
-    """The last moment of sending: the one that is set, or the end of the second day."""
+    """The time after which nothing is sent: the one that is set, or the end of the second day."""
     if definition.not_after is not None:
         return definition.not_after
     second_day = start.astimezone(zone).date() + timedelta(days=1)
@@ -138,28 +143,30 @@ def end_of(definition: Definition, start: datetime, zone: ZoneInfo) -> datetime:
 
 
 class Place(NamedTuple):
-    """Where a recipient stands: the arm, and the position in the random order of sending."""
+    """The arm of a recipient, and the position in the random order of sending."""
 
     arm: int
     position: int
 
 
 def place_of(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, variants: Sequence[Variant]) -> Place:
-    """Always the same for a campaign and a customer. The arm and the position come from different bits of the hash."""
+    """The arm and position of a customer, which are always the same for a campaign. They are taken from different bits
+    of a hash, so they are independent of each other."""
     digest = hashlib.sha256(campaign_id.bytes + profile_id).digest()
+    # 31 bits, because the column is a signed integer.
     position = int.from_bytes(digest[8:12], "big") >> 1
     if int.from_bytes(digest[:8], "big") % _SHARES < holdout_percent * _SHARES // 100:
         return Place(HELD_OUT_ARM, position)
-    drawn, reached = int.from_bytes(digest[16:24], "big") % 100, 0
+    drawn, shares_so_far = int.from_bytes(digest[16:24], "big") % 100, 0
     for arm, variant in enumerate(variants, start=1):
-        reached += variant.share
-        if drawn < reached:
+        shares_so_far += variant.share
+        if drawn < shares_so_far:
             return Place(arm, position)
     return Place(len(variants), position)
 
 
 def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:
-    """Expected recipients of a text, and customers who are held out."""
+    """The expected numbers of recipients of a text and of customers who are held out."""
     held_out = round(may_be_texted * holdout_percent / PERCENT)
     return may_be_texted - held_out, held_out
 
@@ -169,7 +176,7 @@ def exceeds(counted: float, confirmed: float, *, margin_percent: int) -> bool:
 
 
 def needed_by(campaign_id: UUID) -> str:
-    """Under which name a campaign registers its interest in the facts of its texts."""
+    """The name under which a campaign registers that changes of its texts must be recorded for listeners."""
     return f"campaign {campaign_id}"
 
 
@@ -185,9 +192,9 @@ class TotalRow(NamedTuple):
 
 
 def add_up(totals: Sequence[TotalRow]) -> Mapping[str, int]:
-    """Recipients by outcome, every outcome named."""
-    found = dict.fromkeys((outcome.value for outcome in RecipientOutcome), 0)
+    """The number of recipients by outcome; outcomes without recipients have 0."""
+    numbers = dict.fromkeys((outcome.value for outcome in RecipientOutcome), 0)
     for row in totals:
         if row.outcome != LEFT_OUT:
-            found[row.outcome] += row.recipients
-    return found
+            numbers[row.outcome] += row.recipients
+    return numbers

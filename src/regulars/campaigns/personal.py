@@ -1,10 +1,9 @@
-"""What campaigns hold about people: who is a recipient, and what became of the text."""
+"""Declares what campaigns store about people: who is a recipient, and the outcome of the text."""
 
 from collections.abc import AsyncIterator
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
-
-import msgspec
 
 from regulars.campaigns.recipients import LAST_ID, RecipientOfPerson, list_recipients_of_person
 from regulars.campaigns.retention import erase_from_audiences, erase_recipients
@@ -12,34 +11,26 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import CAMPAIGN
 from regulars.messaging.retention import erase_from_facts
-from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
-PAGE_ROWS: Final = 200
-_STAFF: Final = "about the retailer's staff, who are no customers"
+_STAFF: Final = "about the retailer's staff, who are not customers"
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    # Pending facts about texts are deleted before recipients: listeners lock such facts while they look for recipients.
+    # Recorded events about texts are deleted before recipients, because listeners lock these events first and then the
+    # recipients.
     await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
     await erase_from_audiences(tx, organization_id, people.profile_ids)
     await erase_recipients(tx, organization_id, people.profile_ids)
 
 
 def export_recipients(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_recipients(database, person))
+    async def list_rows(tx: Tx, before: UUID, limit: int) -> list[RecipientOfPerson]:
+        return await list_recipients_of_person(
+            tx, person.organization_id, person.profile_id, before=before, limit=limit
+        )
 
-
-async def _recipients(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
-    before = LAST_ID
-    while True:
-        async with database.reading() as tx:
-            page = await list_recipients_of_person(
-                tx, person.organization_id, person.profile_id, before=before, limit=PAGE_ROWS
-            )
-        yield [msgspec.json.encode(_as_data(row)) for row in page]
-        if len(page) < PAGE_ROWS:
-            break
-        before = page[-1].campaign_id
+    return export_rows(database, list_rows, _as_data, position=attrgetter("campaign_id"), start=LAST_ID)
 
 
 def _as_data(row: RecipientOfPerson) -> dict[str, Any]:

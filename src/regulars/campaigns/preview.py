@@ -22,21 +22,24 @@ from regulars.messaging.template import MissingValue, TextVariants, choose_text,
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import SegmentQuery
 
-# Customers among whom the longest text, or one without a first name, is looked for.
+# How many random customers are examined to find the longest text, or a customer without a first name.
 CANDIDATES_MAX: Final = 500
 COUNTRIES_MAX: Final = 8
 
 
-class Which(StrEnum):
+class PreviewedCustomers(StrEnum):
+    """For which customers of the audience the text is shown."""
+
     LONGEST = "longest"
     WITHOUT_FIRST_NAME = "without_first_name"
-    # One for each of the most frequent countries.
+    # One customer for each of the most frequent countries.
     COUNTRIES = "countries"
     RANDOM = "random"
 
 
 class Preview(NamedTuple):
-    """The text of one customer; `reason` says why it would be skipped, and `measured` is None where it has no words."""
+    """The text of one customer; `reason` says why it would be skipped, and `measured` is None if there is
+    no text."""
 
     profile_id: UUID
     first_name: str | None
@@ -52,16 +55,16 @@ async def preview(
     analysis: Analysis,
     organization_id: UUID,
     definition: Definition,
-    which: Which,
+    which: PreviewedCustomers,
     *,
     variant: int = 1,
     seed: int = 0,
     hidden: str | None = None,
 ) -> list[Preview]:
-    """Empty where no such customer is found. Another seed gives others. `hidden` stands in for every value of a
-    customer, for a user who may not see personal data; parts are those of the real text.
+    """The texts for chosen members; empty if no such customer is found. Another seed gives other members. If the user
+    may not see personal data, `hidden` replaces every value of a customer, but parts are counted for the real text.
 
-    Raises `AudienceRefused`, `TemplateError` and what `Analysis` raises.
+    Raises `AudienceRefused`, `TemplateError` and the errors of `Analysis`.
     """
     async with db.reading() as tx:
         query = await resolve_definition(tx, organization_id, definition)
@@ -70,16 +73,16 @@ async def preview(
         texting = await load_texting(tx, organization_id)
         if texting is None:
             raise CampaignNotFound("There is no organization with this id.")
-        found = await _render(tx, definition, variant, chosen, texting=texting, hidden=hidden)
-    if which is Which.LONGEST:
-        found.sort(key=lambda it: (it.measured.parts, it.measured.length) if it.measured else (0, 0), reverse=True)
-    if which is Which.WITHOUT_FIRST_NAME:
-        found = [it for it in found if it.first_name is None]
-    return found if which is Which.COUNTRIES else found[:1]
+        previews = await _render(tx, definition, variant, chosen, texting=texting, hidden=hidden)
+    if which is PreviewedCustomers.LONGEST:
+        previews.sort(key=lambda it: (it.measured.parts, it.measured.length) if it.measured else (0, 0), reverse=True)
+    if which is PreviewedCustomers.WITHOUT_FIRST_NAME:
+        previews = [it for it in previews if it.first_name is None]
+    return previews if which is PreviewedCustomers.COUNTRIES else previews[:1]
 
 
 async def _choose(
-    analysis: Analysis, organization_id: UUID, query: SegmentQuery, which: Which, *, seed: int
+    analysis: Analysis, organization_id: UUID, query: SegmentQuery, which: PreviewedCustomers, *, seed: int
 ) -> list[UUID]:
     async def sample(limit: int, *conditions: tree.Condition) -> Sequence[UUID]:
         narrowed = msgspec.structs.replace(query, match=tree.All(of=(query.match, *conditions)))
@@ -87,15 +90,16 @@ async def _choose(
         return counts.sample
 
     match which:
-        case Which.RANDOM:
+        case PreviewedCustomers.RANDOM:
             return [*await sample(1)]
-        case Which.LONGEST:
+        case PreviewedCustomers.LONGEST:
             return [*await sample(CANDIDATES_MAX)]
-        case Which.WITHOUT_FIRST_NAME:
-            # Those without any name are found however few they are; a last name alone is rare.
+        case PreviewedCustomers.WITHOUT_FIRST_NAME:
+            # A condition finds customers without any name, however few there are. Customers with only a last name are
+            # rare, and are searched for in a sample.
             nameless = await sample(1, tree.Named(is_=False))
             return [*nameless] or [*await sample(CANDIDATES_MAX)]
-        case Which.COUNTRIES:
+        case PreviewedCustomers.COUNTRIES:
             counts = await analysis.count_audience(organization_id, query)
             countries = [country for country, _ in counts.countries if country is not None][:COUNTRIES_MAX]
             return [it for country in countries for it in await sample(1, tree.Country(any_of=(country,)))]
@@ -119,11 +123,13 @@ def _preview(
     texting: Texting,
     hidden: str | None,
 ) -> Preview:
-    words = render_text(content, person.values)
-    composed = compose_for(words, number, texting)
-    is_missing = isinstance(words, MissingValue)
+    rendered = render_text(content, person.values)
+    composed = compose_for(rendered, number, texting)
+    is_missing = isinstance(rendered, MissingValue)
     profile = person.profile
-    shown = words if hidden is None else render_text(choose_text(content, person.values), _hide(person.values, hidden))
+    shown = (
+        rendered if hidden is None else render_text(choose_text(content, person.values), _hide(person.values, hidden))
+    )
     return Preview(
         profile_id=profile.id,
         first_name=profile.first_name and (hidden or profile.first_name),
@@ -131,10 +137,10 @@ def _preview(
         country=None if number is None else locate_number(number.phone_number).country,
         body="" if is_missing else compose_for(shown, number, texting).body,
         measured=None if is_missing else composed.measured,
-        reason=reason_to_skip(words, number, composed),
+        reason=reason_to_skip(rendered, number, composed),
     )
 
 
 def _hide(values: Mapping[str, str | None], hidden: str) -> dict[str, str | None]:
-    """Values of the profile are personal; the brand and the store are not."""
+    """Replace the values of the profile, which are personal data; the brand and the store are not."""
     return {field: hidden if value and field.startswith("profile.") else value for field, value in values.items()}

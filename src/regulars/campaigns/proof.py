@@ -1,6 +1,7 @@
-"""The proof of a campaign: for each text its words, times, provider's id and state, and the consent it relied on."""
+"""The evidence of a campaign: for each text its body, times, state and provider id, and the consent on which it is
+based."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,23 +18,18 @@ from regulars.kit.ids import PROFILE, SUBSCRIPTION, TEXT
 from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 
-PAGE_ROWS: Final = 1_000
+PAGE_ROWS: Final = 200
 _START: Final = UUID(int=0)
+_encoder: Final = msgspec.json.Encoder()
 _NO_TEXT: Final = frozenset(
     {*GETS_NO_TEXT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
 )
 _WITH_TEXT: Final = tuple(outcome for outcome in RecipientOutcome if outcome not in _NO_TEXT)
 
 
-async def write_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncIterator[bytes]:
-    """The file: one line of JSON for each text."""
-    async for entry in read_proof(database, organization_id, campaign_id):
-        yield msgspec.json.encode(entry) + b"\n"
-
-
-async def read_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncIterator[dict[str, Any]]:
-    """One entry for each text, by outcome, page by page. A text whose outcome changes meanwhile may be left out or
-    occur twice."""
+async def write_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncGenerator[bytes]:
+    """The evidence file, page by page: one line of JSON for each text, by outcome. A text whose outcome changes
+    meanwhile may be missing or occur twice."""
     for outcome in _WITH_TEXT:
         after = _START
         while True:
@@ -44,10 +40,13 @@ async def read_proof(database: Database, organization_id: UUID, campaign_id: UUI
                 steps = [(campaign_id, str(it.profile_id)) for it in page]
                 texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
                 consents = await _find_consents(tx, organization_id, texts.values())
-            for it in page:
-                text = texts.get((campaign_id, str(it.profile_id)))
-                if text is not None:
-                    yield _entry(it.profile_id, it.arm, text, consents.get(text.id))
+            entries = [
+                _entry(it.profile_id, it.arm, text, consents.get(text.id))
+                for it in page
+                if (text := texts.get((campaign_id, str(it.profile_id)))) is not None
+            ]
+            if entries:
+                yield _encoder.encode_lines(entries)
             if len(page) < PAGE_ROWS:
                 break
             after = page[-1].profile_id
@@ -56,15 +55,15 @@ async def read_proof(database: Database, organization_id: UUID, campaign_id: UUI
 async def _find_consents(
     tx: Tx, organization_id: UUID, texts: Iterable[TextRow]
 ) -> dict[UUID, tuple[UUID, LedgerEntry | None]]:
-    """For each text the subscription of its number, and the ledger's entry that the gate decided by. A text that never
-    passed the gate relied on none."""
-    numbered = [(text, text.number_hash) for text in texts if text.number_hash is not None]
-    subscriptions = await find_subscription_ids(tx, organization_id, {number_hash for _, number_hash in numbered})
-    known = [(text, subscriptions[it]) for text, it in numbered if it in subscriptions]
-    passed = [(text.id, identifier, text.claimed_at) for text, identifier in known if text.claimed_at is not None]
+    """For each text the subscription of its number, and the entry of the consent ledger that was in effect when the
+    text passed the gate; None if the text never passed it."""
+    with_number = [(text, text.number_hash) for text in texts if text.number_hash is not None]
+    subscriptions = await find_subscription_ids(tx, organization_id, {number_hash for _, number_hash in with_number})
+    subscribed = [(text, subscriptions[it]) for text, it in with_number if it in subscriptions]
+    passed = [(text.id, identifier, text.claimed_at) for text, identifier in subscribed if text.claimed_at is not None]
     entries = await find_entries_in_effect(tx, organization_id, [(it, moment) for _, it, moment in passed])
-    relied_on = {text_id: entry for (text_id, _, _), entry in zip(passed, entries, strict=True)}
-    return {text.id: (identifier, relied_on.get(text.id)) for text, identifier in known}
+    entry_of_text = {text_id: entry for (text_id, _, _), entry in zip(passed, entries, strict=True)}
+    return {text.id: (identifier, entry_of_text.get(text.id)) for text, identifier in subscribed}
 
 
 def _entry(
@@ -90,7 +89,7 @@ def _entry(
 
 
 def _consent(entry: LedgerEntry) -> dict[str, Any]:
-    """The entry's number in the ledger of its subscription, and its hash, by which the certificate is compared."""
+    """A ledger entry with its sequence number and its hash, so that it can be compared with the certificate."""
     payload = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     return {
         "sequence": entry.sequence,

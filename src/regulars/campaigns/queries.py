@@ -30,7 +30,7 @@ async def insert_campaign(tx: Tx, organization_id: UUID, row: CampaignRow, *, de
 
 
 async def find_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str] | None:
-    """The row and its definition."""
+    """The row of a campaign, and its definition as JSON."""
     rows = await tx.fetch(
         SQL("SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s").format(
             columns=_COLUMNS
@@ -41,7 +41,7 @@ async def find_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tup
 
 
 async def lock_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str] | None:
-    """The same for a transaction that changes it. Every writer of a campaign's rows locks the campaign first."""
+    """Lock and return a campaign. Every transaction that changes rows of a campaign locks the campaign first."""
     rows = await tx.fetch(
         SQL(
             "SELECT {columns}, definition::text FROM campaigns WHERE organization_id = %s AND id = %s FOR UPDATE"
@@ -62,7 +62,7 @@ async def find_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
 
 
 async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
-    """The newest first."""
+    """Campaigns, newest first."""
     rows = await tx.fetch(
         SQL("SELECT {columns} FROM campaigns WHERE organization_id = %s ORDER BY id DESC LIMIT %s").format(
             columns=_COLUMNS
@@ -97,7 +97,7 @@ async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, 
 
 
 async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
-    """Also makes it due where its state needs the worker: at its start, or at once."""
+    """Save the state, and make the campaign due if the worker has to continue it: at its start, or now."""
     await tx.execute(
         """
         UPDATE campaigns

@@ -11,13 +11,13 @@ from regulars.campaigns.model import RecipientOutcome
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# A rare filter looks among so many rows before the page says where it stopped.
+# With a filter that matches few rows, at most this many rows are scanned; then the page says where it stopped.
 ROWS_SCANNED_MAX: Final = 10_000
 _BY_OUTCOME: Final = Keyset({"outcome": str, "profile_id": UUID})
 
 
 class RecipientFilter(NamedTuple):
-    """None: any."""
+    """Filters of recipients; None means any value."""
 
     outcome: str | None = None
     reason: str | None = None
@@ -49,32 +49,32 @@ class RecipientOfPerson(NamedTuple):
 async def list_recipients(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: RecipientOutcome, after: UUID, limit: int
 ) -> list[RecipientRow]:
-    """Of one outcome, in the order of their profiles."""
+    """Recipients with one outcome, in the order of their profile ids."""
     page = PageRequest(limit, (outcome.value, str(after)))
     return await list_recipient_page(tx, organization_id, campaign_id, RecipientFilter(outcome=outcome.value), page)
 
 
 async def list_recipient_page(
-    tx: Tx, organization_id: UUID, campaign_id: UUID, only: RecipientFilter, page: PageRequest
+    tx: Tx, organization_id: UUID, campaign_id: UUID, filters: RecipientFilter, page: PageRequest
 ) -> PageRows[RecipientRow]:
-    """By outcome, and then in the order of their profiles."""
+    """A page of recipients, ordered by outcome and then by profile id."""
     return await _BY_OUTCOME.scan(
         tx,
         SQL(
             """
             SELECT profile_id, arm, outcome, reason, open_at, fed_at FROM (
                 SELECT profile_id, arm, outcome, reason, country, open_at, fed_at FROM campaign_recipients
-                WHERE organization_id = %(organization_id)s {indexed} {beyond}
+                WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
                 ORDER BY {ordered}
-                LIMIT %(looked_at)s
+                LIMIT %(scan_limit)s
             ) AS campaign_recipients
-            WHERE true {narrowed}
+            WHERE true {and_filters}
             ORDER BY {ordered}
             LIMIT %(limit)s
             """
         ),
         page,
-        {"organization_id": organization_id, "campaign_id": campaign_id, **only._asdict()},
+        {"organization_id": organization_id, "campaign_id": campaign_id, **filters._asdict()},
         make=RecipientRow,
         table="campaign_recipients",
         indexed={"campaign_id": "campaign_id = %(campaign_id)s", "outcome": "outcome = %(outcome)s"},
@@ -84,7 +84,7 @@ async def list_recipient_page(
 
 
 async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, int]:
-    """The variants of some recipients."""
+    """The arms of these recipients."""
     rows = await tx.fetch(
         """
         SELECT profile_id, arm FROM campaign_recipients

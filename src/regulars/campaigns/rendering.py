@@ -1,4 +1,5 @@
-"""What the texts of a campaign may contain of each recipient. Feeding, estimates and previews render with this."""
+"""Loads the values of recipients that the texts of a campaign may contain; used to queue texts, for estimates and for
+previews."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -22,13 +23,15 @@ class RecipientValues(NamedTuple):
 async def load_values(
     tx: Tx, organization_id: UUID, definition: Definition, profile_ids: Sequence[UUID], *, brand: str
 ) -> dict[UUID, RecipientValues]:
-    """By profile; one that was erased is absent."""
+    """The values by profile id; an erased profile is absent."""
     profiles = await find_by_ids(tx, organization_id, profile_ids)
     uses_store = any(fields_of(variant.text) & _OF_STORES for variant in definition.variants)
     stores = await find_home_stores(tx, organization_id, profile_ids) if uses_store else {}
-    found: dict[UUID, RecipientValues] = {}
+    values_by_profile: dict[UUID, RecipientValues] = {}
     for profile in profiles:
         store = stores.get(profile.id)
         of_store = {} if store is None else {"store.name": store.name, "store.city": store.city}
-        found[profile.id] = RecipientValues(profile, {**customer_variables(profile, brand=brand), **of_store})
-    return found
+        values_by_profile[profile.id] = RecipientValues(
+            profile, {**customer_variables(profile, brand=brand), **of_store}
+        )
+    return values_by_profile

@@ -1,4 +1,5 @@
-"""Deletion of recipients: a customer's with the customer, all others after 25 months. The totals stay."""
+"""Deletes recipients: those of a customer when the customer is erased, and all of them after 25 months. Totals
+remain."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -24,11 +25,12 @@ class DeletedRecipient(NamedTuple):
 
 
 async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Who was to get a text counts as erased from now on. Who had an outcome stays counted under it."""
-    gone = await _delete_recipients_of(tx, organization_id, profile_ids)
+    """Delete the recipients. Those whose text was not sent yet are counted as erased; the others remain in the totals
+    under their outcome."""
+    deleted = await _delete_recipients_of(tx, organization_id, profile_ids)
     differences = Differences()
-    for it in gone:
-        # Of an ended campaign, those who waited are counted as expired or cancelled already.
+    for it in deleted:
+        # Waiting recipients of an ended campaign are already counted as expired or cancelled.
         if it.outcome in _OPEN and not (it.has_ended and it.outcome == RecipientOutcome.WAITING):
             before = TotalKey(it.campaign_id, it.arm, it.outcome, it.reason, it.country)
             differences.move(before, TotalKey(it.campaign_id, it.arm, RecipientOutcome.ERASED.value))
@@ -36,17 +38,17 @@ async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collectio
 
 
 async def erase_from_audiences(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """From frozen audiences whose recipients are not stored yet. If another transaction stores recipients at the same
-    time, the later search for rows of erased customers deletes them."""
+    """Remove customers from fixed audiences whose recipients are not stored yet. If another transaction stores
+    recipients at the same time, the last pass of the erasure deletes them."""
     erased = {identifier.bytes for identifier in profile_ids}
     for campaign_id, piece, content in await _lock_audiences_with(tx, organization_id, erased):
-        left = b"".join(it for it in split_ids(content) if it not in erased)
+        remaining = b"".join(it for it in split_ids(content) if it not in erased)
         await tx.execute(
             """
             UPDATE campaign_audiences SET profile_ids = %s
             WHERE organization_id = %s AND campaign_id = %s AND piece = %s
             """,
-            (left, organization_id, campaign_id, piece),
+            (remaining, organization_id, campaign_id, piece),
         )
 
 
@@ -70,10 +72,11 @@ async def _lock_audiences_with(tx: Tx, organization_id: UUID, ids: Collection[by
 
 
 async def sweep_recipients(database: Database, organization_id: UUID) -> None:
-    gone = _BATCH_ROWS
-    while gone == _BATCH_ROWS:
+    """Delete recipients after the retention time, in batches."""
+    deleted = _BATCH_ROWS
+    while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
-            gone = await _delete_old_recipients(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+            deleted = await _delete_old_recipients(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
 
 
 async def _delete_recipients_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRecipient]:

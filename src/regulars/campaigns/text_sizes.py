@@ -16,12 +16,12 @@ from regulars.messaging.settings.store import Texting
 from regulars.messaging.sms_encoding import Encoding, UnicodeCharacter, measure
 from regulars.messaging.template import MissingValue, TemplateError, TextVariants, list_texts, render_text
 
-# The reason of a text that cannot be read: it has a fault, and is never sent.
+# The reason of a text with a mistake, which is never sent.
 FAULT = "fault"
 
 
 class TextKey(NamedTuple):
-    """What is counted together. A text that would be skipped has a reason and no parts."""
+    """The key by which texts are counted. A text that would be skipped has a reason and no parts."""
 
     arm: int
     country: str
@@ -32,7 +32,7 @@ class TextKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountrySize:
-    """`country` is empty for a number of no country; `price` is None where none is set for a part."""
+    """`country` is empty for numbers that belong to no country; `price` is None if no price of a part is set."""
 
     country: str
     recipients: int
@@ -46,8 +46,8 @@ class CountrySize:
 
 @dataclass(frozen=True, slots=True)
 class VariantSize:
-    """The texts of one variant. `spread` has the recipients by the parts of their text, without those it is skipped
-    for; `unicode` counts texts that need Unicode, and `forcing` has the characters of the text that do."""
+    """The texts of one variant. `spread` has the number of recipients by the number of parts, without skipped texts;
+    `unicode` is the number of texts that need Unicode, and `forcing` has the characters for which they need it."""
 
     recipients: int
     parts: int
@@ -75,25 +75,25 @@ class AudienceSize:
 def size_text(
     arm: int, content: str | TextVariants, values: Mapping[str, str | None], country: str | None, texting: Texting
 ) -> TextKey:
-    """The text as it would leave for a customer with these values and a number of this country."""
+    """The size of the text for a customer with these values and a number of this country."""
 
     def skip(reason: str) -> TextKey:
         return TextKey(arm, country or "", 0, is_unicode=False, reason=reason)
 
     if country is None:
         return skip(SkipReason.NO_COUNTRY.value)
-    notice = texting.notice_of(country)
+    notice = texting.opt_out_notice_of(country)
     if notice is None:
         return skip(SkipReason.COUNTRY_NOT_SET.value)
     if texting.is_sender_refused(country):
         return skip(SkipReason.SENDER_REFUSED.value)
     try:
-        words = render_text(content, values)
+        rendered = render_text(content, values)
     except TemplateError:
         return skip(FAULT)
-    if isinstance(words, MissingValue):
-        return skip(f"{SkipReason.MISSING_VALUE.value}: {words.field}")
-    composed = compose(words, brand=texting.brand, notice=notice)
+    if isinstance(rendered, MissingValue):
+        return skip(f"{SkipReason.MISSING_VALUE.value}: {rendered.field}")
+    composed = compose(rendered, brand=texting.brand, notice=notice)
     if composed.is_too_long:
         return skip(SkipReason.TOO_LONG.value)
     measured = composed.measured
@@ -102,14 +102,14 @@ def size_text(
 
 def apportion(weights: Mapping[TextKey, float], total: int) -> Counter[TextKey]:
     """Whole numbers in proportion to the weights, which add up to the total: the largest remainders are rounded up."""
-    whole = sum(weights.values())
-    if not whole:
+    total_weight = sum(weights.values())
+    if not total_weight:
         return Counter()
-    shares = {key: total * weight / whole for key, weight in weights.items()}
-    found = Counter({key: int(share) for key, share in shares.items()})
+    shares = {key: total * weight / total_weight for key, weight in weights.items()}
+    counts = Counter({key: int(share) for key, share in shares.items()})
     by_remainder = sorted(shares, key=lambda key: (int(shares[key]) - shares[key], key))
-    found.update(by_remainder[: total - found.total()])
-    return found
+    counts.update(by_remainder[: total - counts.total()])
+    return counts
 
 
 def add_up(counts: Mapping[TextKey, int], variants: Sequence[Variant], prices: Mapping[str, Price]) -> AudienceSize:
@@ -136,7 +136,11 @@ def _size_variant(variant: Variant, counts: Mapping[TextKey, int]) -> VariantSiz
     for key, times in counts.items():
         if not key.reason:
             spread[key.parts] += times
-    forcing = {one.character: one for text in list_texts(variant.text).values() for one in measure(text).forcing}
+    forcing = {
+        character.character: character
+        for text in list_texts(variant.text).values()
+        for character in measure(text).forcing
+    }
     return VariantSize(
         recipients=sum(counts.values()),
         parts=sum(parts * times for parts, times in spread.items()),

@@ -1,5 +1,5 @@
-"""Recipients and their totals. Each change of a recipient's outcome moves the totals by the difference, in the same
-transaction, so that the outcomes of a campaign add up to its audience at every moment."""
+"""Recipients and their totals. Each change of an outcome updates the totals by the difference, in the same
+transaction, so that the outcomes of a campaign always add up to its audience."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -45,7 +45,7 @@ _ADD: Final = _DIFFERENCES.write(
 
 
 class Differences:
-    """Collects by how much the totals change."""
+    """Collects the changes of totals."""
 
     def __init__(self) -> None:
         self._recipients: Counter[TotalKey] = Counter()
@@ -56,12 +56,13 @@ class Differences:
         self._parts[key] += parts
 
     def move(self, before: TotalKey, after: TotalKey, *, parts_before: int = 0, parts_after: int = 0) -> None:
-        """One recipient."""
+        """Move one recipient from one total to another."""
         self.add(before, -1, parts=-parts_before)
         self.add(after, 1, parts=parts_after)
 
     async def write(self, tx: Tx, organization_id: UUID) -> None:
-        """In the order of their keys, so that two writers never deadlock. Totals are the last rows a writer locks."""
+        """Write the totals in the order of their keys, so that two transactions never deadlock. Totals are the last
+        rows that a transaction locks."""
         changed = [
             TotalsDifference(*key, self._recipients[key], self._parts[key])
             for key in sorted(self._recipients)
@@ -86,7 +87,8 @@ async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[
 async def count_outcomes(
     tx: Tx, organization_id: UUID, campaign_ids: Collection[UUID]
 ) -> Mapping[UUID, Mapping[str, int]]:
-    """Recipients by outcome, of several campaigns."""
+    """The number of recipients by outcome, for several campaigns. Arm -1 is omitted: its customers are not
+    recipients."""
     rows = await tx.fetch(
         """
         SELECT campaign_id, outcome, sum(recipients)::bigint FROM campaign_totals
@@ -99,7 +101,7 @@ async def count_outcomes(
 
 
 def _by_campaign(rows: Iterable[tuple[UUID, str, int]]) -> dict[UUID, dict[str, int]]:
-    found: dict[UUID, dict[str, int]] = {}
+    outcomes: dict[UUID, dict[str, int]] = {}
     for campaign_id, outcome, recipients in rows:
-        found.setdefault(campaign_id, {})[outcome] = recipients
-    return found
+        outcomes.setdefault(campaign_id, {})[outcome] = recipients
+    return outcomes

@@ -1,4 +1,4 @@
-"""The setting above which another person must approve a campaign."""
+"""The page of the limits above which another person must approve a campaign."""
 
 import re
 from decimal import Decimal
@@ -59,7 +59,7 @@ def _page(visit: Visit, form: FormState) -> Response:
 
 
 def _read_costs(form: FormState) -> dict[str, Decimal]:
-    """By currency; a row without an amount is no limit."""
+    """The cost limits by currency; a row without an amount sets no limit."""
     costs: dict[str, Decimal] = {}
     for row in range(ROWS_MAX):
         amount, currency = form.value(f"cost_{row}").strip(), form.value(f"currency_{row}").strip().upper()

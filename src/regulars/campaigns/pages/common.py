@@ -1,4 +1,5 @@
-"""Shared by the pages of campaigns: the campaign of the address, its URL, labels, and errors as pages show them."""
+"""Shared by the pages of campaigns: finds the campaign of the URL, and has URLs, labels and the conversion
+of errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ STATES: Final = {
 
 @contextmanager
 def page_errors() -> Iterator[None]:
-    """Turns the errors of this room into those of pages."""
+    """Converts the errors of the campaigns package to errors of pages."""
     try:
         yield
     except CampaignNotFound as error:
@@ -47,13 +48,13 @@ def read_campaign_id(visit: Visit) -> UUID:
 
 
 async def find_campaign(tx: Tx, visit: Visit) -> Campaign:
-    """The campaign of the address, inside this organization."""
+    """The campaign that the URL names, in this organization."""
     with page_errors():
         return await load_campaign(tx, visit.organization_id, read_campaign_id(visit))
 
 
 def describe_cost(formats: Format, cost: CostEstimate) -> str:
-    """One amount for each currency, with cents; empty where no price is known."""
+    """One amount for each currency, with cents; empty if no price is known."""
     return ", ".join(formats.money(round(amount * 100), currency) for currency, amount in cost.amounts.items())
 
 

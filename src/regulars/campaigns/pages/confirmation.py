@@ -1,4 +1,4 @@
-"""The confirmation of a draft: its recipients and its cost once more, and the button that sends it."""
+"""The page to confirm a draft: it shows the recipients and the cost, and has the button that sends it."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-# A confirmation waits for its figures: without them there is nothing to confirm.
+# The page waits this long for the figures, because without them there is nothing to confirm.
 CONFIRM_S: Final = 8.0
 RECIPIENTS_MAX: Final = 100_000_000
 
@@ -71,7 +71,8 @@ class Confirmation:
         )
 
     async def send(self, visit: Visit) -> Response:
-        """Two people may press the button in the same second: the second one gets a message that it is done."""
+        """Send or schedule the campaign. If two people press the button at the same time, the second one gets a message
+        that it was already done."""
         form = FormState(visit.form)
         recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
         cost = _read_cost(form)
@@ -104,7 +105,7 @@ class Confirmation:
         return redirect(visit, campaign_url(visit, row), done=done)
 
     async def count_exactly(self, visit: Visit) -> Response:
-        """The worker renders the texts for all recipients; the confirmation shows how far it is."""
+        """The worker renders the texts for all recipients; the page shows the progress."""
         async with visit.database.transaction() as tx:
             campaign = await find_campaign(tx, visit)
             with page_errors():

@@ -1,4 +1,4 @@
-"""The form of a campaign: fill it from a definition, and read a definition from it."""
+"""The form of a campaign: fills it from a definition, and reads a definition from it."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -26,7 +26,7 @@ HOLDOUT_MAX: Final = 90
 RATE_MAX: Final = 10_000_000
 OTHER: Final = "other"
 LETTERS: Final = "ABCD"
-# Fields of a form, and the lists of a definition that they are.
+# The fields of the form that are lists, and the names of these lists in the definition.
 LISTS: Final = {"include": "include", "exclude": "exclude", "received": "exclude_received"}
 
 
@@ -64,7 +64,7 @@ def _fill_schedule(definition: Definition, zone: ZoneInfo) -> dict[str, str]:
 
 
 def read_form(form: FormState, zone: ZoneInfo) -> Definition:
-    """The definition as far as the form can be read; what cannot is an error of its field."""
+    """The definition, as far as the form is valid; each invalid field has an error."""
     return Definition(
         name=form.text("name", characters_max=NAME_CHARACTERS_MAX) or "-",
         include=_read_list(form, "include"),
@@ -82,7 +82,7 @@ def read_form(form: FormState, zone: ZoneInfo) -> Definition:
 
 
 def list_chosen(values: Mapping[str, str], field: str) -> list[int]:
-    """The rows of a list that are filled in, and an empty one after them."""
+    """The rows of a list that are filled in, and an empty row."""
     filled = [row for row in range(SEGMENTS_MAX) if values.get(f"{field}_{row}", "")]
     spare = next((row for row in range(SEGMENTS_MAX) if row not in filled), None)
     return filled if spare is None else [*filled, spare]
@@ -104,13 +104,13 @@ def language_rows(values: Mapping[str, str], number: int) -> list[int]:
 
 
 def add_variant(values: Mapping[str, str]) -> dict[str, str]:
-    """One more, with equal shares for all."""
+    """Add a variant, and give all variants equal shares."""
     count = min(count_variants(values) + 1, VARIANTS_MAX)
     return {**values, "variants": str(count), **_equal_shares(count)}
 
 
 def remove_variant(values: Mapping[str, str], removed: int) -> dict[str, str]:
-    """Those after it move up; equal shares for all that stay."""
+    """Remove a variant: the variants after it move up, and all remaining ones get equal shares."""
     count = count_variants(values)
     if count == 1 or not 1 <= removed <= count:
         return dict(values)
@@ -126,19 +126,19 @@ _PREFIXES: Final = frozenset(f"v{number}" for number in range(1, VARIANTS_MAX + 
 
 def field_of(place: str) -> str:
     """The field of the form that a fault of the definition is about."""
-    name, _, rest = place.partition("[")
-    number = int(rest.partition("]")[0]) if rest else 0
+    name, _, index = place.partition("[")
+    number = int(index.partition("]")[0]) if index else 0
     if name == "variants":
-        return f"v{number + 1}_text" if rest else "v1_share"
+        return f"v{number + 1}_text" if index else "v1_share"
     if name == "schedule":
         return "start"
-    fields = {own: field for field, own in LISTS.items()}
+    fields = {of_definition: field for field, of_definition in LISTS.items()}
     return f"{fields[name]}_{number}" if name in fields else name
 
 
 def _equal_shares(count: int) -> dict[str, str]:
-    whole, rest = divmod(PERCENT, count)
-    return {f"v{number}_share": str(whole + (number <= rest)) for number in range(1, count + 1)}
+    share, remainder = divmod(PERCENT, count)
+    return {f"v{number}_share": str(share + (number <= remainder)) for number in range(1, count + 1)}
 
 
 def _read_list(form: FormState, field: str) -> tuple[str, ...]:

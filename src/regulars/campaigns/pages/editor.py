@@ -1,4 +1,4 @@
-"""The editor of a draft: one form with the whole campaign, and its figures and previews beside it."""
+"""The editor of a draft: one form with the whole campaign, next to its figures and previews."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -54,7 +54,7 @@ class Editor:
         if not is_editable(campaign):
             return redirect(visit, campaign_url(visit, campaign.row))
         form = forms.fill_form(campaign.definition, visit.format.zone)
-        # A draft that was just begun is not marked for the text that is still to be written.
+        # A new draft without a text does not show errors yet.
         if campaign.definition.variants:
             for fault in campaign.faults:
                 form.refuse(forms.field_of(fault.place), fault.message)
@@ -95,7 +95,7 @@ class Editor:
         return redirect(visit, campaign_url(visit, saved.row, "edit"), done="Draft saved.")
 
     async def measure(self, visit: Visit) -> Response:
-        """Saves nothing: returns the form after a button of it, with the figures of what it says."""
+        """Return the form after one of its buttons was pressed, with current figures; nothing is saved."""
         values = dict(visit.form)
         for number in range(1, VARIANTS_MAX + 1):
             values |= press_button(values, f"v{number}_")
@@ -107,7 +107,7 @@ class Editor:
         return await self._show_values(visit, values)
 
     async def test(self, visit: Visit) -> Response:
-        """Sends one text of the form to the number of the signed-in user; returns the form."""
+        """Send one text of the form to the number of the signed-in user, and return the form."""
         values = dict(visit.form)
         number = int(values["test"]) if values.get("test") in {"1", "2", "3", "4"} else 1
         content = read_text_form(forms.values_of_variant(values, number), lambda _name, _sentence: None)
@@ -116,10 +116,10 @@ class Editor:
             async with visit.database.transaction() as tx:
                 placed = await send_test_text(tx, visit.organization_id, visit.user, content, language=language)
                 await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
-            said = f"The test text of variant {forms.LETTERS[number - 1]} is on its way to your number."
+            message = f"The test text of variant {forms.LETTERS[number - 1]} is on its way to your number."
         except (SettingRefused, TemplateError) as error:
-            said = f"No test text was sent. {error}"
-        return await self._show_values(visit, values, said=said)
+            message = f"No test text was sent. {error}"
+        return await self._show_values(visit, values, message=message)
 
     async def _clash(self, visit: Visit, form: FormState, definition: Definition) -> Response:
         async with visit.database.reading() as tx:
@@ -132,12 +132,14 @@ class Editor:
         )
         return await self._render(visit, campaign, form, definition, status=409)
 
-    async def _show_values(self, visit: Visit, values: Mapping[str, str], *, said: str = "") -> Response:
+    async def _show_values(self, visit: Visit, values: Mapping[str, str], *, message: str = "") -> Response:
         async with visit.database.reading() as tx:
             campaign = await find_campaign(tx, visit)
         definition = forms.read_form(FormState(values), visit.format.zone)
-        # The form keeps its etag, or a later save would overwrite a change that was never shown.
-        return await self._render(visit, campaign, FormState(values), definition, was=values.get("was"), said=said)
+        # The form still has the old etag; otherwise a later save could overwrite a change that the user has not seen.
+        return await self._render(
+            visit, campaign, FormState(values), definition, was=values.get("was"), message=message
+        )
 
     async def _render(
         self,
@@ -148,7 +150,7 @@ class Editor:
         *,
         status: int = 200,
         was: str | None = None,
-        said: str = "",
+        message: str = "",
         lead: str = "",
     ) -> Response:
         figures = await load_figures(visit, self._analysis, definition)
@@ -162,7 +164,7 @@ class Editor:
             campaigns = await manage.list_choices(tx, visit.organization_id)
             texting = await load_texting(tx, visit.organization_id)
             number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)
-        row, own = campaign.row, CAMPAIGN.encode(campaign.row.id)
+        row, canonical = campaign.row, CAMPAIGN.encode(campaign.row.id)
         found = figures.estimate
         values: dict[str, Any] = {
             "row": row,
@@ -179,7 +181,7 @@ class Editor:
                     "received",
                     "Leave out recipients of",
                     "Without customers who received these",
-                    [it for it in campaigns if it[0] != own],
+                    [it for it in campaigns if it[0] != canonical],
                 ),
             ],
             "rows_of": lambda field: forms.list_chosen(form.values, field),
@@ -200,11 +202,11 @@ class Editor:
             "previews": previews,
             "has_number": number is not None and number.is_verified,
             "has_short_links": short_url("") is not None,
-            "said": said,
+            "message": message,
         }
         return render(visit, "campaigns/edit.html", status=status, **values)
 
 
 def is_editable(campaign: Campaign) -> bool:
-    """A draft, or a campaign that was paused before its audience was taken."""
+    """Whether it is a draft, or a campaign that was paused before its audience was fixed."""
     return campaign.row.state in {CampaignState.DRAFT, CampaignState.PAUSED} and campaign.row.frozen_at is None

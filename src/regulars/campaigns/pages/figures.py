@@ -1,4 +1,4 @@
-"""Figures before a campaign is sent, for the editor and the confirmation: whom it reaches and what it costs."""
+"""Figures of a campaign before it is sent, for the editor and the confirmation: its recipients and its cost."""
 
 import asyncio
 import re
@@ -11,7 +11,7 @@ from regulars.campaigns.definition import Definition
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.pages.common import describe_cost
 from regulars.campaigns.pages.definition_form import HOLDOUTS, LETTERS
-from regulars.campaigns.preview import Preview, Which, preview
+from regulars.campaigns.preview import Preview, PreviewedCustomers, preview
 from regulars.campaigns.text_sizes import VariantSize
 from regulars.messaging.template import TemplateError
 from regulars.segments.analysis.client import Analysis
@@ -22,7 +22,7 @@ from regulars.web import mask
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
-# A page is rendered after this time without figures, and asks for them again.
+# A page waits this long for the figures. It is then rendered without them, and the browser requests them again.
 AT_ONCE_S: Final = 1.0
 COUNTING: Final = "The audience is being counted."
 _PREVIEW: Final = re.compile(r"([a-z_]{1,32}) ([1-4]) ([0-9]{1,3})")
@@ -30,12 +30,13 @@ _MINUTE_S: Final = 60
 
 
 class BarPart(NamedTuple):
-    """A part of the audience: a line, and its part of the bar."""
+    """A part of the audience: its label and number, its section of the bar chart, and the CSS classes of the section
+    and of the legend."""
 
     label: str
     number: int
-    bar: str
-    key: str
+    bar_class: str
+    legend_class: str
     x: float
     width: float
 
@@ -48,7 +49,7 @@ class HoldoutPick(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Either the estimate, or why there is none; `is_waiting`: it is worth asking again soon."""
+    """Either the estimate, or why there is none; with `is_waiting` the page requests it again soon."""
 
     estimate: Estimate | None = None
     unavailable_reason: str | None = None
@@ -58,7 +59,7 @@ class Figures:
 async def load_figures(
     visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = AT_ONCE_S
 ) -> Figures:
-    """What takes longer goes on in the analysis process, and the next request finds it done."""
+    """Load the estimate. If it takes longer, the analysis process continues, and a later request gets the result."""
     try:
         async with asyncio.timeout(seconds):
             found = await estimate(visit.database, analysis, visit.organization_id, definition, with_spend=True)
@@ -72,9 +73,9 @@ async def load_figures(
 
 
 class PreviewChoice(NamedTuple):
-    """Which members are shown, of which variant; another seed shows others."""
+    """PreviewedCustomers members are shown with which variant; another seed shows other members."""
 
-    which: Which = Which.RANDOM
+    which: PreviewedCustomers = PreviewedCustomers.RANDOM
     variant: int = 1
     seed: int = 0
 
@@ -83,17 +84,19 @@ class PreviewChoice(NamedTuple):
 
 
 def read_preview(values: Mapping[str, str], definition: Definition) -> PreviewChoice:
-    """The button that was pressed, else what was shown before."""
-    found = _PREVIEW.fullmatch(values.get("preview") or values.get("previewed", ""))
-    if found is None or found[1] not in set(Which):
+    """The choice of the button that was pressed, or else what was shown before."""
+    match = _PREVIEW.fullmatch(values.get("preview") or values.get("previewed", ""))
+    if match is None or match[1] not in set(PreviewedCustomers):
         return PreviewChoice()
-    return PreviewChoice(Which(found[1]), min(int(found[2]), max(len(definition.variants), 1)), int(found[3]))
+    return PreviewChoice(
+        PreviewedCustomers(match[1]), min(int(match[2]), max(len(definition.variants), 1)), int(match[3])
+    )
 
 
 async def load_previews(
     visit: Visit, analysis: Analysis, definition: Definition, choice: PreviewChoice
 ) -> list[Preview]:
-    """Empty where they take too long or a text cannot be read: the figures say why."""
+    """The previews; empty if they take too long or a text has a mistake, which the figures explain."""
     hidden = None if visit.sees_personal else mask.HIDDEN
     try:
         async with asyncio.timeout(AT_ONCE_S):
@@ -112,7 +115,7 @@ async def load_previews(
 
 
 def audience_parts(found: Estimate) -> list[BarPart]:
-    """The customers of the segments; together the parts are all of them."""
+    """The customers of the segments, divided into parts that add up to all of them."""
     split = found.counts.split
     parts = (
         ("Get the text", found.recipients, "c1", ""),
@@ -122,27 +125,27 @@ def audience_parts(found: Estimate) -> list[BarPart]:
         ("Out: withdrawn", split.withdrawn, "c4", "is-4"),
         ("Out: do not contact", split.do_not_contact, "blocked", "is-blocked"),
     )
-    whole, x, lines = found.counts.total or 1, 0.0, []
-    for label, number, bar, key in parts:
-        width = round(100 * number / whole, 2)
-        lines.append(BarPart(label, number, bar, key, round(x, 2), width))
+    audience, x, lines = found.counts.total or 1, 0.0, []
+    for label, number, bar_class, legend_class in parts:
+        width = round(100 * number / audience, 2)
+        lines.append(BarPart(label, number, bar_class, legend_class, round(x, 2), width))
         x += width
     return lines
 
 
 def holdout_picks(formats: Format, found: Estimate | None) -> list[HoldoutPick]:
-    """The shares on offer, each with how many it holds out and the smallest effect it can show."""
-    known = {} if found is None else {choice.percent: choice for choice in found.holdouts}
+    """The offered percentages, each with the number of customers held out and the smallest effect that it can show."""
+    choices = {} if found is None else {choice.percent: choice for choice in found.holdouts}
     picks = []
     for percent in HOLDOUTS:
-        choice = known.get(percent)
+        choice = choices.get(percent)
         effect = "none" if not percent else "" if choice is None else describe_effects(formats, choice.effects)
         picks.append(HoldoutPick(percent, None if choice is None else choice.held_out, effect))
     return picks
 
 
 def chosen_effect(formats: Format, found: Estimate | None, percent: int) -> str:
-    """A sentence about the share that is chosen."""
+    """Sentences about the effect that the chosen percentage can show."""
     choice = None if found is None else next((it for it in found.holdouts if it.percent == percent), None)
     if choice is None or not choice.effects:
         return ""
@@ -167,7 +170,7 @@ def describe_effects(formats: Format, effects: Sequence[SmallestEffect]) -> str:
 
 
 def describe_spread(formats: Format, size: VariantSize) -> str:
-    """Such as `2,339 of 1 part and 16 of 2 parts`."""
+    """The numbers of texts by parts, such as `2,339 of 1 part and 16 of 2 parts`."""
     return " and ".join(
         f"{formats.number(times)} of {formats.count(parts, 'part')}" for parts, times in size.spread.items()
     )
@@ -175,14 +178,14 @@ def describe_spread(formats: Format, size: VariantSize) -> str:
 
 def describe_duration(duration: timedelta | None) -> str:
     if duration is None:
-        return "as fast as the provider takes them"
+        return "as fast as the provider accepts them"
     minutes = max(round(duration.total_seconds() / _MINUTE_S), 1)
     hours, minutes = divmod(minutes, _MINUTE_S)
     return f"about {hours} h {minutes:02d} min" if hours else f"about {minutes} min"
 
 
 def describe_estimate(formats: Format, found: Estimate) -> dict[str, object]:
-    """What a template shows of an estimate."""
+    """The values of an estimate for a template."""
     return {
         "parts": audience_parts(found),
         "cost": describe_cost(formats, found.size.cost),

@@ -1,4 +1,4 @@
-"""Pause, resume, cancel, approve, duplicate and archive a campaign."""
+"""The forms that pause, resume, cancel, approve, duplicate and archive a campaign."""
 
 from collections.abc import Awaitable, Callable
 from uuid import UUID
@@ -20,7 +20,7 @@ from regulars.web.visit import Visit
 
 
 async def pause(visit: Visit) -> Response:
-    """Without a question: it stops at once, and nothing is lost."""
+    """Pause without asking for a confirmation, since nothing is lost."""
     return await _change(visit, manage.pause, "campaign.pause", "Paused. No text leaves until you resume it.")
 
 
@@ -29,7 +29,7 @@ async def confirm_resume(visit: Visit) -> Response:
 
 
 async def resume(visit: Visit) -> Response:
-    """`is_confirmed`: the user agrees to what the campaign found when it started."""
+    """Resume. With `is_confirmed` the user confirms the numbers that exceeded the confirmed ones at the start."""
     is_confirmed = visit.form.get("is_confirmed") == "on"
 
     async def work(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
@@ -79,7 +79,7 @@ async def duplicate(visit: Visit) -> Response:
 
 
 async def begin_follow_up(visit: Visit) -> Response:
-    """A segment of those who received it and did not buy since, and a draft for them."""
+    """Create a segment of customers who received the campaign and did not buy since, and a draft for them."""
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
         with page_errors():

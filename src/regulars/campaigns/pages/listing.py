@@ -1,4 +1,4 @@
-"""The list of campaigns, and the form that begins one."""
+"""The list of campaigns, and the form that creates one."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -33,9 +33,9 @@ FILTERS: Final = (
 class CampaignLine(NamedTuple):
     row: CampaignRow
     url: str
-    # Texts that were sent, delivered or may have been sent.
+    # The number of texts that were sent or delivered, or may have been sent.
     received: int
-    # When it starts or started; of a draft, when it was changed.
+    # When the campaign starts or started; for a draft, when it was last changed.
     at: datetime
     by: str | None
 
@@ -43,8 +43,8 @@ class CampaignLine(NamedTuple):
 async def show_campaigns(visit: Visit) -> Response:
     view = read_view(visit, "campaigns", PATH, filters=FILTERS)
     async with visit.database.reading() as tx:
-        every = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_MAX)
-        page = make_page(view, _of_view(view, every))
+        campaigns = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_MAX)
+        page = make_page(view, _of_view(view, campaigns))
         outcomes = await count_outcomes(tx, visit.organization_id, [row.id for row in page.rows])
     lines = [
         CampaignLine(
@@ -56,7 +56,7 @@ async def show_campaigns(visit: Visit) -> Response:
         )
         for row in page.rows
     ]
-    shown = [row for row in every if not row.is_archived]
+    shown = [row for row in campaigns if not row.is_archived]
     return render(
         visit,
         "campaigns/list.html",
@@ -64,14 +64,14 @@ async def show_campaigns(visit: Visit) -> Response:
         page=page,
         lines=lines,
         total=len(shown),
-        archived=len(every) - len(shown),
+        archived=len(campaigns) - len(shown),
         sending=sum(row.state == "sending" for row in shown),
         states=STATES,
     )
 
 
 def _of_view(view: ListView, rows: list[CampaignRow]) -> PageRows[CampaignRow]:
-    """An organization has few campaigns, so all are loaded and the page is cut from them."""
+    """A page of the campaigns that match the filters. An organization has few campaigns, so all of them are loaded."""
     wanted, state = view.value("q").casefold(), view.value("state")
     return page_of(
         rows,
@@ -86,7 +86,7 @@ def _of_view(view: ListView, rows: list[CampaignRow]) -> PageRows[CampaignRow]:
 
 
 async def new(visit: Visit) -> Response:
-    """A segment page leads here with its segment."""
+    """The form of a new campaign; a link from a segment fills in the segment."""
     form = FormState({"segment": visit.query.get("segment", "")})
     async with visit.database.reading() as tx:
         choices = await list_segment_choices(tx, visit)
@@ -113,5 +113,5 @@ async def create(visit: Visit) -> Response:
 
 
 async def list_segment_choices(tx: Tx, visit: Visit) -> list[tuple[str, str]]:
-    """Id and name."""
+    """The segments that a campaign may use: id and name."""
     return [(SEGMENT.encode(row.id), row.name) for row in await list_segments(tx, visit.organization_id)]

@@ -1,4 +1,5 @@
-"""The page of a campaign: what became of its recipients. All figures come from one reading of its totals."""
+"""The page of a campaign with the outcomes of its recipients. All figures are computed from one query of its totals, so
+they are consistent."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -43,13 +44,13 @@ from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
-# Replies that came later belong to what happened since.
+# Later replies are not assigned to the campaign.
 REPLIES_WITHIN: Final = timedelta(days=7)
 REPLIES_MAX: Final = 2_000
 WAITING_REPLIES_SHOWN: Final = 5
 VARIANT_LETTERS: Final = "ABCD"
 LIVE: Final = frozenset({CampaignState.SCHEDULED, CampaignState.PREPARING, CampaignState.SENDING})
-# Label, class of the part of the bar, class of its key.
+# The label, the CSS class of the section of the bar, and the CSS class of its legend.
 OUTCOMES: Final = {
     RecipientOutcome.DELIVERED: ("Delivered", "c1", ""),
     RecipientOutcome.SENT: ("Sent, no receipt yet", "c3", "is-3"),
@@ -77,12 +78,12 @@ _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.
 
 
 class OutcomeLine(NamedTuple):
-    """A line and its part of the bar. Erased customers have no row to lead to."""
+    """A line of the table, and its section of the bar; `reasons` are tuples of code, label and number."""
 
     outcome: str
     label: str
-    bar: str
-    key: str
+    bar_class: str
+    legend_class: str
     number: int
     reasons: list[tuple[str, str, int]]
     x: float
@@ -107,7 +108,7 @@ class VariantLine(NamedTuple):
 
 
 class Replies(NamedTuple):
-    """Replies of recipients after their text, by meaning; `is_cut`: there may be more."""
+    """Replies of recipients after their text, by meaning; `is_cut` means that only the newest were counted."""
 
     by_meaning: list[tuple[str, int]]
     waiting: list[tuple[str, datetime, str]]
@@ -153,6 +154,7 @@ async def show_campaign(visit: Visit) -> Response:
         cost=describe_cost(visit.format, cost_of(_charged_parts(totals), prices)),
         variants=_by_variant(campaign.definition, totals, replies.stops),
         replies=replies,
+        replies_max=REPLIES_MAX,
         is_held=texting is not None and texting.is_held,
         has_rule=rule != ApprovalRule(),
         rule_sentence=_describe_rule(visit.format, rule),
@@ -178,31 +180,31 @@ def _describe_rule(formats: Format, rule: ApprovalRule) -> str:
 
 
 def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
-    """Every outcome that occurs, with its reasons; together they are the audience."""
+    """Every outcome that occurs, with its reasons; their numbers add up to the audience."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for total in totals:
         if total.outcome != LEFT_OUT:
             counted[total.outcome][total.reason] += total.recipients
-    whole = sum(sum(by_reason.values()) for by_reason in counted.values()) or 1
+    audience = sum(sum(by_reason.values()) for by_reason in counted.values()) or 1
     lines, x = [], 0.0
-    for outcome, (label, bar, key) in OUTCOMES.items():
+    for outcome, (label, bar_class, legend_class) in OUTCOMES.items():
         by_reason = {reason: times for reason, times in counted[outcome].items() if times}
         number = sum(by_reason.values())
         if not number:
             continue
-        width = round(100 * number / whole, 2)
+        width = round(100 * number / audience, 2)
         reasons = [(reason, REASON_LABELS.get(reason, reason), times) for reason, times in by_reason.items() if reason]
         reasons.sort(key=lambda it: -it[2])
-        lines.append(OutcomeLine(outcome.value, label, bar, key, number, reasons, round(x, 2), width))
+        lines.append(OutcomeLine(outcome.value, label, bar_class, legend_class, number, reasons, round(x, 2), width))
         x += width
     return lines
 
 
 def describe_place(place: str) -> str:
-    """Where a fault is, in the words of the page: `variants[1].text` is the text of variant B."""
-    name, _, rest = place.partition("[")
-    if name == "variants" and rest:
-        return f"Text of variant {VARIANT_LETTERS[int(rest.partition(']')[0])]}"
+    """The label of the place of a fault: `variants[1].text` is the text of variant B."""
+    name, _, index = place.partition("[")
+    if name == "variants" and index:
+        return f"Text of variant {VARIANT_LETTERS[int(index.partition(']')[0])]}"
     return {
         "include": "Segments",
         "exclude": "Left out",
@@ -224,7 +226,7 @@ def describe_schedule(formats: Format, definition: Definition) -> str:
 
 
 async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> list[tuple[str, list[str]]]:
-    """What the audience consists of, by the names of segments and campaigns."""
+    """The included and excluded segments and campaigns by name."""
     segments = dict(await list_segment_choices(tx, visit))
     campaigns = dict(await list_choices(tx, visit.organization_id)) if definition.exclude_received else {}
     found = [
@@ -274,22 +276,22 @@ def _lead(
 def estimate_end(
     row: CampaignRow, definition: Definition, outcomes: Mapping[str, int], *, now: datetime
 ) -> datetime | None:
-    """From the rate that is set, else from the speed since the start; never after the last moment of sending."""
-    left = outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED]
-    if row.frozen_at is None or row.not_after is None or not left:
+    """When the campaign will probably end, by its rate or by its speed since the start; never after the end time."""
+    unsent = outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED]
+    if row.frozen_at is None or row.not_after is None or not unsent:
         return None
     if definition.texts_per_hour is not None:
-        seconds = left * 3600 / definition.texts_per_hour
+        seconds = unsent * 3600 / definition.texts_per_hour
     else:
         done = sum(outcomes[outcome] for outcome in _DONE)
         if not done:
             return None
-        seconds = left * (now - row.frozen_at).total_seconds() / done
+        seconds = unsent * (now - row.frozen_at).total_seconds() / done
     return min(now + timedelta(seconds=seconds), row.not_after)
 
 
 def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
-    """Parts by country of texts that a provider took."""
+    """The parts, by country, of texts that a provider accepted and so charges."""
     parts: dict[str, int] = defaultdict(int)
     for total in totals:
         if total.outcome in RECEIVED or (total.outcome == RecipientOutcome.FAILED and total.reason not in _UNCHARGED):
@@ -298,7 +300,7 @@ def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
 
 
 def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
-    """Of recipients whose text was queued; the country of the others is not known yet."""
+    """Figures by country for recipients whose text was queued; the country of other recipients is not known yet."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in RecipientOutcome), 0))
     for total in totals:
         if total.country and total.recipients:
@@ -319,15 +321,15 @@ def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str
 def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mapping[int, int]) -> list[VariantLine]:
     lines = []
     for arm, variant in enumerate(definition.variants, start=HELD_OUT_ARM + 1):
-        own = [total for total in totals if total.arm == arm]
+        of_arm = [total for total in totals if total.arm == arm]
         lines.append(
             VariantLine(
                 arm,
                 VARIANT_LETTERS[arm - 1],
                 describe_template(list_texts(variant.text)[""]),
-                sum(total.recipients for total in own),
-                sum(total.recipients for total in own if total.outcome in RECEIVED),
-                sum(total.recipients for total in own if total.outcome == RecipientOutcome.DELIVERED),
+                sum(total.recipients for total in of_arm),
+                sum(total.recipients for total in of_arm if total.outcome in RECEIVED),
+                sum(total.recipients for total in of_arm if total.outcome == RecipientOutcome.DELIVERED),
                 stops.get(arm, 0),
             )
         )
@@ -337,7 +339,7 @@ def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mappi
 async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
     if row.frozen_at is None:
         return Replies([], [], 0, {}, is_cut=False)
-    found = await list_replies_to_origin(
+    found, is_cut = await list_replies_to_origin(
         tx,
         visit.organization_id,
         OriginKind.CAMPAIGN,
@@ -351,16 +353,16 @@ async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
     stops: dict[int, int] = defaultdict(int)
     for profile_id in stopped:
         stops[arms.get(profile_id, NO_ARM)] += 1
-    return _count_replies(found, stops)
+    return _count_replies(found, stops, is_cut=is_cut)
 
 
-def _count_replies(found: Sequence[ReplyToOrigin], stops: Mapping[int, int]) -> Replies:
+def _count_replies(found: Sequence[ReplyToOrigin], stops: Mapping[int, int], *, is_cut: bool) -> Replies:
     counted = dict.fromkeys(MEANINGS, 0)
     for reply in found:
         counted[reply.meaning] += 1
     waiting = [
         (REPLY.encode(reply.id), reply.received_at, MEANINGS[reply.meaning].name)
-        for reply in reversed(found)
+        for reply in found
         if reply.decided is None
     ]
     return Replies(
@@ -368,5 +370,5 @@ def _count_replies(found: Sequence[ReplyToOrigin], stops: Mapping[int, int]) -> 
         waiting[:WAITING_REPLIES_SHOWN],
         len(found),
         stops,
-        is_cut=len(found) >= REPLIES_MAX,
+        is_cut=is_cut,
     )

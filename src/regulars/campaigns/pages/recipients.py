@@ -1,9 +1,10 @@
-"""The recipients of a campaign by outcome: a list, a file, and the proof of every text."""
+"""The pages of the recipients of a campaign: a list by outcome, a CSV file, and a JSON Lines file with the evidence of
+every text and its consent."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
@@ -28,8 +29,9 @@ from regulars.messaging.model import OriginKind, TextRow
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_by_ids
 from regulars.web import mask
+from regulars.web.download import Download
 from regulars.web.listing import Filter, ListView, make_page, read_view, walk
-from regulars.web.render import headers, render
+from regulars.web.render import render
 from regulars.web.visit import Visit
 
 CSV_HEADER: Final = (
@@ -80,28 +82,28 @@ async def export_recipients(visit: Visit) -> Response:
 
 
 async def export_proof(visit: Visit) -> Response:
-    """One line of JSON for each text, the same as the command writes."""
+    """The evidence file: one line of JSON for each text, in the same format as the command writes it."""
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
         subject = CAMPAIGN.encode(campaign.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.proof", subject)
-
-    lines = write_proof(visit.database, visit.organization_id, campaign.row.id)
-    named = {"Content-Disposition": f'attachment; filename="{subject}.jsonl"'}
-    return StreamingResponse(lines, media_type="application/jsonl", headers={**headers(visit), **named})
+    pages = write_proof(visit.database, visit.organization_id, campaign.row.id)
+    return Download(pages, filename=f"{subject}.jsonl", media_type="application/jsonl")
 
 
 async def _view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:
-    """Filters offer what occurs."""
+    """The list with its filters, which offer only values that occur."""
     totals = [
         total
         for total in await list_totals(tx, visit.organization_id, campaign.row.id)
         if total.outcome != LEFT_OUT and total.recipients
     ]
-    here, asked = {total.outcome for total in totals}, visit.query
-    outcomes = [(it.value, label) for it, (label, _, _) in OUTCOMES.items() if it in here or asked.get("outcome") == it]
+    occurring, chosen = {total.outcome for total in totals}, visit.query
+    outcomes = [
+        (it.value, label) for it, (label, _, _) in OUTCOMES.items() if it in occurring or chosen.get("outcome") == it
+    ]
     reasons = sorted(
-        {total.reason for total in totals if total.reason} | ({asked.get("reason", "")} & REASON_LABELS.keys())
+        {total.reason for total in totals if total.reason} | ({chosen.get("reason", "")} & REASON_LABELS.keys())
     )
     countries = sorted({total.country for total in totals if total.country})
     names = visit.format.locale.territories

@@ -1,1 +1,2 @@
-"""The run of a campaign: freeze the audience, store its recipients, feed them to the queue of texts, count outcomes."""
+"""The run of a campaign: fixes the audience, stores its recipients, queues their texts (feeding) and counts
+outcomes."""

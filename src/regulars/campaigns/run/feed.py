@@ -1,7 +1,9 @@
-"""Feed recipients to the queue of texts: a few at a time, as late as possible, so that little is left to stop.
+"""Feeds recipients to the queue of texts: only a few at a time and as late as possible, so that a campaign can be
+stopped quickly.
 
-One transaction locks the campaign, takes tokens of its rate, takes recipients in random order whose time has come,
-renders their texts with the values of now, queues them and marks the recipients. A kill loses or doubles no one.
+One transaction locks the campaign, takes tokens of its rate, takes due recipients in random order, renders their texts
+with current values, queues the texts and marks the recipients. So after a crash no recipient is missing or gets two
+texts.
 """
 
 from collections.abc import Sequence
@@ -31,19 +33,19 @@ from regulars.messaging.template import render_text
 
 FED_AT_ONCE_MAX: Final = 256
 SAME_NUMBER: Final = "same_number"
-# How long to wait while texts are on hold, while the queue is full, and for another token of the rate.
+# How long to wait while texts are on hold, while the queue is full, and at least for the next token of the rate.
 _WHILE_HELD: Final = timedelta(seconds=30)
 _WHILE_FULL: Final = timedelta(seconds=1)
 _TOKENS_EVERY: Final = timedelta(seconds=1)
-# How long to wait with a number that has no open hour in the days ahead.
+# How long to wait if a number has no open hour in the next days.
 _CLOSED_FOR: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A bucket of tokens, one for each text; it and the queue hold at most one minute of the rate together, and at
-    least one text. So in any hour at most 61 minutes' worth leaves, whenever the queue was blocked or a worker was
-    away."""
+    """A token bucket with one token for each text. The bucket and the queue together contain at most the texts of one
+    minute, but at least one text. So in any hour at most the texts of 61 minutes are sent, even if the queue was
+    blocked or no worker was running."""
 
     per_second: float
     tokens: float
@@ -54,36 +56,36 @@ class Rate:
         if campaign.tokens_at is None:
             return cls(per_second, 1.0)
         elapsed_s = max(0.0, (now - campaign.tokens_at).total_seconds())
-        # When the texts that were queued then left is not known: perhaps only now.
-        room = max(0.0, cls._most(per_second) - campaign.tokens_queued)
-        return cls(per_second, min(room, campaign.tokens + per_second * elapsed_s))
+        # It is not known when the texts that were queued at that time were sent; perhaps only now.
+        tokens_max = max(0.0, cls._capacity_of(per_second) - campaign.tokens_queued)
+        return cls(per_second, min(tokens_max, campaign.tokens + per_second * elapsed_s))
 
     @staticmethod
-    def _most(per_second: float) -> float:
+    def _capacity_of(per_second: float) -> float:
         return max(1.0, 60 * per_second)
 
     @property
-    def most(self) -> float:
-        return self._most(self.per_second)
+    def capacity(self) -> float:
+        return self._capacity_of(self.per_second)
 
     def next_at(self, now: datetime, tokens: float) -> datetime:
         return now + max(_TOKENS_EVERY, timedelta(seconds=(1 - tokens) / self.per_second))
 
 
 async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
-    """The caller has locked the campaign, which is sending."""
+    """Queue the next texts of a campaign in the state `sending`, which the caller has locked."""
     if tx.now >= campaign.not_after:
         await end_campaign(tx, organization_id, campaign)
         return
     texting = await load_texting(tx, organization_id)
     if texting is None or texting.is_held:
-        # What is queued during a hold would leave all at once when it is released.
+        # Texts that are queued during a hold would all be sent at once when the hold is released.
         await _set_due(tx, organization_id, campaign, tx.now + _WHILE_HELD)
         return
     definition = read_definition(campaign.definition.encode())
     rate = None if definition.texts_per_hour is None else Rate.at(campaign, definition.texts_per_hour, tx.now)
     queued = await queries.count_queued(tx, organization_id, campaign.id)
-    queued_max = QUEUED_MAX if rate is None else min(QUEUED_MAX, int(rate.most))
+    queued_max = QUEUED_MAX if rate is None else min(QUEUED_MAX, int(rate.capacity))
     limit = min(FED_AT_ONCE_MAX, queued_max - queued, FED_AT_ONCE_MAX if rate is None else int(rate.tokens))
     taken = await recipient_queries.take_recipients(tx, organization_id, campaign.id, limit=limit) if limit > 0 else []
     fed = await _Batch(tx, organization_id, campaign, definition, texting).feed(taken) if taken else 0
@@ -102,7 +104,7 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
 
 
 async def _wait_or_end(tx: Tx, organization_id: UUID, campaign: DueCampaign, queued: int) -> None:
-    """No recipient can be fed now."""
+    """Called if no recipient is due: wait for the next one, or end the campaign if there is none."""
     next_at = await recipient_queries.next_open_at(tx, organization_id, campaign.id)
     if next_at is None and not queued:
         await end_campaign(tx, organization_id, campaign)
@@ -116,7 +118,7 @@ async def _set_due(tx: Tx, organization_id: UUID, campaign: DueCampaign, due_at:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Recipients of one campaign who are fed in one transaction."""
+    """The recipients of one campaign whose texts are queued in one transaction."""
 
     tx: Tx
     organization_id: UUID
@@ -125,32 +127,33 @@ class _Batch:
     texting: Texting
 
     async def feed(self, taken: Sequence[Recipient]) -> int:
-        """Queue the texts of those who may get one now; give the others a later time, or skip them. Returns how many
-        were queued."""
+        """Queue the texts of recipients who may get one now; postpone or skip the others. Returns how many were
+        queued."""
         now = self.tx.now
         numbers = await find_text_numbers(self.tx, self.organization_id, {it.profile_id for it in taken})
         hashes = {number.number_hash for number in numbers.values()}
         texted = await find_texted_numbers(self.tx, self.organization_id, OriginKind.CAMPAIGN, self.campaign.id, hashes)
         forecasts = await forecast_texts(self.tx, self.organization_id, numbers.values(), texting=self.texting)
-        after: list[Recipient] = []
+        changed: list[Recipient] = []
         for it in taken:
             number = numbers.get(it.profile_id)
             opens_at = self._opens_at(number, None if number is None else forecasts.get(number.number_hash))
             if number is not None and texted.setdefault(number.number_hash, str(it.profile_id)) != str(it.profile_id):
-                after.append(it._replace(outcome=RecipientOutcome.SKIPPED.value, reason=SAME_NUMBER, fed_at=now))
+                changed.append(it._replace(outcome=RecipientOutcome.SKIPPED.value, reason=SAME_NUMBER, fed_at=now))
             elif opens_at > now:
-                after.append(it._replace(open_at=opens_at))
+                changed.append(it._replace(open_at=opens_at))
             else:
-                after.append(it._replace(outcome=RecipientOutcome.QUEUED.value, fed_at=now))
-        await save_outcomes(self.tx, self.organization_id, zip(taken, after, strict=True))
-        fed = [it for it in after if it.outcome == RecipientOutcome.QUEUED]
+                changed.append(it._replace(outcome=RecipientOutcome.QUEUED.value, fed_at=now))
+        await save_outcomes(self.tx, self.organization_id, zip(taken, changed, strict=True))
+        fed = [it for it in changed if it.outcome == RecipientOutcome.QUEUED]
         if fed:
             await self._queue(fed)
-        failpoint.hit("campaign.fed", self.tx.connection.cut_off)
+        failpoint.hit("campaign.fed", self.tx.connection.drop_connection)
         return len(fed)
 
     def _opens_at(self, number: TextNumber | None, forecast: Forecast | None) -> datetime:
-        """When the recipient may be fed. The gate says why a text without a number or country is not sent."""
+        """When the text of the recipient may be queued. Without a number or country it is queued now, and the gate
+        skips it with the reason."""
         now = self.tx.now
         if number is None or forecast is None or locate_number(number.phone_number).country is None:
             return now
@@ -161,14 +164,14 @@ class _Batch:
     async def _queue(self, fed: Sequence[Recipient]) -> None:
         ids = [it.profile_id for it in fed]
         brand, variants = self.texting.brand, self.definition.variants
-        # A profile that is gone was erased, and its recipient with it.
+        # A missing profile was erased, together with its recipient.
         people = await load_values(self.tx, self.organization_id, self.definition, ids, brand=brand)
         orders = [
             TextOrder(
                 origin_kind=OriginKind.CAMPAIGN,
                 origin_id=self.campaign.id,
                 step=str(it.profile_id),
-                words=render_text(
+                rendered=render_text(
                     variants[it.arm - 1].text, people[it.profile_id].values if it.profile_id in people else {}
                 ),
                 profile_id=it.profile_id,
@@ -179,7 +182,9 @@ class _Batch:
             for it in fed
         ]
         placed = await request_texts(self.tx, self.organization_id, orders, texting=self.texting)
-        # A text that exists already has its outcome, and no fact will come.
-        known = [(self.campaign.id, it.profile_id) for it, order in zip(fed, placed, strict=True) if not order.is_new]
-        if known:
-            await count_outcomes_of_texts(self.tx, self.organization_id, known)
+        # If the text exists already, its outcome is read now, because no event will be recorded for it.
+        existing = [
+            (self.campaign.id, it.profile_id) for it, order in zip(fed, placed, strict=True) if not order.is_new
+        ]
+        if existing:
+            await count_outcomes_of_texts(self.tx, self.organization_id, existing)

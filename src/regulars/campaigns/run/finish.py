@@ -1,4 +1,4 @@
-"""End campaigns: recipients who were not fed are counted at once, and get their outcome in batches."""
+"""Ends campaigns: recipients whose text was not queued are counted at once, and their rows are updated in batches."""
 
 from datetime import timedelta
 from typing import Final
@@ -19,21 +19,21 @@ from regulars.segments.saved.uses import register_uses
 from regulars.work.outbox import record, withdraw_interest
 
 _CLOSED_AT_ONCE: Final = 5_000
-# How long after the end of a campaign its texts may still change: a receipt may follow days later.
+# How long after the end of a campaign its texts may still change, since a receipt may arrive days later.
 _OUTCOMES_FOR: Final = timedelta(days=7)
 
 
 async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
-    """No recipient is left, or the last moment of sending has passed."""
+    """End a campaign, because all texts were sent or its end time has passed."""
     await queries.end_campaign(tx, organization_id, campaign.id)
-    await count_rest(tx, organization_id, campaign.id, CampaignState.ENDED)
+    await close_waiting_totals(tx, organization_id, campaign.id, CampaignState.ENDED)
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign.id)
-    failpoint.hit("campaign.ended", tx.connection.cut_off)
+    failpoint.hit("campaign.ended", tx.connection.drop_connection)
 
 
-async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
-    """Move all who wait to the outcome of a campaign that has ended, and tell rooms above; the caller has locked the
-    campaign."""
+async def close_waiting_totals(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
+    """Count all waiting recipients under the outcome of an ended campaign, and record the end for listeners in other
+    packages. The caller has locked the campaign."""
     await queries.delete_audience(tx, organization_id, campaign_id)
     outcome, reason = closing_outcome(state)
     differences = Differences()
@@ -46,11 +46,11 @@ async def count_rest(tx: Tx, organization_id: UUID, campaign_id: UUID, state: Ca
 
 
 async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
-    """From this commit on no text of the campaign is claimed. Queued texts are deleted when it is paused, so that they
-    can be queued again, and skipped when it is cancelled.
+    """Stop the texts of a campaign; after the commit none is claimed. Queued texts are deleted if the campaign is
+    paused, so that they can be queued again, and skipped if it is cancelled.
 
-    The caller has locked the text settings and then the campaign. Recipients are locked before their texts, as in an
-    erasure. A text that is being sent is counted when its outcome is known.
+    The caller has locked the text settings and then the campaign. Recipients are locked before their texts, the same
+    order as in an erasure. A text that is being sent is counted when its outcome is known.
     """
     queued = await recipient_queries.lock_queued_recipients(tx, organization_id, campaign_id)
     skip_reason = SkipReason.CANCELLED if state is CampaignState.CANCELLED else None
@@ -62,12 +62,12 @@ async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, stat
             organization_id,
             [(it, return_to_waiting(it, state)) for it in queued if str(it.profile_id) in taken_back],
         )
-    failpoint.hit("campaign.stopped", tx.connection.cut_off)
+    failpoint.hit("campaign.stopped", tx.connection.drop_connection)
 
 
-async def close_rest(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
-    """Some recipients of a campaign that has ended, until none is left. Later, when its texts change no more, their
-    facts are not needed either."""
+async def close_waiting_rows(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
+    """Update the next batch of waiting recipients of an ended campaign. After seven days, when its texts do not change
+    any more, stop recording their changes."""
     outcome, reason = closing_outcome(CampaignState(campaign.state))
     closed = await recipient_queries.close_waiting(
         tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_AT_ONCE

@@ -1,7 +1,8 @@
-"""What became of recipients: their outcome follows the state of their text, and the totals follow the outcome.
+"""Updates the outcomes of recipients from the states of their texts, and the totals from the outcomes.
 
-A fact about a text only says which recipient to look at. The outcome is read from the text itself, under the lock of
-the recipient, so facts may arrive late or in any order and a text that was sent again is counted once.
+A fact, which is a recorded change of a text, only tells which recipient to update. The outcome is read from the text
+itself, while the recipient is locked. So facts may arrive late or in any order, and a text that was sent again is
+counted once.
 """
 
 import re
@@ -20,7 +21,7 @@ from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 
 QUEUED_MAX: Final = 512
-# Few enough to feed more before the queue of texts is empty.
+# When fewer texts than this are queued, the worker queues more, so that the queue does not become empty.
 _FEW_QUEUED: Final = QUEUED_MAX // 2
 _REASON: Final = re.compile("[a-z_]+")
 _REASONS: Final = frozenset(reason.value for reason in SkipReason)
@@ -29,7 +30,7 @@ _WITH_REASON: Final = frozenset({RecipientOutcome.FAILED.value, RecipientOutcome
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """Count the outcomes of texts of campaigns, and feed more where few are queued."""
+    """Count the outcomes of texts of campaigns, and queue more texts of campaigns that have few queued ones."""
     wanted = {
         (fact.origin_id, fact.profile_id)
         for fact in facts
@@ -44,20 +45,25 @@ async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[Message
 
 
 async def count_outcomes_of_texts(tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, UUID]]) -> None:
-    """Give recipients, by campaign and profile, the outcome that their texts have now."""
+    """Update recipients, given by campaign and profile, to the current outcome of their texts."""
     states = await queries.lock_campaigns(tx, organization_id, {campaign_id for campaign_id, _ in wanted})
     recipients = await recipient_queries.lock_recipients(tx, organization_id, wanted)
     steps = [(it.campaign_id, str(it.profile_id)) for it in recipients]
     texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
     changed = [
-        (it, _follow(it, texts.get((it.campaign_id, str(it.profile_id))), CampaignState(states[it.campaign_id])))
+        (
+            it,
+            _with_outcome_of(
+                it, texts.get((it.campaign_id, str(it.profile_id))), CampaignState(states[it.campaign_id])
+            ),
+        )
         for it in recipients
     ]
     await save_outcomes(tx, organization_id, changed)
 
 
-def _follow(recipient: Recipient, text: TextRow | None, state: CampaignState) -> Recipient:
-    """The recipient with the outcome of the text. A text that is gone was taken back from the queue."""
+def _with_outcome_of(recipient: Recipient, text: TextRow | None, state: CampaignState) -> Recipient:
+    """The recipient with the outcome of the text. A missing text was removed from the queue by a pause."""
     if text is None:
         return return_to_waiting(recipient, state) if recipient.outcome == RecipientOutcome.QUEUED else recipient
     outcome = RecipientOutcome.QUEUED.value if text.state in _ON_THE_WAY else text.state
@@ -71,13 +77,13 @@ def _follow(recipient: Recipient, text: TextRow | None, state: CampaignState) ->
 
 
 def return_to_waiting(recipient: Recipient, state: CampaignState) -> Recipient:
-    """To be fed again, unless the campaign has ended meanwhile."""
+    """The recipient as waiting again, or with the final outcome if the campaign has ended meanwhile."""
     outcome, reason = closing_outcome(state)
     return recipient._replace(outcome=outcome, reason=reason, country="", parts=0, fed_at=None)
 
 
 def closing_outcome(state: CampaignState) -> tuple[str, str]:
-    """Outcome and reason of a recipient who was not fed."""
+    """Outcome and reason of a recipient whose text was not queued."""
     match state:
         case CampaignState.CANCELLED:
             return RecipientOutcome.SKIPPED.value, SkipReason.CANCELLED.value
@@ -88,7 +94,8 @@ def closing_outcome(state: CampaignState) -> tuple[str, str]:
 
 
 async def save_outcomes(tx: Tx, organization_id: UUID, changed: Iterable[tuple[Recipient, Recipient]]) -> None:
-    """Each recipient before and after; the caller has locked them. The totals move by the difference."""
+    """Save changed recipients, each given before and after the change, and update the totals by the difference. The
+    caller has locked the recipients."""
     different = [(before, after) for before, after in changed if before != after]
     if not different:
         return
@@ -104,6 +111,7 @@ def _key(recipient: Recipient) -> TotalKey:
 
 
 def _label(reason: str | None) -> str:
-    """The first word of a reason, where it is one of ours: a provider's words may name the number."""
-    found = _REASON.match(reason or "")
-    return found[0] if found is not None and found[0] in _REASONS else ""
+    """The code at the start of a reason, if it is one of ours. The message of a provider is dropped, since it may
+    contain the number."""
+    code = _REASON.match(reason or "")
+    return code[0] if code is not None and code[0] in _REASONS else ""

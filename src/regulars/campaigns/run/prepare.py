@@ -1,4 +1,5 @@
-"""Store the recipients of a frozen audience, one piece in each transaction. The first is fed when all are stored."""
+"""Stores the recipients of a fixed audience, one piece in each transaction. Texts are queued only after all are
+stored."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,16 +24,16 @@ from regulars.segments.saved.resolve import load_context
 
 
 async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
-    """The caller has locked the campaign."""
-    found = await queries.find_piece(tx, organization_id, campaign.id)
-    if found is None:
+    """Store the next piece of recipients; the caller has locked the campaign."""
+    next_piece = await queries.find_piece(tx, organization_id, campaign.id)
+    if next_piece is None:
         await queries.begin_sending(tx, organization_id, campaign.id)
         return
-    piece, content = found
+    piece, content = next_piece
     definition = read_definition(campaign.definition.encode())
     profile_ids = [UUID(bytes=it) for it in split_ids(content)]
     open_at = await _open_times(tx, organization_id, campaign, definition, profile_ids)
-    # As of the audience, whatever is drawn meanwhile.
+    # The global holdout at the time when the audience was fixed, even if another quarter was drawn since.
     held_out = await find_held_out(tx, organization_id, profile_ids, at=campaign.frozen_at or tx.now)
     recipients = [
         _new_recipient(campaign.id, definition, it, open_at.get(it, tx.now), is_held_out=it in held_out)
@@ -45,13 +46,13 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     await queries.delete_piece(tx, organization_id, campaign.id, piece)
     await queries.set_due(tx, organization_id, campaign.id, tx.now)
     await differences.write(tx, organization_id)
-    failpoint.hit("campaign.prepared", tx.connection.cut_off)
+    failpoint.hit("campaign.prepared", tx.connection.drop_connection)
 
 
 def _new_recipient(
     campaign_id: UUID, definition: Definition, profile_id: UUID, open_at: datetime, *, is_held_out: bool
 ) -> NewRecipient:
-    """`is_held_out`: by the global holdout, so they are in no arm of this campaign."""
+    """`is_held_out` is true for customers of the global holdout, who are in no arm of this campaign."""
     place = place_of(
         campaign_id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
     )
@@ -64,20 +65,21 @@ def _new_recipient(
 async def _open_times(
     tx: Tx, organization_id: UUID, campaign: DueCampaign, definition: Definition, profile_ids: Sequence[UUID]
 ) -> dict[UUID, datetime]:
-    """When each recipient may be fed. A local time is of the first zone of the number; the opening hours of all its
-    zones are checked when it is fed. A number of no country has the zone of the country of the customer's home store,
-    else the organization's. A recipient without a number is fed at once, and the gate says why it is skipped.
+    """When the text of each recipient may be queued. A local time is in the first time zone of the number; the hours of
+    all its zones are checked when the text is queued. If the number belongs to no country, the zone is that of the
+    country of the customer's home store, or else of the organization. The text of a recipient without a number is
+    queued at once, and the gate skips it with the reason.
     """
     if not isinstance(definition.schedule, SendAtLocalTime):
         return dict.fromkeys(profile_ids, campaign.starts_at or tx.now)
     day, clock = definition.schedule.day, time.fromisoformat(definition.schedule.time)
     numbers = await find_text_numbers(tx, organization_id, profile_ids)
     zones = {it: locate_number(number.phone_number).zones for it, number in numbers.items()}
-    without_zone = [it for it, found in zones.items() if not found]
+    without_zone = [it for it, zones_of_number in zones.items() if not zones_of_number]
     if without_zone:
-        general = (await load_context(tx, organization_id, [])).zone.key
+        default_zone = (await load_context(tx, organization_id, [])).zone.key
         stores = await find_home_stores(tx, organization_id, without_zone)
         for it in without_zone:
             country = stores[it].country if it in stores else None
-            zones[it] = zones_by_country().get(country or "") or (general,)
-    return {it: datetime.combine(day, clock, ZoneInfo(found[0])).astimezone(UTC) for it, found in zones.items()}
+            zones[it] = zones_by_country().get(country or "") or (default_zone,)
+    return {it: datetime.combine(day, clock, ZoneInfo(names[0])).astimezone(UTC) for it, names in zones.items()}

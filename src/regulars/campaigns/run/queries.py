@@ -1,4 +1,8 @@
-"""The SQL of campaigns that are due, of their frozen audience and their tokens."""
+"""The SQL of campaigns that are due, of their fixed (frozen) audience, and of the tokens of their rate.
+
+Rows of totals with an arm from 0 are recipients, including those held out; arm -1 (`NO_ARM`) has all other customers of
+the audience.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -23,6 +27,7 @@ class DueCampaign(NamedTuple):
     frozen_at: datetime | None
     confirmed_recipients: int | None
     confirmed_cost: str | None
+    # The tokens of the rate at the time `tokens_at`, and how many texts were queued then.
     tokens: float
     tokens_at: datetime | None
     tokens_queued: int
@@ -38,7 +43,7 @@ _DUE_COLUMNS: Final = SQL(
 
 
 async def claim_starting(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
-    """Campaigns whose audience is to be frozen now, locked."""
+    """Lock and return the campaigns that start now, whose audience is to be fixed."""
     rows = await tx.fetch(
         SQL(
             """
@@ -64,8 +69,9 @@ async def begin_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, ow
     )
 
 
-async def lock_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, *, owner: UUID) -> DueCampaign | None:
-    """None where it was paused, cancelled or taken by another worker meanwhile."""
+async def lock_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, owner: UUID) -> DueCampaign | None:
+    """Lock a campaign whose audience is being fixed; None if it was paused, cancelled or claimed by another worker
+    meanwhile."""
     rows = await tx.fetch(
         SQL(
             """
@@ -110,10 +116,10 @@ async def store_audience(
     )
 
 
-async def stop_with_reason(
+async def pause_with_reason(
     tx: Tx, organization_id: UUID, campaign: DueCampaign, *, resumes_to: str, reason: str, question: str | None = None
 ) -> None:
-    """Pause it: a person has to decide."""
+    """Pause a campaign with a reason; a person has to decide."""
     await tx.execute(
         """
         UPDATE campaigns
@@ -169,7 +175,7 @@ async def set_tokens(
 
 
 async def begin_sending(tx: Tx, organization_id: UUID, campaign_id: UUID) -> None:
-    """All recipients are stored."""
+    """Change the state to `sending`, after all recipients are stored."""
     await tx.execute(
         """
         UPDATE campaigns
@@ -184,7 +190,7 @@ async def begin_sending(tx: Tx, organization_id: UUID, campaign_id: UUID) -> Non
 
 
 async def end_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> None:
-    """It stays due until the recipients who waited have their outcome."""
+    """End a campaign. It remains due until the waiting recipients have their outcome."""
     await tx.execute(
         """
         UPDATE campaigns
@@ -197,7 +203,7 @@ async def end_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> None
 
 
 async def find_piece(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[int, bytes] | None:
-    """The next piece of the audience whose recipients are not stored."""
+    """The next piece of the audience whose recipients are not stored yet."""
     rows = await tx.fetch(
         """
         SELECT piece, profile_ids FROM campaign_audiences
@@ -236,7 +242,7 @@ async def count_queued(tx: Tx, organization_id: UUID, campaign_id: UUID) -> int:
 
 
 async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The states of the campaigns, which are locked in the order of their ids."""
+    """Lock the campaigns in the order of their ids, and return their states."""
     rows = await tx.fetch(
         """
         SELECT id, state FROM campaigns
@@ -250,8 +256,8 @@ async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
 
 
 async def wake_unlimited(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, queued_max: int) -> int:
-    """Make campaigns without a rate due now where few of their texts are queued. Others are due when the rate allows
-    more texts."""
+    """Make campaigns without a rate due now, if few of their texts are queued. Campaigns with a rate become due when
+    the rate allows more texts."""
     return await tx.execute(
         """
         UPDATE campaigns SET due_at = %(now)s

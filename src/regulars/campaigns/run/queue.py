@@ -1,4 +1,4 @@
-"""The queue of campaigns that have something to do now: store recipients, feed them, or end."""
+"""The queue of campaigns for which the worker has something to do: store recipients, queue their texts, or end."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.campaigns.model import CampaignState
 from regulars.campaigns.run import queries
 from regulars.campaigns.run.feed import feed
-from regulars.campaigns.run.finish import close_rest, end_campaign
+from regulars.campaigns.run.finish import close_waiting_rows, end_campaign
 from regulars.campaigns.run.prepare import prepare_piece
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.db import Tx
@@ -19,7 +19,7 @@ class CampaignQueue(RowQueue[DueCampaign]):
     name = "campaigns"
     due = Due(table="campaigns")
     schedule = Schedule(waits_s=(1, 5, 30, 120, 600))
-    # One campaign in each transaction: its rows are many.
+    # One campaign in each transaction, since it has many rows.
     batch_rows = 1
     passes_at_once = 4
 
@@ -36,20 +36,20 @@ class CampaignQueue(RowQueue[DueCampaign]):
                 case CampaignState.PAUSED if tx.now >= campaign.not_after:
                     await end_campaign(tx, organization_id, campaign)
                 case CampaignState.ENDED | CampaignState.CANCELLED:
-                    await close_rest(tx, organization_id, campaign)
+                    await close_waiting_rows(tx, organization_id, campaign)
                 case _:
                     await queries.set_due(tx, organization_id, campaign.id, None)
 
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: DueCampaign, *, attempts: int, due_at: datetime | None
     ) -> None:
-        """A campaign that failed at every attempt is paused, and a person can resume it. Its queued texts come back to
-        it when they are next claimed."""
+        """Pause a campaign that failed at every attempt; a person can resume it. Its queued texts are removed from the
+        queue when they would be claimed."""
         if due_at is not None:
             await queries.set_due(tx, organization_id, row.id, due_at, attempts=attempts)
         elif row.state in {CampaignState.PREPARING, CampaignState.SENDING}:
             reason = "A step failed; the log of the worker says why."
-            await queries.stop_with_reason(tx, organization_id, row, resumes_to=row.state, reason=reason)
+            await queries.pause_with_reason(tx, organization_id, row, resumes_to=row.state, reason=reason)
             await refuse_claims(tx, organization_id, row.id)
         else:
             await queries.set_due(tx, organization_id, row.id, None)

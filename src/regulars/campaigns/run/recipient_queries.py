@@ -1,4 +1,4 @@
-"""The SQL of recipients: stored, taken to be fed, and changed with their outcome."""
+"""The SQL that stores recipients, takes them for queueing their texts, and updates their outcomes."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -13,6 +13,8 @@ from regulars.kit.db import Tx
 
 
 class Recipient(NamedTuple):
+    """`open_at` is when the text may be queued, `fed_at` when it was queued."""
+
     campaign_id: UUID
     profile_id: UUID
     arm: int
@@ -50,8 +52,8 @@ _INSERT: Final = _NEW.write(
 async def insert_recipients(
     tx: Tx, organization_id: UUID, campaign_id: UUID, recipients: Sequence[NewRecipient]
 ) -> list[tuple[int, str]]:
-    """Arm and outcome of those whose profile exists. A profile that is erased at this moment is found by the erasure's
-    pass for stragglers."""
+    """Insert the recipients whose profile exists; return arm and outcome of each. If a profile is erased at the same
+    time, the last pass of the erasure deletes the recipient."""
     rows = await tx.fetch(
         _INSERT,
         {
@@ -65,7 +67,7 @@ async def insert_recipients(
 
 
 async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, limit: int) -> list[Recipient]:
-    """Waiting recipients whose time has come, in random order, locked. Skips those that an erasure has locked."""
+    """Lock and return due waiting recipients, in random order; those that an erasure has locked are skipped."""
     rows = await tx.fetch(
         SQL(
             """
@@ -83,7 +85,7 @@ async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, l
 
 
 async def next_open_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> datetime | None:
-    """When the next waiting recipient may be fed; None where no recipient waits."""
+    """When the text of the next waiting recipient may be queued; None if no recipient waits."""
     rows = await tx.fetch(
         """
         SELECT open_at FROM campaign_recipients
@@ -97,7 +99,7 @@ async def next_open_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> date
 
 
 async def lock_recipients(tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, UUID]]) -> list[Recipient]:
-    """By campaign and profile, in that order."""
+    """Lock recipients in the order of campaign and profile, and return them."""
     rows = await tx.fetch(
         SQL(
             """
@@ -119,7 +121,8 @@ async def lock_recipients(tx: Tx, organization_id: UUID, wanted: Collection[tupl
 
 
 async def lock_queued_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[Recipient]:
-    """Recipients whose text has no outcome yet. Their rows are locked before their texts, as an erasure does."""
+    """Lock and return recipients whose text has no outcome yet. They are locked before their texts, the same
+    order as in an erasure."""
     rows = await tx.fetch(
         SQL(
             """
@@ -145,7 +148,7 @@ _UPDATE: Final = _CHANGED.write(
     WHERE campaign_recipients.organization_id = %(organization_id)s
       AND campaign_recipients.profile_id = it.profile_id AND campaign_recipients.campaign_id = it.campaign_id
     """,
-    set=_CHANGED.assign("it", but=("campaign_id", "profile_id")),
+    set=_CHANGED.assign("it", without=("campaign_id", "profile_id")),
 )
 
 
@@ -156,7 +159,7 @@ async def save_recipients(tx: Tx, organization_id: UUID, recipients: Sequence[Re
 async def close_waiting(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: str, reason: str, limit: int
 ) -> int:
-    """Give recipients of a campaign that has ended their outcome; the totals have it already."""
+    """Set the outcome of waiting recipients of an ended campaign; the totals already contain it."""
     return await tx.execute(
         """
         UPDATE campaign_recipients SET outcome = %(outcome)s, reason = %(reason)s

@@ -1,4 +1,5 @@
-"""Start campaigns: freeze the audience through the analysis process, compare it with what was confirmed, store it."""
+"""Starts campaigns: gets the audience from the analysis process, compares it with the confirmed numbers, and stores it.
+From then on the audience is fixed (frozen)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,11 +39,11 @@ MAY_BE_TEXTED: Final = "may_be_texted"
 # How many recipients one transaction stores.
 PIECE_IDS: Final = 5_000
 _PIECE_BYTES: Final = 16 * PIECE_IDS
-# Customers whose texts are rendered to compare the cost. More than for an estimate on a page: no one waits for it.
+# How many customers' texts are rendered to compare the cost; more than on a page, where a user waits for the result.
 COST_SAMPLE: Final = 2_000
 _RETRY: Final = timedelta(seconds=5)
-# Facts from before the start reach the columns within seconds, and a draw takes minutes; what no listener takes would
-# wait for ever.
+# Changes from before the start are in the columnar copy within seconds, and a draw of the global holdout takes minutes.
+# The wait is limited, since a recorded event that no listener handles would delay the start for ever.
 _BEHIND_RETRY: Final = timedelta(seconds=0.5)
 _BEHIND_MAX: Final = timedelta(minutes=10)
 
@@ -55,12 +56,17 @@ class StartClaim:
 
 @dataclass(frozen=True, slots=True)
 class FrozenAudience:
+    """The audience as of one snapshot: its counts, and the profile ids, 16 bytes each, in pieces for one
+    transaction."""
+
     counts: AudienceCounts
     pieces: list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class NotFrozen:
+    """The audience could not be fixed; it is tried again later."""
+
     reason: str
 
 
@@ -80,7 +86,7 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
     ) -> Sequence[StartClaim]:
         del lowest  # all have one priority
         claimed: list[StartClaim] = []
-        waiting = await behind_since(tx, organization_id, by=timedelta(0))
+        waiting = await behind_since(tx, organization_id, at_least=timedelta(0))
         is_being_drawn = await is_holdout_being_drawn(tx, organization_id)
         for campaign in await queries.claim_starting(tx, organization_id, limit=limit):
             if tx.now >= campaign.not_after:
@@ -100,25 +106,25 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
 
     async def act(self, organization_id: UUID, claim: StartClaim) -> FrozenAudience | NotFrozen:
         counts: AudienceCounts | None = None
-        found = bytearray()
+        profile_ids = bytearray()
         try:
             async for piece in self._analysis.freeze(organization_id, claim.query, sample=COST_SAMPLE):
                 counts = piece.counts or counts
                 if piece.state == MAY_BE_TEXTED:
-                    found += piece.profile_ids
+                    profile_ids += piece.profile_ids
         except NotReady:
             return NotFrozen("The segments are being prepared for the first count.")
         except AnalysisUnavailable as error:
             return NotFrozen(str(error))
         if counts is None:
             return NotFrozen("The analysis process gave no counts.")
-        return FrozenAudience(counts, _split(bytes(found)))
+        return FrozenAudience(counts, _split(bytes(profile_ids)))
 
     async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[StartClaim, FrozenAudience | NotFrozen]]
     ) -> None:
         for claim, outcome in sorted(done, key=lambda it: it[0].campaign_id):
-            campaign = await queries.lock_frozen(tx, organization_id, claim.campaign_id, owner=self.owner)
+            campaign = await queries.lock_freezing(tx, organization_id, claim.campaign_id, owner=self.owner)
             if campaign is None:
                 continue
             if isinstance(outcome, NotFrozen):
@@ -130,8 +136,8 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
 
 
 def _why_to_wait(waiting: datetime | None, campaign: DueCampaign, now: datetime, *, is_being_drawn: bool) -> str | None:
-    """A change from before the start is not in the columns, and a customer who bought would still be texted; or the
-    quarter has begun and its global holdout is not complete."""
+    """Why the campaign has to wait: a change from before the start is not in the columnar copy yet, so that a customer
+    who has bought since could still be texted; or the global holdout of the quarter is being drawn."""
     starts_at = campaign.starts_at
     if starts_at is None or starts_at <= now - _BEHIND_MAX:
         return None
@@ -142,7 +148,7 @@ def _why_to_wait(waiting: datetime | None, campaign: DueCampaign, now: datetime,
 
 
 async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:
-    """None: a segment has a fault, and the campaign is paused with a sentence about it."""
+    """The query of the audience; None if a segment has a fault, and then the campaign is paused with the reason."""
     try:
         return await resolve_definition(tx, organization_id, read_definition(campaign.definition.encode()))
     except AudienceRefused as error:
@@ -151,13 +157,14 @@ async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> Segm
 
 
 async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
-    """The whole audience in one transaction, or a question where it is not what was confirmed."""
+    """Store the whole audience in one transaction, or pause the campaign if the numbers exceed those that were
+    confirmed."""
     definition = read_definition(campaign.definition.encode())
     if not audience.counts.split.may_be_texted:
         await _pause(tx, organization_id, campaign, "No customer of these segments may be texted.")
         return
-    found = await estimate_counts(tx, organization_id, definition, audience.counts)
-    question = Question(found.recipients, dict(found.size.cost.amounts))
+    estimate = await estimate_counts(tx, organization_id, definition, audience.counts)
+    question = Question(estimate.recipients, dict(estimate.size.cost.amounts))
     why = why_to_ask(question, campaign, margin_percent=definition.margin_percent)
     if why is not None:
         await _pause(tx, organization_id, campaign, why, question)
@@ -173,7 +180,7 @@ async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience:
         differences.add(TotalKey(campaign.id, NO_ARM, LEFT_OUT, reason), times)
     await differences.write(tx, organization_id)
     tx.touched.add(("campaigns", organization_id))
-    failpoint.hit("campaign.frozen", tx.connection.cut_off)
+    failpoint.hit("campaign.frozen", tx.connection.drop_connection)
 
 
 def _split(content: bytes) -> list[bytes]:
@@ -181,11 +188,11 @@ def _split(content: bytes) -> list[bytes]:
 
 
 async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Sequence[UUID]) -> None:
-    """Start a campaign that was scheduled in this transaction, with an audience that the caller has read: the demo may
-    run without the analysis process. All of them may be texted."""
+    """Start a campaign that was scheduled in this transaction, with an audience that the caller provides, because
+    the demo may run without the analysis process. All of these customers may be texted."""
     owner = new_uuid()
     await queries.begin_freezing(tx, organization_id, campaign_id, owner=owner, until=tx.now)
-    campaign = await queries.lock_frozen(tx, organization_id, campaign_id, owner=owner)
+    campaign = await queries.lock_freezing(tx, organization_id, campaign_id, owner=owner)
     if campaign is not None:
         counts = AudienceCounts(
             total=len(profile_ids),
@@ -198,15 +205,15 @@ async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile
         await _store(tx, organization_id, campaign, FrozenAudience(counts, pieces))
 
 
-def why_to_ask(found: Question, campaign: DueCampaign, *, margin_percent: int) -> str | None:
-    """A question where more was found than was confirmed; None where the campaign may start. A cost is compared only
-    where one was confirmed."""
+def why_to_ask(question: Question, campaign: DueCampaign, *, margin_percent: int) -> str | None:
+    """Why a person has to confirm again: the numbers exceed those that were confirmed. None if the campaign may start.
+    The cost is compared only if one was confirmed."""
     confirmed = campaign.confirmed_recipients or 0
-    if exceeds(found.recipients, confirmed, margin_percent=margin_percent):
-        counted = f"{found.recipients:,}"
+    if exceeds(question.recipients, confirmed, margin_percent=margin_percent):
+        counted = f"{question.recipients:,}"
         return f"The audience has {counted} recipients and {confirmed:,} were confirmed. Confirm {counted}?"
     confirmed_cost = read_cost(campaign.confirmed_cost)
-    for currency, amount in found.cost.items():
+    for currency, amount in question.cost.items():
         if confirmed_cost is None:
             break
         expected = confirmed_cost.get(currency, Decimal(0))
@@ -219,8 +226,8 @@ def why_to_ask(found: Question, campaign: DueCampaign, *, margin_percent: int) -
 async def _pause(
     tx: Tx, organization_id: UUID, campaign: DueCampaign, reason: str, question: Question | None = None
 ) -> None:
-    """Before the audience is frozen; after a decision it is frozen anew."""
-    await queries.stop_with_reason(
+    """Pause a campaign before its audience is fixed; when it is resumed, the audience is computed again."""
+    await queries.pause_with_reason(
         tx,
         organization_id,
         campaign,

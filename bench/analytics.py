@@ -24,7 +24,7 @@ from regulars.analytics.sales_figures import By, read_sales
 from regulars.conditions import tree
 from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
-from regulars.kit.process import spare_the_collector
+from regulars.kit.process import reduce_garbage_collection
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
 from regulars.sales.totals.fill import fill_batch, recount
@@ -146,7 +146,7 @@ async def _measure(cluster: Cluster, settings: Settings, times: AnalyticsTimes, 
 
 async def _measure_build(cluster: Cluster, database: Database, organization_id: UUID, times: AnalyticsTimes) -> None:
     """The worker's batches and the analysis process's merges take turns in this process."""
-    spare_the_collector()
+    reduce_garbage_collection()
     started, cpu = time.monotonic(), own_cpu_s() + cpu_s(cluster.postmaster_pid)
     await build_columns(database, organization_id)
     times.build_s = time.monotonic() - started

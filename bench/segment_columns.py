@@ -13,7 +13,7 @@ from regulars.kit.ids import new_uuid
 from regulars.segments import queries as columns
 from regulars.segments.analysis.engine.customer_columns import PROFILE
 from regulars.segments.analysis.engine.encoding import Dictionary, encode, encode_coded
-from regulars.segments.analysis.engine.sales_encoding import arranged, encode_parts, with_sums_of_lines
+from regulars.segments.analysis.engine.sales_encoding import encode_parts, sort_flat, with_sums_of_lines
 from regulars.segments.analysis.engine.sales_runs import Dictionaries
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
 
@@ -191,7 +191,7 @@ async def _write_sales(
         quantity = line_sign * chance.choice([1, 1, 1, 2, 3], count) * 1_000_000
         total = line_sign * chance.integers(200, 12_000, count)
         of_lines = {"product": product, "quantity": quantity, "line_units": quantity, "total": total}
-        encoded = encode_parts(arranged(with_sums_of_lines(parts, of_lines)), dictionaries)
+        encoded = encode_parts(sort_flat(with_sums_of_lines(parts, of_lines)), dictionaries)
         run = Run(run_id, "sales", 2, run_id, size, sum(map(len, encoded.values())), int(at_s.min()), int(at_s.max()))
         async with database.transaction() as tx:
             await _write(tx, organization_id, run, encoded)

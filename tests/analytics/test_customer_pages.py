@@ -54,13 +54,13 @@ def test_customers_are_new_or_returning_and_repeat(shop, marketer):
     assert sum(int(row["customers"]) for row in groups) == 2
 
 
-def test_a_cohort_becomes_a_segment_for_those_who_may_build_one(shop, marketer, visitor_as):
+def test_groups_and_cohorts_become_segments_for_those_who_may_build_one(shop, marketer, visitor_as):
     prepare(shop, marketer)
     page = ask_until('id="cohorts"', lambda: marketer.get("/analyse/customers"))
-    first = links(page, "/segments/new?match=")[0]
-    builder = marketer.get(first)
-    assert builder.status_code == 200
-    assert "first_purchase" in builder.text
+    made = links(page, "/segments/new?match=")
+    for kind in ("last_purchase", "first_purchase"):
+        builder = marketer.get(next(one for one in made if kind in one))
+        assert (builder.status_code, kind in builder.text) == (200, True)
     seen = ask_until('id="cohorts"', lambda: visitor_as(Role.ANALYST).get("/analyse/customers"))
     assert links(seen, "/segments/new") == []
 
@@ -89,7 +89,10 @@ def test_products_are_grouped_by_code_property_or_store_and_opened(shop, markete
     assert links(inside, "/segments/new?match=")
     [tickets] = links(inside, "product=SCARF")
     assert text_of(marketer.get(tickets).text).count("Purchase") - 1 == 2
-    assert marketer.get("/analyse/products?group=nonsense").status_code == 400
+    for written in ("nonsense", "[]", '{"kind":"shelf"}', '{"kind":"property"}'):
+        answer = marketer.get("/analyse/products", group=written)
+        assert answer.status_code == 400, written
+        assert "The group of products in this address cannot be read." in text_of(answer.text), written
     assert marketer.get('/analyse/products?in={"key":{},"kind":"others"}').status_code == 400
 
 

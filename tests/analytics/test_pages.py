@@ -4,7 +4,7 @@ import csv
 import html
 import io
 import re
-from datetime import time, timedelta
+from datetime import date, time, timedelta
 
 import pytest
 from tests.analytics.pages_shop import NOON, Shop, open_shop
@@ -96,6 +96,21 @@ def test_a_year_opens_its_months_and_these_their_days_and_hours_down_to_the_tick
     assert "€300.00" in analyst.get(tickets).text
 
 
+def test_public_holidays_of_both_periods_are_marked(shop, analyst):
+    christmas = date(NOON.year - 1, 12, 25)
+    shop.sell(shop.paris, days=(NOON.date() - christmas).days, cents=1_000)
+    shop.count()
+    days = f"from={christmas - timedelta(days=2)}&to={christmas + timedelta(days=2)}&by=day"
+    page = analyst.get(f"/analyse/sales?{days}&compare=weekdays").text
+    words = text_of(page)
+    assert "Christmas Day" in words
+    assert 'class="key is-holiday"' in page
+    # The same weekday of the year before was 26 December.
+    assert "Christmas Day was on" in words
+    assert "So both days are compared with a usual day." in words
+    assert "was on" not in text_of(analyst.get(f"/analyse/sales?{days}&compare=none").text)
+
+
 def test_stores_are_ranked_and_only_like_ones_compared_on_demand(shop, analyst):
     page = text_of(analyst.get("/analyse/stores", period="7d", currency="CHF").text)
     assert "no ticket then" in page
@@ -145,7 +160,7 @@ def test_a_return_rate_is_high_above_twice_the_average_from_20_units(sold, retur
         returned_millionths=returned * MILLIONTHS,
         tickets=1,
         customers=1,
-        spark_cents=(),
+        weekly_net_cents=(),
     )
     assert has_high_returns(figures, 0.1) == is_high
 

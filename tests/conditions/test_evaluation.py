@@ -6,7 +6,7 @@ import pytest
 
 from regulars.catalog.model import AttributeType
 from regulars.conditions.check import ConditionContext
-from regulars.conditions.customers import Customer, Line, Sale, Standing, Ticket
+from regulars.conditions.customers import Customer, CustomerConsent, CustomerSale, SaleLine, Ticket
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.labels import Labels
 from regulars.conditions.tree import (
@@ -37,13 +37,13 @@ KNOWN = ConditionContext(
 )
 
 
-def sale(kind="PURCHASE", *, cents=1000, days_ago=0, lines=(), store=LYON) -> Sale:
+def sale(kind="PURCHASE", *, cents=1000, days_ago=0, lines=(), store=LYON) -> CustomerSale:
     at = datetime(2026, 11, 15, 12, tzinfo=UTC) - timedelta(days=days_ago)
-    return Sale(new_uuid(), "T", kind, at.date(), at, at, store, "EUR", cents, tuple(lines))
+    return CustomerSale(new_uuid(), "T", kind, at.date(), at, at, store, "EUR", cents, tuple(lines))
 
 
-def line(size, *, sku="A", quantity=1) -> Line:
-    return Line(sku, {} if size is None else {"size": size}, 1000, quantity * 1_000_000)
+def line(size, *, sku="A", quantity=1) -> SaleLine:
+    return SaleLine(sku, {} if size is None else {"size": size}, 1000, quantity * 1_000_000)
 
 
 def subject(*sales, ticket=None, segments=None, **attributes) -> Subject:
@@ -53,7 +53,7 @@ def subject(*sales, ticket=None, segments=None, **attributes) -> Subject:
         created=TODAY,
         is_named=True,
         country=None,
-        standing=Standing("may_be_texted"),
+        consent=CustomerConsent("may_be_texted"),
         sales=sales,
     )
     return Subject(customer, TODAY, segments or {}, ticket)

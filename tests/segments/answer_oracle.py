@@ -147,7 +147,7 @@ class Oracle:
         last = question.period.last
         weeks = [Period(last - timedelta(days=7 * n + 6), last - timedelta(days=7 * n)) for n in range(11, -1, -1)]
         periods = [question.period, *weeks, *([question.comparison] if question.comparison else [])]
-        lines = [self.lines(period, question.currency, question.inside) for period in periods]
+        lines = [self.lines(period, question.currency, question.filters) for period in periods]
         groups = {line.group(question.by) for some in (lines[0], *lines[13:]) for line in some}
         return {
             group: self.figures([[it for it in some if it.group(question.by) == group] for some in lines])
@@ -164,12 +164,12 @@ class Oracle:
             "returned_millionths": int(-sum(line.units for line in returned) * 1_000_000),
             "tickets": len({id(line.row) for line in bought}),
             "customers": len({line.row.profile_id for line in bought} - {None}),
-            "spark_cents": tuple(sum(line.cents for line in week) for week in lines[1:13]),
+            "weekly_net_cents": tuple(sum(line.cents for line in week) for week in lines[1:13]),
             "compared_net_cents": sum(line.cents for line in lines[13]) if len(lines) > 13 else None,
         }
 
     def basket(self, question: BasketQuestion) -> tuple[Counter[str], int]:
-        inside = self.lines(question.period, question.currency, question.inside)
+        inside = self.lines(question.period, question.currency, question.filters)
         rows = {id(line.row): line.row for line in inside if not line.row.is_return}
         counts: Counter[str] = Counter()
         for row in rows.values():
@@ -179,7 +179,7 @@ class Oracle:
                     line.group(ProductKey()).value
                     for line in lines
                     if line.group(ProductKey()).kind == "value"
-                    and not all(line.group(one.key) == one for one in question.inside)
+                    and not all(line.group(one.key) == one for one in question.filters)
                 }
             )
         return counts, len(rows)

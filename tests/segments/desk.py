@@ -13,7 +13,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.segments.columns import lifecycle
 from regulars.segments.definition import Definition, read_definition
-from regulars.segments.explain import Why, explain, find_segments_of
+from regulars.segments.explain import MembershipExplanation, explain, find_segments_of
 from regulars.segments.feed.build import run_batch
 from regulars.segments.saved import manage
 
@@ -34,7 +34,7 @@ class Desk(JourneyDesk):
         )
         return saved.row.id
 
-    def why(self, profile_id: UUID, *conditions: dict[str, Any], kind: str = "all") -> Why:
+    def why(self, profile_id: UUID, *conditions: dict[str, Any], kind: str = "all") -> MembershipExplanation:
         match = definition(*conditions, kind=kind).match
         found = self.do(lambda tx: explain(tx, self.organization_id, match, profile_id))
         assert found is not None

@@ -67,7 +67,7 @@ class FedShop:
         async with connection:
             organization = await manage.create_organization(connection, f"Shop {uuid4()}")
             await connection.execute("UPDATE organizations SET time_zone = %s WHERE id = %s", (ZONE, organization.id))
-            self.secret = (await manage.find_particulars(connection, organization.id)).secret
+            self.secret = (await manage.find_secret_and_country(connection, organization.id)).secret
         return organization.id
 
     def do(self, act: Callable[[Tx], Awaitable[T]]) -> T:

@@ -141,17 +141,17 @@ def test_a_claimed_compaction_is_not_disturbed_while_runs_come(erased):
 
 
 def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased, monkeypatch):
-    find_dead = compaction._find_dead
+    find_erased = compaction._find_erased
 
     async def find_dead_during_an_erasure(tx, organization_id, epoch, blocks):
         async with erased.database.transaction() as other:
             await erase_profiles(other, organization_id, [ByExternalId("ann")], secret=erased.secret)
         await OutboxQueue(OUR_LISTENERS).run_pass(erased.database, organization_id)
-        return await find_dead(tx, organization_id, epoch, blocks)
+        return await find_erased(tx, organization_id, epoch, blocks)
 
     erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
     with monkeypatch.context() as patched:
-        patched.setattr(compaction, "_find_dead", find_dead_during_an_erasure)
+        patched.setattr(compaction, "_find_erased", find_dead_during_an_erasure)
         assert erased.compact(purge_after=timedelta(0))
     [(since,)] = erased.sql("SELECT erased_since FROM segment_columns WHERE organization_id = %s")
     assert since is not None

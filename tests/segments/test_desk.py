@@ -7,7 +7,7 @@ from uuid import uuid4
 from regulars.conditions.tree import All
 from regulars.segments.analysis.engine import server
 from regulars.segments.analysis.engine.cache import ColumnCache
-from regulars.segments.analysis.engine.server import RequestHandler
+from regulars.segments.analysis.engine.server import ConnectionHandler
 from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, Members, SegmentQuery
 
 NO_MEMBERS = AnalysisResponse(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
@@ -40,7 +40,7 @@ ORGANIZATION = uuid4()
 def test_what_came_too_late_is_there_when_it_is_asked_for_again():
     async def ask() -> None:
         engine = Slow()
-        handler = RequestHandler(engine)
+        handler = ConnectionHandler(engine)
         early = await handler._respond(request(0.01))
         assert not early.is_ready
         # Another patience is the same question.
@@ -62,7 +62,7 @@ def test_an_answer_that_is_not_requested_again_is_released(monkeypatch):
 
     async def ask() -> None:
         engine = Slow()
-        handler = RequestHandler(engine)
+        handler = ConnectionHandler(engine)
         await handler._respond(request(0.01))
         engine.may_answer.set()
         for _ in range(TURNS_MAX):

@@ -10,7 +10,7 @@ import pytest
 
 from regulars.segments.analysis.questions import ArmSums
 from regulars.segments.effect import (
-    Estimate,
+    EffectEstimate,
     add_up,
     compare,
     has_enough_buyers,
@@ -93,12 +93,12 @@ def test_it_is_silent_where_the_smaller_group_expects_under_100_buyers():
 
 
 def test_extras_of_several_campaigns_are_added_with_their_variances():
-    total = add_up([Estimate(300.0, 90.0), Estimate(-100.0, 10.0)])
-    assert total == Estimate(200.0, 100.0)
+    total = add_up([EffectEstimate(300.0, 90.0), EffectEstimate(-100.0, 10.0)])
+    assert total == EffectEstimate(200.0, 100.0)
     assert total.is_shown
     assert isclose(total.low, 200 - 19.59964, rel_tol=1e-6)
-    assert not Estimate(1.0, 1.0).is_shown
-    assert Estimate(-3.0, 1.0).is_shown
+    assert not EffectEstimate(1.0, 1.0).is_shown
+    assert EffectEstimate(-3.0, 1.0).is_shown
 
 
 def test_the_probability_of_the_sizes_is_that_of_the_tables():

@@ -9,7 +9,7 @@ import pytest
 
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import Analysis, follow
-from regulars.segments.analysis.engine.server import RequestHandler
+from regulars.segments.analysis.engine.server import ConnectionHandler
 from regulars.segments.analysis.protocol import CursorExpired, MemberCursor, NotReady, parse_cursor
 from regulars.segments.columns import lifecycle
 
@@ -28,7 +28,7 @@ def crowd(shop):
 @asynccontextmanager
 async def answering(shop, path: Path) -> AsyncIterator[Analysis]:
     """As the analysis process does, in this one."""
-    async with await asyncio.start_unix_server(RequestHandler(shop.engine).serve, path=path):
+    async with await asyncio.start_unix_server(ConnectionHandler(shop.engine).serve, path=path):
         yield Analysis(Settings(), path=path)
 
 

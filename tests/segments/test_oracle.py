@@ -20,7 +20,7 @@ from tests.segments.trees import DAYS, ENUMS, LARGE, VALUES, Trees
 
 from regulars.catalog.entries import find_types, retype
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.conditions.customers import Explained, ObservedValue
+from regulars.conditions.customers import ConditionExplanation, ObservedValue
 from regulars.conditions.tree import OfAttribute, Path, walk
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, SEGMENT, new_uuid
@@ -29,7 +29,7 @@ from regulars.segments.analysis.engine.compaction import compact
 from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Run
 from regulars.segments.definition import Definition, DefinitionRefused
-from regulars.segments.explain import judge, load_members
+from regulars.segments.explain import evaluate_customers, load_members
 from regulars.segments.feed import runs as feeding
 from regulars.segments.feed.build import run_batch
 from regulars.segments.queries import find_state, list_runs
@@ -319,11 +319,11 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
         counts: Counter[Path] = Counter()
         unreadable: Counter[Path] = Counter()
         members = set()
-        for customer, tree in judge(resolved, customers.values()):
+        for customer, tree in evaluate_customers(resolved, customers.values()):
             note(tree, counts, unreadable)
             if tree.holds is True and not resolved.faults:
                 members.add(customer.id)
-        split = Counter(customers[identifier].standing.state for identifier in members)
+        split = Counter(customers[identifier].consent.state for identifier in members)
         return resolved, members, counts, unreadable, split
 
     resolved, members, counts, unreadable, split = shop.do(by_rows)
@@ -346,7 +346,7 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
     assert counted == {state: split[state] for state in counted}, where
 
 
-def note(explained: Explained, counts: Counter[Path], unreadable: Counter[Path]) -> None:
+def note(explained: ConditionExplanation, counts: Counter[Path], unreadable: Counter[Path]) -> None:
     counts[explained.path] += explained.holds is True
     unreadable[explained.path] += (
         isinstance(explained.observation, ObservedValue) and not explained.observation.is_readable

@@ -8,7 +8,7 @@ from tests.segments.desk import definition
 from tests.segments.fed_shop import ZONE, FedShop
 
 from regulars.conditions.check import ConditionContext, ReferencedSegment
-from regulars.conditions.customers import Customer, Standing
+from regulars.conditions.customers import Customer, CustomerConsent
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, innermost_first
 from regulars.segments.analysis.protocol import SegmentQuery
@@ -67,7 +67,7 @@ def customer(*, is_named: bool) -> Customer:
         created=date(2026, 1, 1),
         is_named=is_named,
         country=None,
-        standing=Standing("never_asked"),
+        consent=CustomerConsent("never_asked"),
         sales=(),
         texts=(),
     )

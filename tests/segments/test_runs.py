@@ -11,12 +11,12 @@ from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, Zone
 from regulars.segments.analysis.engine.sales_encoding import (
     OF_LINES,
     OF_SALES,
-    arranged,
     encode_parts,
-    grouped,
+    group_by_product,
     merge,
     read_flat,
     read_part,
+    sort_flat,
     split_erased,
     with_sums_of_lines,
 )
@@ -71,7 +71,7 @@ def sales_of(flat: dict[str, np.ndarray]) -> list[tuple[object, ...]]:
 
 def test_a_merge_and_the_way_to_the_disk_and_back_change_no_line():
     first, second = flat_run(1), flat_run(2)
-    together = merge([arranged(first), arranged(second)])
+    together = merge([sort_flat(first), sort_flat(second)])
     assert (np.diff(together["at_s"]) >= 0).all()
     assert sales_of(together) == sorted(sales_of(first) + sales_of(second))
     # The reader's dictionaries have the words in another order.
@@ -94,7 +94,7 @@ def test_a_merge_and_the_way_to_the_disk_and_back_change_no_line():
 
 def test_the_sales_of_erased_customers_lose_only_the_customer():
     flat = flat_run(3)
-    left, erased = split_erased(arranged(flat), np.array([2, 5]))
+    left, erased = split_erased(sort_flat(flat), np.array([2, 5]))
     sales = sales_of(flat)
     assert sales_of(left) == [sale for sale in sales if sale[0] not in {2, 5}]
     assert sales_of(erased) == sorted((ERASED, *sale[1:]) for sale in sales if sale[0] in {2, 5})
@@ -105,8 +105,8 @@ def test_the_sales_of_erased_customers_lose_only_the_customer():
 @pytest.mark.parametrize("passing", [[], [3], [1, 2, 8], [*range(1, 9)]])
 def test_lines_are_picked_by_their_products(monkeypatch, slices_max, passing):
     monkeypatch.setattr(sales_runs, "SLICES_MAX", slices_max)
-    flat = arranged(flat_run(4))
-    run = SalesRun(RUN, grouped(flat))
+    flat = sort_flat(flat_run(4))
+    run = SalesRun(RUN, group_by_product(flat))
     table = np.isin(np.arange(9), passing)
     sale, total = run.pick(table[run.parts["product"]], "sale", "total")
     wanted = table[flat["product"]]

@@ -15,7 +15,7 @@ from regulars.stores.find import find_addresses
 async def find_holidays(
     tx: Tx, organization_id: UUID, store_ids: Collection[UUID], periods: Collection[Period]
 ) -> dict[date, str]:
-    """The holidays in the periods with their names; with the countries, where not all stores are in one of them."""
+    """The holidays in the periods with their names; with the countries, if the stores are in several countries."""
     addresses = await find_addresses(tx, organization_id, store_ids)
     countries = sorted({address.country_code for address in addresses.values()})
     # The first request for a country computes the calendars of all its regions, so it runs in a thread.

@@ -1,4 +1,4 @@
-"""A view of analytics that a user saved, and what the room holds about people."""
+"""A view of analytics that a user saved, and the personal data of the analytics package."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ from regulars.work.personal import PersonalData
 
 VIEWS_MAX: Final = 50
 NAME_CHARACTERS_MAX: Final = 80
-# With 500 chosen stores.
+# Enough for the query string of a view with 500 chosen stores.
 QUERY_CHARACTERS_MAX: Final = 32_000
 
 

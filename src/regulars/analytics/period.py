@@ -12,10 +12,12 @@ Unit = Literal["day", "week", "month"]
 PRESETS: Final[tuple[Preset, ...]] = get_args(Preset)
 COMPARES: Final[tuple[Compare, ...]] = get_args(Compare)
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
-# Earlier days are valid in no time zone database, and no till sent a ticket then.
+# The earliest day of a period; no ticket is older.
 FIRST_DAY: Final = date(2000, 1, 1)
 PERIOD_DAYS_MAX: Final = 5 * 366
+# The longest period that can be shown by day, in days.
 BY_DAY_MAX: Final = 2 * 366
+# 52 weeks, so that a day is compared with the same weekday of the year before.
 WEEKDAYS_BACK: Final = timedelta(days=364)
 _DAY: Final = timedelta(days=1)
 # The longest periods that are usually shown by day, and by week.
@@ -25,7 +27,8 @@ _WEEKS_DAYS_MAX: Final = 364
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Calendar days in the organization's time zone, both included; `preset` moves with the day it is opened."""
+    """Calendar days in the organization's time zone, both included; `preset` is set if the period is relative to
+    today."""
 
     first: date
     last: date
@@ -43,7 +46,7 @@ class Period:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """What the period can be divided into, without more rows than a page can show."""
+        """The units into which the period can be divided without more rows than a page can show."""
         return tuple(unit for unit in UNITS if unit != "day" or self.days <= BY_DAY_MAX)
 
     @property
@@ -68,21 +71,21 @@ def preset_period(preset: Preset, today: date) -> Period:
 def read_period(values: Mapping[str, str], today: date, *, default: Preset = "30d") -> tuple[Period, dict[str, str]]:
     """The period of the fields `period`, `from` and `to`, and a sentence for each field that cannot be used.
 
-    Days that are those of the preset leave it a preset, so that a form may send both.
+    If `from` and `to` are the days of the preset, the period remains a preset, so that a form may send both.
     """
-    given = values.get("period", "")
-    preset = given if given in PRESETS else default
-    usual = preset_period(preset, today)
+    requested = values.get("period", "")
+    preset = requested if requested in PRESETS else default
+    of_preset = preset_period(preset, today)
     texts = {name: values.get(name, "").strip() for name in ("from", "to")}
     if not any(texts.values()):
-        return usual, {}
+        return of_preset, {}
     faults: dict[str, str] = {}
-    first = _read_day(texts["from"], "from", faults) or usual.first
-    last = _read_day(texts["to"], "to", faults) or usual.last
+    first = _read_day(texts["from"], "from", faults) or of_preset.first
+    last = _read_day(texts["to"], "to", faults) or of_preset.last
     if not faults:
         faults = _find_faults(first, last, today)
-    if faults or (first, last) == (usual.first, usual.last):
-        return usual, faults
+    if faults or (first, last) == (of_preset.first, of_preset.last):
+        return of_preset, faults
     return Period(first, last), {}
 
 
@@ -111,14 +114,15 @@ def _read_day(text: str, name: str, faults: dict[str, str]) -> date | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The period that another one is compared with, day by day."""
+    """The period with which another one is compared, day by day."""
 
     kind: Compare
     period: Period
+    # The other period, which is compared with `period`.
     of: Period
 
     def past_of(self, day: date) -> date | None:
-        """The day that a day is compared with; 29 February has none in most years."""
+        """The day with which a day is compared; None for 29 February in most years."""
         if self.kind == "weekdays":
             return day - WEEKDAYS_BACK
         if self.kind == "before":
@@ -159,7 +163,7 @@ def start_of_part(day: date, unit: Unit) -> date:
 
 
 def parts_of(period: Period, unit: Unit) -> list[Period]:
-    """The days, weeks or months of a period, oldest first; the outer ones may be cut."""
+    """The days, weeks or months of a period, oldest first; the first and the last may be incomplete."""
     firsts = sorted({max(start_of_part(day, unit), period.first) for day in period})
     lasts = [*(following - _DAY for following in firsts[1:]), period.last]
     return [Period(first, last) for first, last in zip(firsts, lasts, strict=True)]

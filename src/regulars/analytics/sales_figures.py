@@ -1,7 +1,7 @@
-"""Sales of a period by hour, day, week, month, store or currency: the one way to read them for every page and command.
+"""Sales of a period by hour, day, week, month, store or currency: all pages and commands read them here.
 
-The days are those of the organization's time zone. Everything of one answer is read in one transaction; a caller that
-compares two periods opens a snapshot for both.
+The days are those of the organization's time zone. All figures of one result are read in one transaction; a caller
+that compares two periods opens a snapshot for both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,20 +34,21 @@ class By(StrEnum):
 class Progress:
     """How current the figures are."""
 
-    # All tickets received up to then are counted, but for older ones while a fill runs.
+    # All tickets received before this time are counted, except old tickets that are still being counted
+    # (`filled_until`).
     as_of: datetime
-    # While tickets wait to be counted.
+    # Whether tickets wait to be counted.
     is_behind: bool
-    # While older tickets are being counted: those received up to then are.
+    # While old tickets are being counted: all old tickets received before this time are counted.
     filled_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalesFigures:
-    """The rows add up to the whole.
+    """Sums of sales; the rows add up to the whole.
 
-    A row is named by its first day inside the period, its hour, its store or its currency. All days, weeks, months and
-    hours of the period are there; stores and currencies only with a ticket.
+    A row is identified by its first day inside the period, its hour, its store or its currency. There is a row for
+    every day, week, month and hour of the period, but only for stores and currencies that have a ticket.
     """
 
     rows: Mapping[Key, PerCurrency]
@@ -58,7 +59,7 @@ class SalesFigures:
 async def read_sales(
     tx: Tx, organization_id: UUID, *, first: date, last: date, by: By, store_ids: Sequence[UUID] | None = None
 ) -> SalesFigures:
-    """From the first to the last day, both included, of some stores or of all. The hours are those of the first day."""
+    """Sales from the first to the last day, both included, of some or all stores. Hours are those of the first day."""
     rows: Mapping[Key, PerCurrency]
     match by:
         case By.HOUR:

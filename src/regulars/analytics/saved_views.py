@@ -1,4 +1,4 @@
-"""Save, list and delete views of analytics: a page with its filters, under a name, for one user."""
+"""Saves, lists and deletes views of analytics. A view is a page with its filters, under a name, for one user."""
 
 from uuid import UUID
 
@@ -7,9 +7,9 @@ from regulars.kit.db import Tx
 
 
 async def save_view(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str, view: SavedView) -> None:
-    """A view with the same name is replaced."""
-    known = await list_views(tx, organization_id, user_id, page=page)
-    if len(known) >= VIEWS_MAX and view.name not in {it.name for it in known}:
+    """Save a view; a view with the same name is replaced."""
+    existing = await list_views(tx, organization_id, user_id, page=page)
+    if len(existing) >= VIEWS_MAX and view.name not in {it.name for it in existing}:
         raise TooManyViews
     await tx.execute(
         """
@@ -22,7 +22,7 @@ async def save_view(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str, 
 
 
 async def list_views(tx: Tx, organization_id: UUID, user_id: UUID, *, page: str) -> list[SavedView]:
-    """By name."""
+    """The views of a user, sorted by name."""
     rows = await tx.fetch(
         """
         SELECT name, query

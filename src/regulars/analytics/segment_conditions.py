@@ -1,4 +1,4 @@
-"""Whom a question is about, and the conditions of a segment whose members are the customers of a figure."""
+"""The members that a question is about, and the conditions of a segment of the customers in a figure."""
 
 from calendar import monthrange
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from regulars.segments.saved.resolve import query_of, resolve
 
 
 async def resolve_members(tx: Tx, organization_id: UUID, segment_id: UUID | None) -> SegmentQuery:
-    """The members of a segment, or all customers. `AudienceRefused` if the segment is gone or has a fault."""
+    """The query for the members of a segment, or for all customers. Raises `AudienceRefused` if the segment was deleted
+    or has a fault."""
     if segment_id is None:
         return query_of(await resolve(tx, organization_id, tree.All()), is_faulty=False)
     return await resolve_audience(tx, organization_id, include=[segment_id])
@@ -25,7 +26,8 @@ async def resolve_members(tx: Tx, organization_id: UUID, segment_id: UUID | None
 def rfm_conditions(
     group: RfmGroup, currency: Currency, *, segment_id: UUID | None, store_ids: Sequence[UUID] | None
 ) -> tree.All:
-    """By the thresholds of the day, counted back from today on every later day."""
+    """The conditions of an RFM group, with the thresholds of today; days are counted back from the day of
+    evaluation."""
     stores, window = _stores(store_ids), tree.Window(last_days=RFM_DAYS)
     recency, days, net = group.recency_days, group.purchase_days, group.net
     conditions: list[tree.Condition] = []
@@ -49,7 +51,8 @@ def rfm_conditions(
 def cohort_conditions(
     first: date, month: int, *, segment_id: UUID | None, store_ids: Sequence[UUID] | None
 ) -> tree.All:
-    """Customers of a cohort, named by the first day of its month, who bought in a later month; month 0 is all."""
+    """Customers of a cohort, given by the first day of its month, who bought in a later month; month 0 means all of
+    them."""
     stores = _stores(store_ids)
     start, end = _month_after(first, 0)
     when = tree.When(comparison="between", from_=start, to=end)
@@ -63,21 +66,18 @@ def cohort_conditions(
 
 def product_conditions(
     code: str,
-    currency: Currency,
+    currency: Currency | None,
     *,
     first: date,
     last: date,
     segment_id: UUID | None,
     store_ids: Sequence[UUID] | None,
 ) -> tree.All:
-    """Customers who bought a product in a period."""
-    bought = tree.TicketValue(
-        currency=currency,
-        at_least_cents=0,
-        products=(code,),
-        window=tree.Window(from_=first, to=last),
-        stores=_stores(store_ids),
-    )
+    """Customers who bought a product in a period; in one of several currencies, on a ticket where it cost 0 or more."""
+    window, stores, products = tree.Window(from_=first, to=last), _stores(store_ids), (code,)
+    bought: tree.Condition = tree.Bought(products=products, window=window, stores=stores)
+    if currency is not None:
+        bought = tree.TicketValue(currency=currency, at_least_cents=0, products=products, window=window, stores=stores)
     return _of_members([bought], segment_id)
 
 

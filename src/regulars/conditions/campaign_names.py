@@ -9,7 +9,7 @@ from regulars.kit.db import Tx
 async def find_campaign_names(
     tx: Tx, organization_id: UUID, ids: Collection[UUID], *, newest: int = 0
 ) -> list[tuple[UUID, str]]:
-    """Id and name of these campaigns and of the newest ones, the newest first."""
+    """Id and name of these campaigns and of the `newest` last ones, newest first."""
     rows = await tx.fetch(
         """
         SELECT id, name FROM campaigns

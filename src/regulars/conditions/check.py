@@ -1,8 +1,8 @@
-"""Find the faults of conditions: each with its path in the definition and a message for the user.
+"""Finds the faults of conditions, each with its path in the definition and a message for the user.
 
-The same check runs when a definition is saved and each time it is evaluated: since then the type of a key may have
-changed, or a segment or store may have been deleted. A tree with a fault is not evaluated at all. If only the faulty
-condition were false, a *none* group around it would be true for every customer.
+The same check runs when a definition is saved and each time it is evaluated, because in the meantime the type of a key
+may have changed, or a segment or store may have been deleted. A tree with a fault is not evaluated at all. If only the
+faulty condition were false, a *none* group around it would be true for every customer.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ EMPTY_GROUP: Final = "The group is empty."
 DECIMALS_MAX: Final = 6
 BOTH_ENDS: Final = 2
 DATE_CHARACTERS: Final = 10
-# Texts and runs of journeys are deleted some weeks after this time, and no fact is published for it.
+# Texts and runs of journeys are deleted some weeks later than this, without an event that would update the segments.
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
@@ -32,8 +32,8 @@ Types = Mapping[str, tuple[AttributeType, Collection[str]]]
 class Fault:
     """One error in a definition; `place` is its path, such as `match.of[1].values`.
 
-    A definition with warnings can be saved. With any fault, also a warning, the tree is not evaluated until it is
-    fixed.
+    A definition with warnings can be saved. With any fault, even a warning, the tree is not evaluated until it
+    is fixed.
     """
 
     place: str
@@ -57,7 +57,7 @@ class ConditionContext:
     attributes: Types = field(default_factory=dict)
     properties: Types = field(default_factory=dict)
     stores: Mapping[str, UUID] = field(default_factory=dict)
-    # By the id in the conditions; includes the segments that these segments refer to.
+    # The referenced segments by id, including those to which these segments refer.
     segments: Mapping[str, ReferencedSegment] = field(default_factory=dict)
     zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
 
@@ -154,8 +154,8 @@ def _of_texts(condition: tree.Texts | tree.ReceivedCampaign, place: str) -> Iter
     elif condition.journey is not None and JOURNEY.decode(condition.journey) is None:
         yield Fault(f"{place}.journey", f"'{condition.journey}' is not the id of a journey.")
     elif condition.journey is not None and condition.days > TEXTS_OF_JOURNEY_DAYS_MAX:
-        words = f"The journey of a text is stored for {TEXTS_OF_JOURNEY_DAYS_MAX} days; enter at most that many."
-        yield Fault(f"{place}.days", words)
+        message = f"The journey of a text is stored for {TEXTS_OF_JOURNEY_DAYS_MAX} days; enter at most that many."
+        yield Fault(f"{place}.days", message)
     elif condition.days > TEXTS_DAYS_MAX:
         yield Fault(f"{place}.days", f"Texts are stored for {TEXTS_DAYS_MAX} days; enter at most that many.")
 
@@ -172,8 +172,8 @@ def _of_sales(condition: tree.OfSales, place: str, context: ConditionContext) ->
     low, high, none = _bounds(condition)
     if none and (low is not None or high is not None):
         yield Fault(place, "Use none or a limit, not both.")
-    is_bare_enough = none or (isinstance(condition, tree.OfTimes) and not tree.is_net_articles(condition))
-    yield from _of_bounds(low, high, place, may_be_open=is_bare_enough)
+    may_have_no_limit = none or (isinstance(condition, tree.OfTimes) and not tree.is_net_articles(condition))
+    yield from _of_bounds(low, high, place, may_be_open=may_have_no_limit)
     limits = [it for it in (low, high) if it is not None]
     is_count = isinstance(condition, tree.Bought) and condition.count != "articles"
     if tree.is_net_articles(condition) and any(_decimals(it) > DECIMALS_MAX for it in limits):
@@ -257,8 +257,8 @@ def _of_comparison(compared: tree.ValueComparison, place: str, types: Types, *, 
     if comparison in OF_DAYS and compared.days is None:
         yield Fault(f"{place}.days", "The comparison needs a number of days.")
     if comparison in ONE_VALUE:
-        one = () if compared.value is None else (compared.value,)
-        yield from _of_values(compared, one, f"{place}.value", declared, allowed_values)
+        values = () if compared.value is None else (compared.value,)
+        yield from _of_values(compared, values, f"{place}.value", declared, allowed_values)
     elif comparison in SEVERAL_VALUES:
         yield from _of_values(compared, compared.values, f"{place}.values", declared, allowed_values)
 

@@ -1,7 +1,7 @@
 """Whether one stored value matches a condition, by the declared type of its key.
 
-A test is made once for a condition, a type and a day, and then called with values. It returns True or False, or None if
-the type cannot read the value; such a value matches nothing, not even a negative comparison.
+A test is created once for a condition, a type and a day, and then called with values. It returns True or False, or None
+if the value cannot be parsed as the type; such a value never matches, not even with a negative comparison.
 """
 
 import calendar
@@ -51,7 +51,7 @@ Span = tuple[date, date, bool]
 
 
 class ValueTest:
-    """A comparison with its values parsed; the caller has checked that the type offers it."""
+    """A comparison with parsed values; the caller has checked that the type allows the comparison."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ def days_of(window: Window | None, today: date) -> tuple[date, date]:
 
 
 def anniversary_in(day: date, year: int) -> date:
-    """In a year without 29 February, the anniversary is the 28th."""
+    """The anniversary of a day in a year; for 29 February it is the 28th if the year has no 29th."""
     if (day.month, day.day) == (FEBRUARY, LEAP_DAY) and not calendar.isleap(year):
         return date(year, FEBRUARY, LEAP_DAY - 1)
     return day.replace(year=year)
@@ -137,7 +137,7 @@ def _predicate(compared: ValueComparison, declared: AttributeType, today: date, 
 
 
 def text_predicate(compared: ValueComparison) -> Callable[[str], bool]:
-    """A predicate on folded text, for enums and texts."""
+    """A predicate on case-folded strings, for texts and enums."""
     one = fold_text(compared.value or "")
     among = frozenset(fold_text(value) for value in compared.values)
     match compared.comparison:

@@ -11,8 +11,8 @@ from regulars.catalog.model import Scalar
 from regulars.conditions.tree import Condition, ConsentState, Path
 
 
-class Line(NamedTuple):
-    """A line of a sale; `properties` is None where it has no product."""
+class SaleLine(NamedTuple):
+    """A line of a sale; `properties` is None if the line has no product."""
 
     product_id: str | None
     properties: Mapping[str, Scalar] | None
@@ -20,7 +20,7 @@ class Line(NamedTuple):
     millionths: int
 
 
-class Sale(NamedTuple):
+class CustomerSale(NamedTuple):
     id: UUID
     external_id: str
     type: str
@@ -30,7 +30,7 @@ class Sale(NamedTuple):
     store_id: UUID
     currency: str
     amount_cents: int
-    lines: tuple[Line, ...]
+    lines: tuple[SaleLine, ...]
 
 
 class Ticket(NamedTuple):
@@ -40,7 +40,7 @@ class Ticket(NamedTuple):
     store_id: UUID
     amount_cents: int
     currency: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[SaleLine, ...] = ()
 
 
 class Text(NamedTuple):
@@ -48,7 +48,7 @@ class Text(NamedTuple):
     journey_id: UUID | None
 
 
-class Standing(NamedTuple):
+class CustomerConsent(NamedTuple):
     """The consent state of a customer, with source, store and day of the consent or withdrawal that decides it."""
 
     state: ConsentState
@@ -59,15 +59,15 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Customer:
-    """The customer data that some conditions need; other fields are empty."""
+    """The customer data that the conditions need; fields that they do not need are empty."""
 
     id: UUID
     attributes: Mapping[str, str]
     created: date
     is_named: bool
     country: str | None
-    standing: Standing
-    sales: tuple[Sale, ...] = ()
+    consent: CustomerConsent
+    sales: tuple[CustomerSale, ...] = ()
     texts: tuple[Text, ...] = ()
     # The campaigns that the customer received, each with the day of its text.
     campaigns: Mapping[UUID, date] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class ObservedValue(NamedTuple):
 
 class ObservedTimes(NamedTuple):
     times: int
-    last: Sale | None
+    last: CustomerSale | None
 
 
 class ObservedMoney(NamedTuple):
@@ -96,7 +96,7 @@ class ObservedArticles(NamedTuple):
 
 class ObservedDay(NamedTuple):
     day: date | None
-    sale: Sale | None = None
+    sale: CustomerSale | None = None
 
 
 class ObservedTicket(NamedTuple):
@@ -104,7 +104,7 @@ class ObservedTicket(NamedTuple):
 
 
 class ObservedConsent(NamedTuple):
-    standing: Standing
+    consent: CustomerConsent
 
 
 class ObservedTexts(NamedTuple):
@@ -145,7 +145,7 @@ Observation = (
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ConditionExplanation:
     """A condition, whether it holds (None: unknown), and the value it observed; a group has `inner` instead of a
     value."""
 
@@ -153,24 +153,25 @@ class Explained:
     condition: Condition
     holds: bool | None
     observation: Observation | None = None
-    inner: tuple["Explained", ...] = ()
+    inner: tuple["ConditionExplanation", ...] = ()
 
 
-# Whether a line is of the wanted products; None if any sale matches.
-Passes = Callable[[Line], bool] | None
+# Whether a line has a wanted product; None if the condition has no product filter.
+Passes = Callable[[SaleLine], bool] | None
 
 
-def is_among(sale: Sale, passes: Passes) -> bool:
+def is_among(sale: CustomerSale, passes: Passes) -> bool:
     return passes is None or any(passes(line) for line in sale.lines)
 
 
-def spend_of(sales: Iterable[Sale], currency: str, passes: Passes) -> int:
-    """In cents: purchases less returns; with a product filter, the totals of the matching lines."""
+def spend_of(sales: Iterable[CustomerSale], currency: str, passes: Passes) -> int:
+    """The spend in cents: purchases minus returns; with a product filter, the totals of the matching lines."""
     return sum(net_cents(sale, passes) for sale in sales if sale.currency == currency)
 
 
-def net_cents(sale: Sale, passes: Passes) -> int:
-    """The total of a return has no sign. Its lines may be negative already: then their sum is below 0."""
+def net_cents(sale: CustomerSale, passes: Passes) -> int:
+    """The net of a sale in cents, negative for a return. The stored total of a return is positive; its lines may be
+    stored as negative, and then their sum is below 0."""
     is_return = sale.type == "RETURN"
     if passes is None:
         return -sale.amount_cents if is_return else sale.amount_cents
@@ -179,12 +180,12 @@ def net_cents(sale: Sale, passes: Passes) -> int:
     return -cents if is_unsigned else cents
 
 
-def articles_of(sales: Iterable[Sale], passes: Passes) -> int:
-    """In millionths of an article: bought less returned. Lines without a product are no articles."""
+def articles_of(sales: Iterable[CustomerSale], passes: Passes) -> int:
+    """The number of articles bought minus returned, in millionths. Lines without a product are not counted."""
     return sum(_net_millionths(sale, passes) for sale in sales)
 
 
-def _net_millionths(sale: Sale, passes: Passes) -> int:
+def _net_millionths(sale: CustomerSale, passes: Passes) -> int:
     lines = [line for line in sale.lines if line.properties is not None]
     millionths = sum(line.millionths for line in lines if passes is None or passes(line))
     # A till may send negative prices with positive quantities, so the sign of quantities is decided separately.

@@ -1,7 +1,8 @@
-"""Read a definition from JSON, in the current format or an older one, and write its JSON Schema.
+"""Reads a definition from JSON, in the current format or an older one, and writes its JSON Schema.
 
-Stored definitions stay as they are: older servers read them too. Each release reads every form that was ever stored;
-`tests/conditions/test_upgrade.py` has an example of each."""
+Stored definitions are not rewritten, because older servers read them too. Each release reads every format that was ever
+stored; `tests/conditions/test_upgrade.py` has an example of each.
+"""
 
 import inspect
 import re
@@ -67,24 +68,24 @@ def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[typ
     for part in described["$defs"].values():
         items = part.get("properties", {}).get("of", {}).get("items", {})
         if "anyOf" in items:
-            items["anyOf"] = [one for one in items["anyOf"] if one["$ref"] not in names]
+            items["anyOf"] = [option for option in items["anyOf"] if option["$ref"] not in names]
             mapping = items["discriminator"]["mapping"]
             items["discriminator"]["mapping"] = {tag: ref for tag, ref in mapping.items() if ref not in names}
         if "description" in part:
-            # From Python 3.13 on a docstring has lost its indentation already.
+            # Before Python 3.13 a docstring still has its indentation.
             part["description"] = inspect.cleandoc(part["description"])
-    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **described}
-    return msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **described}
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
 
 
 def describe_decode_error(message: str) -> tuple[str, str]:
     """The path in the document (empty if msgspec names none) and a message for the user."""
     found = _PATH.search(message)
     text = message[: found.start()] if found else message
-    for pattern, words in _REPHRASED:
-        text = pattern.sub(words, text)
-    for name, words in _TYPE_NAMES.items():
-        text = re.sub(rf"\b{name}\b", words, text)
+    for pattern, replacement in _REPHRASED:
+        text = pattern.sub(replacement, text)
+    for name, replacement in _TYPE_NAMES.items():
+        text = re.sub(rf"\b{name}\b", replacement, text)
     return found["path"] if found else "", text.replace("`", "'") + "."
 
 
@@ -106,75 +107,79 @@ def upgrade(data: Any, *, of_journey: bool = False) -> Any:
         inner = data.get("of")
         if not isinstance(inner, list):
             return data
-        return {**data, "of": [upgrade(one, of_journey=of_journey) for one in inner]}
-    upgraded = _KINDS[kind](data) if isinstance(kind, str) and kind in _KINDS else data
-    return _with_comparisons(_with_days(upgraded), of_journey=of_journey)
+        return {**data, "of": [upgrade(condition, of_journey=of_journey) for condition in inner]}
+    upgraded = _UPGRADES[kind](data) if isinstance(kind, str) and kind in _UPGRADES else data
+    return _upgrade_comparisons(_upgrade_days(upgraded), of_journey=of_journey)
 
 
-def _of_tickets(data: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade_tickets(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "type": "bought"}
 
 
-def _of_articles(data: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade_articles(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "type": "bought", "count": "articles"}
 
 
-def _of_subscribed(data: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade_subscribed(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "type": "consent", "state": "may_be_texted"}
 
 
-def _of_purchases(data: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade_purchases(data: Mapping[str, Any]) -> dict[str, Any]:
     """An older condition of journeys: a minimum number of purchases in the last days, or none."""
-    rest = {name: value for name, value in data.items() if name not in {"in_days", "at_least", "none"}}
+    other_fields = {name: value for name, value in data.items() if name not in {"in_days", "at_least", "none"}}
     bound = {"none": True} if data.get("none") is True else {"at_least": data.get("at_least", 1)}
-    return {**rest, **bound, "type": "bought", "window": {"last_days": data.get("in_days")}}
+    return {**other_fields, **bound, "type": "bought", "window": {"last_days": data.get("in_days")}}
 
 
-def _of_product(data: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade_product(data: Mapping[str, Any]) -> dict[str, Any]:
     """An older condition of journeys: the comparison was a sibling of the property. A property without a comparison was
     a fault, and still is."""
     compared = {name: data[name] for name in _COMPARED if data.get(name) is not None}
-    rest = {name: value for name, value in data.items() if name not in _COMPARED and value is not None}
-    key = rest.get("property")
-    return {**rest, "property": {"key": key, "comparison": "between", **compared}} if isinstance(key, str) else rest
+    other_fields = {name: value for name, value in data.items() if name not in _COMPARED and value is not None}
+    key = other_fields.get("property")
+    return (
+        {**other_fields, "property": {"key": key, "comparison": "between", **compared}}
+        if isinstance(key, str)
+        else other_fields
+    )
 
 
-_KINDS: Final = {
-    "tickets": _of_tickets,
-    "articles": _of_articles,
-    "subscribed": _of_subscribed,
-    "purchases": _of_purchases,
-    "product": _of_product,
+_UPGRADES: Final = {
+    "tickets": _upgrade_tickets,
+    "articles": _upgrade_articles,
+    "subscribed": _upgrade_subscribed,
+    "purchases": _upgrade_purchases,
+    "product": _upgrade_product,
 }
 
 
-def _with_days(data: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade_days(data: Mapping[str, Any]) -> dict[str, Any]:
     """Older definitions write "only today" as the last 0 days; the current format writes 1 day."""
     changed = dict(data)
     for name, inner in data.items():
         if name in {"window", "when", "since", "property"} and isinstance(inner, dict):
-            changed[name] = _with_days(inner)
+            changed[name] = _upgrade_days(inner)
         elif name in {"days", "last_days"} and inner == 0 and not isinstance(inner, bool):
             changed[name] = 1
     return changed
 
 
-def _with_comparisons(data: dict[str, Any], *, of_journey: bool) -> dict[str, Any]:
+def _upgrade_comparisons(data: dict[str, Any], *, of_journey: bool) -> dict[str, Any]:
     if isinstance(data.get("property"), dict):
-        data = {**data, "property": _compared(data["property"], of_journey=of_journey)}
-    return _compared(data, of_journey=of_journey) if data.get("type") == "attribute" else data
+        data = {**data, "property": _upgrade_comparison(data["property"], of_journey=of_journey)}
+    return _upgrade_comparison(data, of_journey=of_journey) if data.get("type") == "attribute" else data
 
 
-def _compared(data: dict[str, Any], *, of_journey: bool) -> dict[str, Any]:
+def _upgrade_comparison(data: dict[str, Any], *, of_journey: bool) -> dict[str, Any]:
     comparison = data.get("comparison")
     if not isinstance(comparison, str):
         return data
     if comparison in _BOOLEANS:
         return {**data, "comparison": "is", "value": _BOOLEANS[comparison]}
     if of_journey and comparison == "in_last_days" and "days" not in data and "value" in data:
-        rest = {name: value for name, value in data.items() if name != "value"}
+        other_fields = {name: value for name, value in data.items() if name != "value"}
         # A value that is not such a number was a fault; without `days` it still is.
-        return {**rest, "days": int(data["value"])} if _DAYS.fullmatch(str(data["value"])) else rest
+        return {**other_fields, "days": int(data["value"])} if _DAYS.fullmatch(str(data["value"])) else other_fields
     if of_journey and comparison in NEGATIVE and "without_value" not in data:
         return {**data, "without_value": False}
     return data

@@ -1,10 +1,10 @@
-"""Evaluate conditions for one customer: whether they hold, and the values they observed.
+"""Evaluates conditions for one customer: whether they are true, and the values that they observed.
 
-It evaluates one customer at a time, and is the reference that faster evaluations are tested against.
+It evaluates one customer at a time, and is the reference for the tests of faster evaluations.
 
-There are three results: true, false, and unknown (None), when the declared type cannot read a value. An unknown
-condition makes no group true, not even *none*. The caller checks the definition for faults first (`check.py`) and does
-not evaluate one with a fault.
+There are three results: true, false, and unknown (None), when the declared type cannot read a value. A group
+whose result depends on an unknown condition is unknown too, even *none*. The caller checks the definition for faults
+first (`check.py`) and does not evaluate one with a fault.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +22,8 @@ from regulars.sales.model import millionths
 
 
 class Subject(NamedTuple):
-    """The customer and the day. `segments` says in which segments the customer is; None where that is unknown."""
+    """The customer and the day. `segments` says for each segment whether the customer is in it; None if it is
+    unknown."""
 
     customer: customers.Customer
     today: date
@@ -31,33 +32,37 @@ class Subject(NamedTuple):
 
 
 class Evaluator:
-    """Evaluates conditions for customers; tests of values are prepared once and used for all of them."""
+    """Evaluates conditions for customers; the tests of values are created once and used for all customers."""
 
     def __init__(self, context: ConditionContext) -> None:
         self.context = context
         self._tests: dict[tuple[tree.ValueComparison, date], ValueTest | None] = {}
         matches = {segment_id: None if it.faults else it.match for segment_id, it in context.segments.items()}
-        compared = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in matches))
+        all_segments = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in matches))
         self._segments = [
-            (it, match) for it in tree.innermost_first(compared, matches) if (match := matches[it]) is not None
+            (it, match) for it in tree.innermost_first(all_segments, matches) if (match := matches[it]) is not None
         ]
 
     def find_segments(self, customer: customers.Customer, today: date) -> dict[str, bool | None]:
         """Whether the customer is in each of the known segments; each segment is evaluated once."""
-        inside: dict[str, bool | None] = {}
+        memberships: dict[str, bool | None] = {}
         for segment_id, match in self._segments:
-            inside[segment_id] = self.holds(match, Subject(customer, today, inside))
-        return inside
+            memberships[segment_id] = self.holds(match, Subject(customer, today, memberships))
+        return memberships
 
     def holds(self, condition: tree.Condition, subject: Subject) -> bool | None:
         return self.explain(condition, subject).holds
 
-    def explain(self, condition: tree.Condition, subject: Subject, path: tree.Path = ()) -> customers.Explained:
+    def explain(
+        self, condition: tree.Condition, subject: Subject, path: tree.Path = ()
+    ) -> customers.ConditionExplanation:
         if isinstance(condition, tree.Group):
-            inner = tuple(self.explain(one, subject, (*path, place)) for place, one in enumerate(condition.of))
-            return customers.Explained(path, condition, combine(condition, [one.holds for one in inner]), None, inner)
+            inner = tuple(self.explain(each, subject, (*path, index)) for index, each in enumerate(condition.of))
+            return customers.ConditionExplanation(
+                path, condition, combine(condition, [each.holds for each in inner]), None, inner
+            )
         holds, observation = self._leaf(condition, subject)
-        return customers.Explained(path, condition, holds, observation)
+        return customers.ConditionExplanation(path, condition, holds, observation)
 
     def _leaf(self, condition: tree.Leaf, subject: Subject) -> tuple[bool | None, customers.Observation | None]:
         customer, today = subject.customer, subject.today
@@ -65,7 +70,7 @@ class Evaluator:
             case tree.OfAttribute():
                 return self._attribute(condition, subject)
             case tree.Consent():
-                return self._consent(condition, subject), customers.ObservedConsent(customer.standing)
+                return self._consent(condition, subject), customers.ObservedConsent(customer.consent)
             case tree.Texts():
                 return _texts(condition, subject)
             case tree.ReceivedCampaign(id=campaign, is_=wanted):
@@ -99,11 +104,11 @@ class Evaluator:
         test = self._test(condition, subject.today)
         if test is None:
             return None, customers.ObservedValue(value)
-        answer = test(value)
-        return answer, customers.ObservedValue(value, is_readable=answer is not None)
+        holds = test(value)
+        return holds, customers.ObservedValue(value, is_readable=holds is not None)
 
     def _test(self, compared: tree.ValueComparison, today: date) -> ValueTest | None:
-        """None: the key is unknown, or its type does not offer the comparison."""
+        """The test of a comparison; None if the key is unknown, or if its type does not allow the comparison."""
         if (compared, today) not in self._tests:
             context = self.context
             types = context.attributes if isinstance(compared, tree.OfAttribute) else context.properties
@@ -115,14 +120,14 @@ class Evaluator:
         return self._tests[compared, today]
 
     def _consent(self, condition: tree.Consent, subject: Subject) -> bool:
-        standing = subject.customer.standing
-        holds = standing.state == condition.state
+        consent = subject.customer.consent
+        holds = consent.state == condition.state
         if condition.sources:
-            holds &= standing.source in condition.sources
+            holds &= consent.source in condition.sources
         if condition.stores:
-            holds &= standing.store_id in self._stores(condition.stores)
+            holds &= consent.store_id in self._stores(condition.stores)
         if condition.since is not None:
-            holds &= standing.since is not None and holds_on(condition.since, standing.since, subject.today)
+            holds &= consent.since is not None and holds_on(condition.since, consent.since, subject.today)
         return holds is condition.is_
 
     def _ticket(self, condition: tree.OfTicket, ticket: customers.Ticket, today: date) -> bool | None:
@@ -137,8 +142,8 @@ class Evaluator:
                 return any_of([self._passes(line, products, compared, today) for line in ticket.lines])
 
     def _sales(self, condition: tree.OfSales, subject: Subject) -> tuple[bool | None, customers.Observation]:
-        """A line whose property cannot be read is evaluated as a match and as no match; if the results differ, the
-        result is unknown."""
+        """If the property of a line cannot be parsed, the condition is evaluated twice, with the line as a match and
+        without it; if the results differ, the result is unknown."""
         compared, products, today = condition.property, condition.products, subject.today
         if not products and compared is None:
             return self._measure(condition, subject, None)
@@ -155,7 +160,7 @@ class Evaluator:
         return holds, observation
 
     def _passes(
-        self, line: customers.Line, products: Collection[str], compared: tree.ValueComparison | None, today: date
+        self, line: customers.SaleLine, products: Collection[str], compared: tree.ValueComparison | None, today: date
     ) -> bool | None:
         if line.properties is None or (products and line.product_id not in products):
             return False
@@ -167,7 +172,7 @@ class Evaluator:
     def _measure(
         self, condition: tree.OfSales, subject: Subject, passes: customers.Passes
     ) -> tuple[bool, customers.ObservedSales]:
-        sales = list(self._among(condition, subject, passes))
+        sales = list(self._find_sales(condition, subject, passes))
         match condition:
             case tree.FirstPurchase(when=when) | tree.LastPurchase(when=when):
                 bought = [sale for sale in sales if sale.type == "PURCHASE"]
@@ -186,16 +191,18 @@ class Evaluator:
                 holds = any(_is_within(value, least, most) for value in values)
                 return holds, customers.ObservedMoney(max(values, default=None), condition.currency)
             case tree.Bought(count="articles"):
-                found = customers.articles_of(sales, passes)
+                articles = customers.articles_of(sales, passes)
                 low, high = (None if it is None else millionths(it) for it in (condition.at_least, condition.at_most))
-                return _is_within(found, low, high, none=condition.none), customers.ObservedArticles(
-                    Decimal(found).scaleb(-6)
+                return _is_within(articles, low, high, none=condition.none), customers.ObservedArticles(
+                    Decimal(articles).scaleb(-6)
                 )
             case tree.Bought() | tree.Returned():
                 return _times(condition, sales)
 
-    def _among(self, condition: tree.OfSales, subject: Subject, passes: customers.Passes) -> Iterator[customers.Sale]:
-        """The customer's sales in the window and the stores that have such a line, the earliest first."""
+    def _find_sales(
+        self, condition: tree.OfSales, subject: Subject, passes: customers.Passes
+    ) -> Iterator[customers.CustomerSale]:
+        """The customer's sales in the window and stores that have a wanted line, earliest first."""
         window = None if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) else condition.window
         first, last = days_of(window, subject.today)
         stores = self._stores(condition.stores)
@@ -216,8 +223,8 @@ def combine(group: tree.Group, inner: Collection[bool | None]) -> bool | None:
         case tree.Any():
             return any_of(inner)
         case _:
-            found = any_of(inner)
-            return None if found is None else not found
+            any_holds = any_of(inner)
+            return None if any_holds is None else not any_holds
 
 
 def any_of(answers: Collection[bool | None]) -> bool | None:
@@ -235,7 +242,7 @@ def _texts(condition: tree.Texts, subject: Subject) -> tuple[bool, customers.Obs
     return bool(days) is condition.got, customers.ObservedTexts(len(days), max(days, default=None))
 
 
-def _times(condition: tree.OfTimes, sales: list[customers.Sale]) -> tuple[bool, customers.ObservedTimes]:
+def _times(condition: tree.OfTimes, sales: list[customers.CustomerSale]) -> tuple[bool, customers.ObservedTimes]:
     wanted = "RETURN" if isinstance(condition, tree.Returned) else "PURCHASE"
     found = [sale for sale in sales if sale.type == wanted]
     is_bare = condition.at_least is None and condition.at_most is None and not condition.none
@@ -246,7 +253,8 @@ def _times(condition: tree.OfTimes, sales: list[customers.Sale]) -> tuple[bool, 
 
 
 def _is_within(value: int, low: float | None, high: float | None, *, none: bool = False) -> bool:
-    """*None* means at most 0: a customer with only returns has bought nothing, net."""
+    """Whether a value is within the limits. `none` means at most 0, since the net of a customer with only returns is
+    below 0."""
     if none:
         return value <= 0
     return (low is None or value >= low) and (high is None or value <= high)

@@ -1,4 +1,4 @@
-"""Conditions as sentences, for pages, commands, traces and the difference between versions."""
+"""Describes conditions as sentences, for pages, commands, traces and differences between versions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,7 +100,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Conditions as sentences for one user; without `constants`, the compared values are hidden."""
+    """Describes conditions as sentences for one user; if `constants` is false, the compared values are hidden."""
 
     format: Spelling = field(default_factory=PlainSpelling)
     names: Names = field(default_factory=Names)
@@ -118,8 +118,8 @@ class Labels:
             case tree.OfAttribute():
                 return self.sentence(condition)
             case _:
-                words = self.sentence(condition)
-                return words[:1].lower() + words[1:]
+                sentence = self.sentence(condition)
+                return sentence[:1].lower() + sentence[1:]
 
     def _joined(self, conditions: tuple[tree.Condition, ...], word: str) -> str:
         labels = [f"({self.line(it)})" if isinstance(it, tree.All | tree.Any) else self.line(it) for it in conditions]
@@ -138,7 +138,7 @@ class Labels:
             case tree.Named(is_=wanted):
                 return "Known by name" if wanted else "Not known by name"
             case tree.Country(any_of=several):
-                return f"Number of {self._some(several)}"
+                return f"Number of {self._list_some(several)}"
             case tree.InSegment(id=segment_id, is_=wanted):
                 verb = "In" if wanted else "Not in"
                 return f"{verb} the segment {self.names.segments.get(segment_id, segment_id)}"
@@ -161,14 +161,14 @@ class Labels:
     def _ticket(self, condition: tree.OfTicket) -> str:
         match condition:
             case tree.OfStore(any_of=stores):
-                return f"The ticket is of {self._some([self.names.stores.get(it, it) for it in stores])}"
+                return f"The ticket is of {self._list_some([self.names.stores.get(it, it) for it in stores])}"
             case tree.OfAmount(at_least_cents=low, at_most_cents=high):
                 spelled = [None if it is None else self._text(spell_cents(it)) for it in (low, high)]
                 return f"The ticket is {self._bound(*spelled) if any(spelled) else 'of any amount'}"
             case tree.OfCurrency(any_of=currencies):
                 return f"Paid in {' or '.join(currencies)}"
             case tree.OfProduct(any_of=products, property=compared):
-                of = f" of {self._some(products)}" if products else ""
+                of = f" of {self._list_some(products)}" if products else ""
                 where = "" if compared is None else f" where {self._comparison(compared)}"
                 return f"The ticket has a product{of}{where}"
 
@@ -185,7 +185,7 @@ class Labels:
         """The filter of sales by store and product."""
         parts = []
         if condition.products:
-            parts.append(f" of {self._some(condition.products)}")
+            parts.append(f" of {self._list_some(condition.products)}")
         if condition.property is not None:
             parts.append(f" where {self._comparison(condition.property)}")
         if condition.stores:
@@ -222,26 +222,26 @@ class Labels:
                 return f"{verb} {count}{among}{self.window(condition.window)}"
 
     def _comparison(self, compared: tree.ValueComparison) -> str:
-        words = f"{compared.key} {COMPARISONS[compared.comparison]}"
+        sentence = f"{compared.key} {COMPARISONS[compared.comparison]}"
         if compared.comparison == "between":
-            words += " " + " and ".join(self._text(value) for value in compared.values)
+            sentence += " " + " and ".join(self._text(value) for value in compared.values)
         elif compared.values:
-            words += f" {self._some(compared.values)}"
+            sentence += f" {self._list_some(compared.values)}"
         elif compared.value is not None:
-            words += f" {self._text(compared.value)}"
+            sentence += f" {self._text(compared.value)}"
         elif compared.days is not None:
-            words += f" {self._number(compared.days)} days"
+            sentence += f" {self._number(compared.days)} days"
         if compared.comparison in NEGATIVE:
-            words += ", or has no value" if compared.without_value else ""
-        return words
+            sentence += ", or has no value" if compared.without_value else ""
+        return sentence
 
     def _consent(self, condition: tree.Consent) -> str:
-        words = (STATES if condition.is_ else NOT_STATES)[condition.state]
+        sentence = (STATES if condition.is_ else NOT_STATES)[condition.state]
         if condition.sources:
-            words += f" by {self._some(condition.sources)}"
+            sentence += f" by {self._list_some(condition.sources)}"
         if condition.stores:
-            words += " in " + ", ".join(self.names.stores.get(store, store) for store in condition.stores)
-        return words if condition.since is None else words + self._when(condition.since)
+            sentence += " in " + ", ".join(self.names.stores.get(store, store) for store in condition.stores)
+        return sentence if condition.since is None else sentence + self._when(condition.since)
 
     def _when(self, when: tree.When) -> str:
         match when.comparison:
@@ -276,7 +276,7 @@ class Labels:
     def _text(self, value: str) -> str:
         return value if self.constants else HIDDEN
 
-    def _some(self, values: Sequence[str]) -> str:
+    def _list_some(self, values: Sequence[str]) -> str:
         if not self.constants:
             return HIDDEN
         if len(values) <= VALUES_SHOWN:

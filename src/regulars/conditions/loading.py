@@ -1,4 +1,4 @@
-"""Load the customer data that conditions need, for several customers at once, and no other rows."""
+"""Loads only the customer data that conditions need, for several customers at once."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -8,15 +8,15 @@ from uuid import UUID
 from regulars.catalog.model import day_of
 from regulars.conditions import queries, tree
 from regulars.conditions.comparisons import days_of
-from regulars.conditions.customers import Customer, Line, Sale, Standing, Text
-from regulars.consent.check import CheckItem, Verdict, check
+from regulars.conditions.customers import Customer, CustomerConsent, CustomerSale, SaleLine, Text
+from regulars.consent.check import CheckItem, ConsentVerdict, check
 from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, ById
 from regulars.messaging.find import find_suppressed
 from regulars.messaging.number_location import find_country
-from regulars.organizations.manage import find_particulars
+from regulars.organizations.manage import find_secret_and_country
 from regulars.sales.model import millionths
 
 # No zone is further from UTC than this.
@@ -46,7 +46,7 @@ async def load_customers(
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     existing = [row.id for row in rows]
     needs_consent = with_consent or any(isinstance(part, tree.Consent) for part in parts)
-    standings = await _standings(tx, organization_id, rows, zone) if needs_consent else {}
+    consents = await _find_consents(tx, organization_id, rows, zone) if needs_consent else {}
     sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today, sales_max=sales_max)
     texts = await _find_texts(tx, organization_id, parts, existing, zone=zone, today=today)
     campaigns = await _find_campaigns(tx, organization_id, parts, existing, zone=zone)
@@ -57,7 +57,7 @@ async def load_customers(
             created=day_of(row.created_at, zone),
             is_named=any(name is not None and name.strip() for name in (row.first_name, row.last_name)),
             country=find_country(row.phone_number) if row.phone_reachable and row.phone_number else None,
-            standing=standings.get(row.id, Standing("never_asked")),
+            consent=consents.get(row.id, CustomerConsent("never_asked")),
             sales=tuple(sales.get(row.id, ())),
             texts=tuple(texts.get(row.id, ())),
             campaigns=campaigns.get(row.id, {}),
@@ -67,34 +67,35 @@ async def load_customers(
 
 
 async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, tree.ConsentState]:
-    """The consent state of each customer now; customers who no longer exist are left out."""
+    """The consent state of each customer now; customers who no longer exist are absent."""
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
-    standings = await _standings(tx, organization_id, rows, UTC)
-    return {profile_id: standing.state for profile_id, standing in standings.items()}
+    consents = await _find_consents(tx, organization_id, rows, UTC)
+    return {profile_id: consent.state for profile_id, consent in consents.items()}
 
 
-async def _standings(
+async def _find_consents(
     tx: Tx, organization_id: UUID, rows: Collection[queries.CustomerRow], zone: tzinfo
-) -> dict[UUID, Standing]:
+) -> dict[UUID, CustomerConsent]:
     """The consent state from the subscriptions of each customer, as in `/v1/subscriptions/check`; without a
     subscription, from the customer's own number."""
-    secret = (await find_particulars(tx.connection, organization_id)).secret
-    compared = [CheckItem(profile=ById(row.id)) for row in rows]
-    compared += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
-    verdicts = await check(tx, organization_id, compared, secret=secret, suppressed=find_suppressed)
+    secret = (await find_secret_and_country(tx.connection, organization_id)).secret
+    items = [CheckItem(profile=ById(row.id)) for row in rows]
+    items += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
+    verdicts = await check(tx, organization_id, items, secret=secret, suppressed=find_suppressed)
     by_profile, by_number = verdicts[: len(rows)], verdicts[len(rows) :]
     return {
-        row.id: _standing(verdict, own, zone) for row, verdict, own in zip(rows, by_profile, by_number, strict=True)
+        row.id: _consent_of(verdict, own_number, zone)
+        for row, verdict, own_number in zip(rows, by_profile, by_number, strict=True)
     }
 
 
-def _standing(verdict: Verdict, own: Verdict, zone: tzinfo) -> Standing:
-    found = verdict.subscription
-    if found is None:
-        return Standing("do_not_contact" if _is_only_an_entry(own) else "never_asked")
-    state = found.state
+def _consent_of(verdict: ConsentVerdict, own_number: ConsentVerdict, zone: tzinfo) -> CustomerConsent:
+    subscription = verdict.subscription
+    if subscription is None:
+        return CustomerConsent("do_not_contact" if _is_on_do_not_contact_list(own_number) else "never_asked")
+    state = subscription.state
     moment = state.consented_at if state.status is Status.SUBSCRIBED else state.unsubscribed_at
-    return Standing(
+    return CustomerConsent(
         _STATES[verdict.reason],
         state.source,
         state.store_id,
@@ -102,12 +103,12 @@ def _standing(verdict: Verdict, own: Verdict, zone: tzinfo) -> Standing:
     )
 
 
-def _is_only_an_entry(own: Verdict) -> bool:
+def _is_on_do_not_contact_list(own_number: ConsentVerdict) -> bool:
     """Whether the number is only on the do-not-contact list: it never had a consent that took effect. An opt-in that
     arrives after a newer opt-out does not take effect."""
-    if own.subscription is None:
+    if own_number.subscription is None:
         return False
-    state = own.subscription.state
+    state = own_number.subscription.state
     return state.status is Status.UNSUBSCRIBED and (state.is_erased or state.consented_at is None)
 
 
@@ -120,16 +121,18 @@ async def _find_sales(
     zone: tzinfo,
     today: date,
     sales_max: int | None,
-) -> dict[UUID, list[Sale]]:
-    asking = [part for part in parts if isinstance(part, tree.OfSales)]
-    if not asking or not ids:
+) -> dict[UUID, list[CustomerSale]]:
+    sales_conditions = [part for part in parts if isinstance(part, tree.OfSales)]
+    if not sales_conditions or not ids:
         return {}
-    first = min(_first_day(part, today) for part in asking)
-    with_lines = any(tree.is_net_articles(part) or part.products or part.property is not None for part in asking)
+    first = min(_first_day(part, today) for part in sales_conditions)
+    with_lines = any(
+        tree.is_net_articles(part) or part.products or part.property is not None for part in sales_conditions
+    )
     rows = await queries.find_sales(
         tx, organization_id, ids, since=_start_of(first), with_lines=with_lines, limit=sales_max
     )
-    found: dict[UUID, list[Sale]] = {}
+    found: dict[UUID, list[CustomerSale]] = {}
     for row in rows:
         found.setdefault(row.profile_id, []).append(_sale(row, zone))
     return found
@@ -144,8 +147,8 @@ def _start_of(day: date) -> datetime | None:
     return None if day <= date.min + ZONE_SLACK else datetime.combine(day, time(), UTC) - ZONE_SLACK
 
 
-def _sale(row: queries.SaleRow, zone: tzinfo) -> Sale:
-    return Sale(
+def _sale(row: queries.SaleRow, zone: tzinfo) -> CustomerSale:
+    return CustomerSale(
         id=row.id,
         external_id=row.external_id,
         type=row.type,
@@ -159,13 +162,13 @@ def _sale(row: queries.SaleRow, zone: tzinfo) -> Sale:
     )
 
 
-def lines_of(items: Iterable[Mapping[str, Any]] | None) -> tuple[Line, ...]:
+def lines_of(items: Iterable[Mapping[str, Any]] | None) -> tuple[SaleLine, ...]:
     return tuple(_line(item) for item in items or ())
 
 
-def _line(item: Mapping[str, Any]) -> Line:
+def _line(item: Mapping[str, Any]) -> SaleLine:
     product = item.get("product")
-    return Line(
+    return SaleLine(
         product_id=None if product is None else product.get("external_id"),
         properties=None if product is None else product.get("properties") or {},
         cents=item["total_price_cents"],

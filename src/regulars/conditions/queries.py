@@ -56,8 +56,8 @@ async def find_sales(
     with_lines: bool,
     limit: int | None = None,
 ) -> list[SaleRow]:
-    """The sales of customers since a time, the earliest first; of each customer at most `limit` sales, the last
-    recorded."""
+    """The sales of customers since a time, the earliest first. `limit` keeps only that many sales of each customer:
+    those recorded last."""
     rows = await tx.fetch(
         """
         SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.created_at, sale.store_id,

@@ -1,7 +1,7 @@
-"""The audience of a campaign: the customers of some segments, without those of others, all as of one snapshot.
+"""The audience of a campaign: customers of the included segments who are in no excluded segment, from one snapshot.
 
-`resolve_audience` reads the definitions in a transaction. `Analysis.count_audience` and `Analysis.freeze` then ask the
-analysis process, which needs no transaction.
+`resolve_audience` reads the definitions in a transaction. `Analysis.count_audience` and `Analysis.freeze` then send a
+request to the analysis process, without a transaction.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from regulars.segments.saved.resolve import query_of, resolve
 
 
 class AudienceRefused(SegmentError):
-    """A segment of the audience is gone or has a fault; the message names it."""
+    """A segment of the audience was deleted or has a fault; the message names it."""
 
 
 async def resolve_audience(
@@ -27,17 +27,17 @@ async def resolve_audience(
     exclude: Sequence[UUID] = (),
     exclude_received: Sequence[UUID] = (),
 ) -> SegmentQuery:
-    """Customers of any included segment who are in no excluded one and received none of these campaigns.
+    """The query for customers of any included segment who are in no excluded one and received none of these campaigns.
 
-    A segment with a fault matches no customer (decision 44). Excluded, it would let everyone pass, and included, the
-    audience would be empty without a reason. So it is refused here.
+    A segment with a fault matches no customer (decision 44). If it were excluded, it would exclude no
+    customer, and if it were included, the audience would be empty without a reason. So it is refused here.
     """
     if not include:
         raise AudienceRefused("Choose at least one segment to include.")
     received = (tree.ReceivedCampaign(id=CAMPAIGN.encode(campaign_id)) for campaign_id in exclude_received)
     excluded: tuple[tree.Condition, ...] = (*_conditions(exclude), *received)
-    without = (tree.Nothing(of=excluded),) if excluded else ()
-    match = tree.All(of=(tree.Any(of=_conditions(include)), *without))
+    exclusion = (tree.Nothing(of=excluded),) if excluded else ()
+    match = tree.All(of=(tree.Any(of=_conditions(include)), *exclusion))
     resolved = await resolve(tx, organization_id, match)
     for segment_id in map(SEGMENT.encode, (*include, *exclude)):
         segment = resolved.context.segments.get(segment_id)

@@ -1,4 +1,4 @@
-"""The definition of a segment, and the errors of this room. `docs/segments.md` describes the file format."""
+"""The definition of a segment, and the errors of the segments package. `docs/segments.md` describes the file format."""
 
 from collections.abc import Sequence
 from typing import Any, Final, get_args
@@ -11,7 +11,7 @@ from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 1 << 20
-# How many segments may refer to one another in a chain.
+# The largest number of segments in a chain of references.
 CHAIN_MAX: Final = 10
 NO_TICKET: Final = "a segment has none"
 
@@ -45,7 +45,7 @@ def schema() -> bytes:
 
 
 class SegmentError(Exception):
-    """Base of the errors of this room; each message is one sentence for the user."""
+    """Base of the errors of the segments package; each message is one sentence for the user."""
 
 
 class DefinitionRefused(SegmentError):

@@ -1,8 +1,8 @@
 """The effect of texts on the spend of customers: what a comparison of two groups shows, and the smallest effect that it
 can show before anything is sent. No I/O.
 
-Net spend per customer, one currency at a time, with the pooled variance of both groups: with a small group and skewed
-baskets, separate variances would report effects that do not exist.
+The compared value is the net spend per customer, in one currency at a time, with the pooled variance of both groups:
+if one group is small and few customers spend a lot, separate variances would show effects that do not exist.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,18 +16,19 @@ from regulars.segments.analysis.questions import ArmSums
 
 POWER: Final = 0.80
 SIGNIFICANCE: Final = 0.05
-# Expected buyers in the smaller group; with fewer, the mean of a group depends on a few baskets.
+# The fewest expected buyers in the smaller group; with fewer, the mean of a group depends on a few large purchases.
 BUYERS_MIN: Final = 100
-# A smaller probability of the sizes of both groups means that customers were not assigned by chance alone.
+# If the sizes of both groups are less probable than this, customers were not assigned by chance alone.
 SAMPLE_RATIO_P_MIN: Final = 0.001
 _NORMAL: Final = NormalDist()
-# Half of a 95 % interval, in standard errors.
+# Half of the width of a 95 % interval, in standard errors.
 HALF_INTERVAL: Final = _NORMAL.inv_cdf(1 - SIGNIFICANCE / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class SmallestEffect:
-    """`cents` is None where too few customers buy to show any effect; `mean_cents` is what they spend now."""
+    """The smallest effect that a comparison can show. `cents` is None if too few customers buy to show any effect;
+    `mean_cents` is what they spend now."""
 
     currency: str
     mean_cents: float
@@ -35,44 +36,47 @@ class SmallestEffect:
 
     @property
     def percent(self) -> float | None:
-        """Of what they spend now."""
+        """The smallest effect in percent of what they spend now."""
         return None if self.cents is None or self.mean_cents <= 0 else 100 * self.cents / self.mean_cents
 
 
 def standard_error(variance: float, first: int, second: int) -> float:
-    """Of the difference of the means of two groups of these sizes, with their pooled variance."""
+    """The standard error of the difference between the means of two groups of these sizes, from their pooled
+    variance."""
     return sqrt(variance * (1 / first + 1 / second))
 
 
 def has_enough_buyers(smaller_share: float, buyers: float) -> bool:
-    """`smaller_share` is the smaller group's share of both, `buyers` are those of both. The buyers of one group alone
-    would depend on the effect that is looked for."""
+    """`smaller_share` is the smaller group's share of both, `buyers` are the buyers of both. The number of
+    buyers in one group alone would depend on the effect that is measured."""
     return smaller_share * buyers >= BUYERS_MIN
 
 
 def smallest_effects(
     spend: Sequence[SpendPerHead], *, customers: int, first: int, second: int
 ) -> tuple[SmallestEffect, ...]:
-    """For each currency: the difference that two groups of these sizes show in four of five cases. `spend` is that of
-    all `customers`, from whom both groups are drawn."""
-    found = []
-    for one in spend:
-        expected = one.buyers_per_week * min(first, second) / customers if customers else 0
+    """For each currency the difference that a comparison of two groups of these sizes shows in four of five cases.
+    `spend` is the spend of all `customers`, from whom both groups are drawn."""
+    effects = []
+    for of_currency in spend:
+        expected = of_currency.buyers_per_week * min(first, second) / customers if customers else 0
         is_enough = min(first, second) > 0 and has_enough_buyers(1, expected)
         cents = None
         if is_enough:
-            # It must exceed two errors: to see a difference that is not there, and not to see one that is.
-            cents = (HALF_INTERVAL + _NORMAL.inv_cdf(POWER)) * standard_error(one.variance_cents, first, second)
-        found.append(SmallestEffect(one.currency, one.mean_cents, cents))
-    return tuple(found)
+            # Two margins are added: against showing a difference that does not exist, and against missing one that
+            # does.
+            cents = (HALF_INTERVAL + _NORMAL.inv_cdf(POWER)) * standard_error(of_currency.variance_cents, first, second)
+        effects.append(SmallestEffect(of_currency.currency, of_currency.mean_cents, cents))
+    return tuple(effects)
 
 
 def power_of(effect: float, error: float) -> float:
-    """How often an interval excludes 0, where the true difference is `effect` and has this standard error."""
+    """The probability that the 95 % interval excludes 0, if the true difference is `effect` with this standard
+    error."""
     return _NORMAL.cdf(effect / error - HALF_INTERVAL) + _NORMAL.cdf(-effect / error - HALF_INTERVAL)
 
 
-class Estimate(NamedTuple):
+class EffectEstimate(NamedTuple):
     """An estimated number with its variance."""
 
     value: float
@@ -91,65 +95,71 @@ class Estimate(NamedTuple):
         """Whether the 95 % interval excludes 0."""
         return self.low > 0 or self.high < 0
 
-    def times(self, factor: float) -> "Estimate":
-        return Estimate(self.value * factor, self.variance * factor**2)
+    def times(self, factor: float) -> "EffectEstimate":
+        return EffectEstimate(self.value * factor, self.variance * factor**2)
 
 
-def add_up(estimates: Iterable[Estimate]) -> Estimate:
-    """Of independent groups of customers: values and variances are added. Weights by inverse variance would be biased,
-    because the variance of money grows with its mean."""
+def add_up(estimates: Iterable[EffectEstimate]) -> EffectEstimate:
+    """The sum of estimates for independent groups of customers. Weighting by inverse variance would be biased, because
+    the variance of money grows with its mean."""
     values = list(estimates)
-    return Estimate(sum(it.value for it in values), sum(it.variance for it in values))
+    return EffectEstimate(sum(estimate.value for estimate in values), sum(estimate.variance for estimate in values))
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What customers who were to be texted spent more than those held out, per head in cents. `adjusted` is the
-    verdict; `raw` and `buyers`, the difference of the shares of buyers, are diagnostics."""
+class LiftComparison:
+    """How much more treated customers spent than those held out, per customer in cents. Treated customers are those who
+    were meant to be texted. `adjusted` is the result; `raw` and `buyers` are for diagnosis."""
 
     treated: ArmSums
     held_out: ArmSums
-    adjusted: Estimate
-    raw: Estimate
-    buyers: Estimate
+    adjusted: EffectEstimate
 
     @property
-    def extra_cents(self) -> Estimate:
-        """Of all customers who were to be texted."""
+    def raw(self) -> EffectEstimate:
+        """The difference without the adjustment."""
+        return _difference(self.treated, self.held_out, slope=0.0)
+
+    @property
+    def buyers(self) -> EffectEstimate:
+        """The difference between the shares of buyers."""
+        treated, held_out = self.treated, self.held_out
+        share = (treated.buyers + held_out.buyers) / (treated.people + held_out.people)
+        error = standard_error(share * (1 - share), treated.people, held_out.people)
+        return EffectEstimate(treated.buyers / treated.people - held_out.buyers / held_out.people, error**2)
+
+    @property
+    def extra_cents(self) -> EffectEstimate:
+        """The extra spend of all treated customers."""
         return self.adjusted.times(self.treated.people)
 
 
-def compare(treated: ArmSums, held_out: ArmSums) -> Comparison | None:
-    """None where too few customers bought. The spend is adjusted by what the same customers spent before (CUPED): with
-    one slope for both groups, so that the adjustment favours neither."""
+def compare(treated: ArmSums, held_out: ArmSums) -> LiftComparison | None:
+    """None if too few customers bought. The spend is adjusted by what the same customers spent before (CUPED), with the
+    same slope for both groups, so that the adjustment favours neither."""
     people, buyers = treated.people + held_out.people, treated.buyers + held_out.buyers
     smaller = min(treated.people, held_out.people)
     if not smaller or not has_enough_buyers(smaller / people, buyers):
         return None
-    slope = slope_of(treated, held_out)
+    return LiftComparison(treated, held_out, _difference(treated, held_out, slope=slope_of(treated, held_out)))
+
+
+def _difference(treated: ArmSums, held_out: ArmSums, *, slope: float) -> EffectEstimate:
+    """The difference of the spend per customer, adjusted with this slope."""
+    spend = treated.spend_cents / treated.people - held_out.spend_cents / held_out.people
     before = treated.before_cents / treated.people - held_out.before_cents / held_out.people
-    raw = treated.spend_cents / treated.people - held_out.spend_cents / held_out.people
-    share = buyers / people
-    return Comparison(
-        treated,
-        held_out,
-        adjusted=Estimate(raw - slope * before, _variance(treated, held_out, slope)),
-        raw=Estimate(raw, _variance(treated, held_out, 0.0)),
-        buyers=Estimate(
-            treated.buyers / treated.people - held_out.buyers / held_out.people,
-            standard_error(share * (1 - share), treated.people, held_out.people) ** 2,
-        ),
-    )
+    return EffectEstimate(spend - slope * before, _variance(treated, held_out, slope))
 
 
 def slope_of(treated: ArmSums, held_out: ArmSums) -> float:
-    """By how much customers who spent a cent more before spent more in the window, over both groups together."""
+    """The regression slope over both groups: how much more customers spent in the window for each cent that they spent
+    before it."""
     whole = _centre(treated + held_out)
     return whole.products / whole.before_squares if whole.before_squares > 0 else 0.0
 
 
 def sample_ratio_p(treated: int, held_out: int, *, held_out_share: float) -> float:
-    """How probable sizes are that differ at least as much from this share."""
+    """The probability of group sizes that differ at least this much from the expected share."""
     people = treated + held_out
     if not people or not 0 < held_out_share < 1:
         return 1.0
@@ -176,7 +186,7 @@ def _centre(arm: ArmSums) -> _Centred:
 
 
 def _variance(treated: ArmSums, held_out: ArmSums, slope: float) -> float:
-    """Of the difference of the means of the spend that is adjusted with this slope."""
+    """The variance of the difference between the means of the spend, adjusted with this slope."""
     squares = 0.0
     for arm in (treated, held_out):
         centred = _centre(arm)

@@ -1,67 +1,69 @@
-"""Whether customers are in a segment, and why: evaluated from the tables, without the columns."""
+"""Whether customers are in a segment, and why. It reads the tables, not the columnar copy."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from regulars.conditions.customers import Customer, Explained
+from regulars.conditions.customers import ConditionExplanation, Customer
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.loading import load_customers
 from regulars.conditions.tree import All, Group, InSegment
 from regulars.kit.db import Tx
-from regulars.segments.saved.resolve import Resolved, resolve
+from regulars.segments.saved.resolve import ResolvedSegment, resolve
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class MembershipExplanation:
     """Whether a customer is a member, and the result of each condition. A segment with a fault has no members."""
 
     is_in: bool
     customer: Customer
-    tree: Explained
-    resolved: Resolved
+    tree: ConditionExplanation
+    resolved: ResolvedSegment
 
 
-async def explain(tx: Tx, organization_id: UUID, match: Group, profile_id: UUID) -> Why | None:
-    """None: there is no such customer."""
+async def explain(tx: Tx, organization_id: UUID, match: Group, profile_id: UUID) -> MembershipExplanation | None:
+    """None if there is no such customer."""
     resolved = await resolve(tx, organization_id, match)
     customers = await load_members(tx, organization_id, resolved, [profile_id], with_consent=True)
     if profile_id not in customers:
         return None
     customer = customers[profile_id]
-    [(_, tree)] = judge(resolved, [customer])
-    return Why(tree.holds is True and not resolved.faults, customer, tree, resolved)
+    [(_, tree)] = evaluate_customers(resolved, [customer])
+    return MembershipExplanation(tree.holds is True and not resolved.faults, customer, tree, resolved)
 
 
 async def find_members(tx: Tx, organization_id: UUID, match: Group, profile_ids: Collection[UUID]) -> set[UUID]:
-    """Those of the customers who are members."""
+    """The ids of those customers who are members."""
     resolved = await resolve(tx, organization_id, match)
     if resolved.faults:
         return set()
     customers = await load_members(tx, organization_id, resolved, set(profile_ids))
-    return {customer.id for customer, tree in judge(resolved, customers.values()) if tree.holds is True}
+    return {customer.id for customer, tree in evaluate_customers(resolved, customers.values()) if tree.holds is True}
 
 
 async def find_segments_of(tx: Tx, organization_id: UUID, segment_ids: Iterable[str], profile_id: UUID) -> set[str]:
-    """Those of the segments that a customer is in."""
-    resolved = await resolve(tx, organization_id, All(of=tuple(InSegment(id=it) for it in segment_ids)))
+    """The ids of those segments that the customer is in."""
+    resolved = await resolve(tx, organization_id, All(of=tuple(InSegment(id=segment_id) for segment_id in segment_ids)))
     customers = await load_members(tx, organization_id, resolved, [profile_id])
     if profile_id not in customers:
         return set()
-    inside = Evaluator(resolved.context).find_segments(customers[profile_id], resolved.today)
-    return {segment_id for segment_id in segment_ids if inside.get(segment_id) is True}
+    membership = Evaluator(resolved.context).find_segments(customers[profile_id], resolved.today)
+    return {segment_id for segment_id in segment_ids if membership.get(segment_id) is True}
 
 
-def judge(resolved: Resolved, customers: Iterable[Customer]) -> Iterable[tuple[Customer, Explained]]:
+def evaluate_customers(
+    resolved: ResolvedSegment, customers: Iterable[Customer]
+) -> Iterable[tuple[Customer, ConditionExplanation]]:
     """Evaluate the conditions for each customer, ignoring faults of the definition."""
     evaluator = Evaluator(resolved.context)
     for customer in customers:
-        inside = evaluator.find_segments(customer, resolved.today)
-        yield customer, evaluator.explain(resolved.match, Subject(customer, resolved.today, inside))
+        membership = evaluator.find_segments(customer, resolved.today)
+        yield customer, evaluator.explain(resolved.match, Subject(customer, resolved.today, membership))
 
 
 async def load_members(
-    tx: Tx, organization_id: UUID, resolved: Resolved, ids: Collection[UUID], *, with_consent: bool = False
+    tx: Tx, organization_id: UUID, resolved: ResolvedSegment, ids: Collection[UUID], *, with_consent: bool = False
 ) -> dict[UUID, Customer]:
     """Load the customers with all data that the segment and the segments it refers to need."""
     conditions = [resolved.match, *(segment.match for segment in resolved.context.segments.values())]

@@ -1,4 +1,5 @@
-"""What segments hold about people: columns beside the rows, and conditions that may name one person."""
+"""Declares what segments store about people: the columnar copies of customers, and conditions that may contain a value
+of one person."""
 
 from typing import Final
 
@@ -9,15 +10,16 @@ PERSONAL_DATA: Final = PersonalData(
     columns=("segment_versions.definition", "segment_blobs.content", "segment_customers.profile_id"),
     not_personal={
         "segments.name": "what staff call a segment",
-        "segment_versions.created_by": "about the retailer's staff, who are no customers",
-        "segment_blobs.part": "the name of a column",
-        "segment_keys": "names of fields",
-        "segment_uses": "ids of what asks for a segment",
-        "segment_columns": "how far columns were made",
-        "segment_runs": "sizes of columns",
+        "segment_versions.created_by": "about the retailer's staff, who are not customers",
+        "segment_blobs.part": "the name of a column of the columnar copy",
+        "segment_keys": "names of attributes and properties",
+        "segment_uses": "ids of the journeys, campaigns and segments that use a segment",
+        "segment_columns": "progress of the build of the columnar copy",
+        "segment_runs": "sizes of the stored batches of the columnar copy",
         "segment_sizes": "counts",
         "segment_fed": "ids of sales",
     },
-    # The columns follow: the feed handles the erasure, and a purge removes the values within half a day.
+    # The columnar copies follow: the worker removes the customer from them after the erasure, and within half a day a
+    # purge deletes the stored values.
     erase=erase_values,
 )

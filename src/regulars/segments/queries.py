@@ -1,4 +1,4 @@
-"""The SQL of the columns: their state, their runs and the numbers of customers. `saved` has the SQL of segments."""
+"""The SQL of the columnar copy: its state, its runs and its customer numbers. `saved` has the SQL of segments."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -22,8 +22,8 @@ WORKER_LOCK_TIMEOUT: Final = "2s"
 
 
 async def set_lock_timeout(tx: Tx, at_most: str = LOCK_TIMEOUT) -> None:
-    """For the rest of the transaction; a build locks the row for as long as one batch takes."""
-    await tx.execute("SELECT set_config('lock_timeout', %s, true)", (at_most,))
+    """Set the timeout until the end of the transaction; a build locks the row for as long as one batch takes."""
+    await tx.set_lock_timeout(at_most)
 
 
 _COLUMNS: Final = [column.name for column in fields(State)]
@@ -60,8 +60,8 @@ async def update_used_at(tx: Tx, organization_id: UUID) -> None:
     )
 
 
-async def lock_free_state(tx: Tx, organization_id: UUID) -> bool:
-    """Whether the state could be locked without waiting."""
+async def try_lock_state(tx: Tx, organization_id: UUID) -> bool:
+    """Lock the state without waiting; False if another transaction has locked it, or if there is none."""
     rows = await tx.fetch(
         "SELECT FROM segment_columns WHERE organization_id = %s FOR UPDATE SKIP LOCKED", (organization_id,)
     )
@@ -108,14 +108,14 @@ async def insert_blob(tx: Tx, organization_id: UUID, epoch: int, run_id: int, *,
 
 
 async def list_runs(tx: Tx, organization_id: UUID, epoch: int) -> list[Run]:
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        Run,
         """
-        SELECT id, kind, level, ordinal, rows, bytes, first_s, last_s FROM segment_runs
+        SELECT {columns} FROM segment_runs
         WHERE organization_id = %s AND epoch = %s AND is_live ORDER BY ordinal, id
         """,
         (organization_id, epoch),
     )
-    return [Run(*row) for row in rows]
 
 
 async def make_live(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int]) -> int:
@@ -129,7 +129,7 @@ async def make_live(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence
 
 
 async def delete_runs(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int]) -> int:
-    """How many there were; their blobs go with them."""
+    """Delete runs with their blobs; return how many runs there were."""
     await tx.execute(
         "DELETE FROM segment_blobs WHERE organization_id = %s AND epoch = %s AND run_id = ANY (%s::bigint[])",
         (organization_id, epoch, list(run_ids)),
@@ -141,7 +141,7 @@ async def delete_runs(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequen
 
 
 async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[bytes]) -> dict[bytes, int]:
-    """The numbers of profiles, whose ids are given as bytes: no object is made for each."""
+    """The customer numbers by profile id. Ids are bytes, so that no UUID object is created for each."""
     if not profile_ids:
         return {}
     [(ids, numbers)] = await tx.fetch(
@@ -192,7 +192,7 @@ async def insert_fed(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequen
 
 
 async def claim_compaction(tx: Tx, organization_id: UUID, *, until: datetime) -> bool:
-    """Claim the compaction until then, so that other nodes skip the organization; False if it is not due."""
+    """Claim the compaction until a time, so that other processes skip the organization; False if it is not due."""
     changed = await tx.execute(
         """
         UPDATE segment_columns SET tidy_at = %(until)s

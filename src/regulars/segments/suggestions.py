@@ -23,9 +23,9 @@ class SuggestedSegment:
 
 
 async def find_suggestions(tx: Tx, organization_id: UUID) -> tuple[SuggestedSegment, ...]:
-    """Suggestions with the organization's own store and birthday attribute, where it has them."""
-    known = await find_types(tx, organization_id, Catalog.ATTRIBUTES, BIRTHDAYS)
-    dates = [key for key in BIRTHDAYS if key in known and known[key][0] is AttributeType.DATE]
+    """Suggestions that use the organization's first store and its birthday attribute, if it has them."""
+    types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, BIRTHDAYS)
+    dates = [key for key in BIRTHDAYS if key in types and types[key][0] is AttributeType.DATE]
     stores = await list_stores(tx, organization_id, after=None, limit=1)
     return suggest_segments(birthday=dates[0] if dates else BIRTHDAYS[0], store=stores[0].external_id if stores else "")
 

@@ -1,4 +1,5 @@
-"""Questions to the analysis process, whose figures may follow later: it counts, or the columns are being built."""
+"""Sends questions to the analysis process. The figures may come later, while it counts or its columnar copy of
+customers and sales is being built."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,34 +8,35 @@ from typing import Final, Generic, TypeVar
 from regulars.analytics.period import Period
 from regulars.segments.analysis import questions
 from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady
-from regulars.segments.columns.model import Progress
+from regulars.segments.columns.model import BuildProgress
 
-# A page is rendered after this time, without the missing figures; it requests them again.
+# A page waits this long for figures. It is then rendered without the missing ones, and the browser requests them again.
 AT_ONCE_S: Final = 0.4
 
 T = TypeVar("T")
-Used = TypeVar("Used")
+Mapped = TypeVar("Mapped")
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult(Generic[T]):
-    """One of the three: figures, the progress of what must be ready first, or the reason why there are none."""
+    """The result of a question. It has one of three: figures, the progress of the build that must finish first, or the
+    reason why there are no figures."""
 
     figures: T | None = None
-    progress: Progress | None = None
+    progress: BuildProgress | None = None
     unavailable_reason: str | None = None
 
     @property
     def is_waiting(self) -> bool:
         return self.figures is None
 
-    def map(self, use: Callable[[T], Used]) -> Used | None:
+    def map(self, use: Callable[[T], Mapped]) -> Mapped | None:
         """Apply `use` to the figures, if there are any."""
         return None if self.figures is None else use(self.figures)
 
     @property
     def is_soon(self) -> bool:
-        """Whether it is being counted right now, so that it is worth asking again soon."""
+        """Whether the count is running now, so that the page should request it again soon."""
         return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
 
 

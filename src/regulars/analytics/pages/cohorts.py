@@ -13,10 +13,12 @@ from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 MONTHS_SHOWN: Final = 24
-# How many columns stay in a table of which width; amounts are wider than shares.
-STAY: Final = {"drop-4": 2, "drop-3": 5, "drop-2": 8, "drop-1": 12}
-STAY_OF_AMOUNTS: Final = {"drop-4": 1, "drop-3": 3, "drop-2": 5, "drop-1": 8}
+# How many columns remain visible in a narrow table, by the CSS class of the columns that are hidden; amounts are wider
+# than shares.
+VISIBLE_SHARES: Final = {"drop-4": 2, "drop-3": 5, "drop-2": 8, "drop-1": 12}
+VISIBLE_AMOUNTS: Final = {"drop-4": 1, "drop-3": 3, "drop-2": 5, "drop-1": 8}
 SHADES: Final = 6
+# What the table shows: the share that bought in a month, or up to a month, or the net per customer.
 READINGS: Final = {"month": "In that month", "until": "Up to that month", "net": "Net per customer"}
 CSV_HEADER: Final = (
     "first_month", "customers", "month", "is_over", "bought", "bought_so_far", "currency", "net_so_far_cents",
@@ -41,10 +43,10 @@ class CohortRow(NamedTuple):
 class CohortTable:
     reading: str
     readings: Mapping[str, str]
-    # The numbers of the months, such as 1 to 12, each with how early its column leaves a narrow table.
+    # The numbers of the months, such as 1 to 12, each with the CSS class that hides its column in a narrow table.
     months: Sequence[tuple[int, str]]
     rows: Sequence[CohortRow]
-    # Of the months that are over, weighted by customers.
+    # The averages of the months that are over, weighted by customers.
     averages: Sequence[str]
     # The lowest value of each shade.
     limits: Sequence[str]
@@ -53,44 +55,44 @@ class CohortTable:
 def cohort_table(visit: Visit, view: AnalysisView, answer: CohortsAnswer, currency: Currency) -> CohortTable:
     reading = view.value("read") if view.value("read") in READINGS else "month"
     first = 0 if reading == "net" else 1
-    last = min(max((one.months[-1].month for one in answer.cohorts if one.months), default=0), MONTHS_SHOWN)
+    last = min(max((cohort.months[-1].month for cohort in answer.cohorts if cohort.months), default=0), MONTHS_SHOWN)
     months = range(first, last + 1)
     values = {
-        (one.first, month.month): _value(one, month, reading, currency)
-        for one in answer.cohorts
-        for month in one.months
+        (cohort.first, month.month): _value(cohort, month, reading, currency)
+        for cohort in answer.cohorts
+        for month in cohort.months
         if month.month in months
     }
-    top = max(values.values(), default=0.0)
+    highest = max(values.values(), default=0.0)
     rows = []
-    for one in answer.cohorts:
-        by_month = {month.month: month for month in one.months}
+    for cohort in answer.cohorts:
+        by_month = {month.month: month for month in cohort.months}
         cells = [
             None
             if number not in by_month
             else Cell(
-                _show(visit.format, values[one.first, number], reading, currency),
-                _shade(values[one.first, number], top),
+                _show(visit.format, values[cohort.first, number], reading, currency),
+                _shade(values[cohort.first, number], highest),
                 not by_month[number].is_over,
-                _customers_url(visit, view, one, number) if reading == "month" else "",
+                _customers_url(visit, view, cohort, number) if reading == "month" else "",
             )
             for number in months
         ]
-        url = _customers_url(visit, view, one, 0)
-        rows.append(CohortRow(visit.format.month(one.first), visit.format.number(one.customers), url, cells))
+        url = _customers_url(visit, view, cohort, 0)
+        rows.append(CohortRow(visit.format.month(cohort.first), visit.format.number(cohort.customers), url, cells))
     return CohortTable(
         reading=reading,
         readings=READINGS,
-        months=[(number, _drop(place, reading)) for place, number in enumerate(months)],
+        months=[(number, _drop(index, reading)) for index, number in enumerate(months)],
         rows=rows,
         averages=[_average(visit.format, answer, number, reading, currency) for number in months],
-        limits=[_show(visit.format, top * shade / SHADES, reading, currency) for shade in range(SHADES)],
+        limits=[_show(visit.format, highest * shade / SHADES, reading, currency) for shade in range(SHADES)],
     )
 
 
-def _drop(place: int, reading: str) -> str:
-    stay = STAY_OF_AMOUNTS if reading == "net" else STAY
-    return next((drop for drop, many in reversed(stay.items()) if place >= many), "")
+def _drop(index: int, reading: str) -> str:
+    visible = VISIBLE_AMOUNTS if reading == "net" else VISIBLE_SHARES
+    return next((drop for drop, count in reversed(visible.items()) if index >= count), "")
 
 
 def _value(cohort: Cohort, month: CohortMonth, reading: str, currency: Currency) -> float:
@@ -105,20 +107,22 @@ def _show(formats: Format, value: float, reading: str, currency: Currency) -> st
     return formats.money(round(value), currency) if reading == "net" else formats.aligned_share(value, 1)
 
 
-def _shade(value: float, top: float) -> int:
-    return min(SHADES, 1 + int(value / top * SHADES)) if top > 0 and value > 0 else 1
+def _shade(value: float, highest: float) -> int:
+    return min(SHADES, 1 + int(value / highest * SHADES)) if highest > 0 and value > 0 else 1
 
 
 def _average(formats: Format, answer: CohortsAnswer, number: int, reading: str, currency: Currency) -> str:
-    known = [
-        (one.customers, _value(one, month, reading, currency))
-        for one in answer.cohorts
-        for month in one.months
+    months = [
+        (cohort.customers, _value(cohort, month, reading, currency))
+        for cohort in answer.cohorts
+        for month in cohort.months
         if month.month == number and month.is_over
     ]
-    customers = sum(many for many, _ in known)
+    customers = sum(count for count, _ in months)
     return (
-        _show(formats, sum(many * value for many, value in known) / customers, reading, currency) if customers else ""
+        _show(formats, sum(count * value for count, value in months) / customers, reading, currency)
+        if customers
+        else ""
     )
 
 
@@ -129,10 +133,10 @@ def _customers_url(visit: Visit, view: AnalysisView, cohort: Cohort, month: int)
 
 
 def csv_rows(answer: CohortsAnswer) -> Iterator[list[str]]:
-    for one in answer.cohorts:
-        for month in one.months:
+    for cohort in answer.cohorts:
+        for month in cohort.months:
             counts = [str(month.month), str(month.is_over).lower(), str(month.bought), str(month.bought_so_far)]
-            start = [one.first.isoformat(), str(one.customers), *counts]
+            start = [cohort.first.isoformat(), str(cohort.customers), *counts]
             for currency, cents in month.net_so_far_cents.items():
                 yield [*start, currency, str(cents)]
             if not month.net_so_far_cents:

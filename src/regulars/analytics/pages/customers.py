@@ -63,18 +63,18 @@ CSV_HEADER: Final = (
 )  # fmt: skip
 
 
-class Questions(NamedTuple):
+class CustomerAnswers(NamedTuple):
     customers: AnalysisResult[CustomersAnswer]
     rfm: AnalysisResult[RfmAnswer]
     cohorts: AnalysisResult[CohortsAnswer]
 
     @property
     def is_waiting(self) -> bool:
-        return any(one.is_waiting for one in self)
+        return any(answer.is_waiting for answer in self)
 
     @property
     def is_soon(self) -> bool:
-        return any(one.is_soon for one in self)
+        return any(answer.is_soon for answer in self)
 
 
 class BucketRow(NamedTuple):
@@ -90,7 +90,7 @@ class IntervalRow(NamedTuple):
     name: str
     purchases: str
     share: str
-    # Of the largest, in per cent.
+    # The width of the bar, in percent of the largest.
     width: int
 
 
@@ -117,11 +117,11 @@ class CustomerPages:
                 return await render_refused(tx, visit, view, "Customers")
             query, currency = await _prepare(tx, visit, view)
             views = await list_own_views(tx, visit, view)
-        answers = Questions(
+        answers = CustomerAnswers(
             *await asyncio.gather(
-                self._ask(visit, query, _customers_question(view)),
-                self._ask(visit, query, _rfm_question(view, currency)),
-                self._ask(visit, query, _cohorts_question(view)),
+                self._request(visit, query, _customers_question(view)),
+                self._request(visit, query, _rfm_question(view, currency)),
+                self._request(visit, query, _cohorts_question(view)),
             )
         )
         buckets, groups, months = answers.customers.figures, answers.rfm.figures, answers.cohorts.figures
@@ -141,25 +141,26 @@ class CustomerPages:
         )
 
     async def export(self, visit: Visit) -> Response:
-        """One of the three tables: `table` is empty, `groups` or `cohorts`. The page, until it is counted."""
+        """Export one of the three tables: `table` is empty, `groups` or `cohorts`. Until the figures are counted, the
+        page is shown."""
         async with visit.database.transaction() as tx:
             view = (await _read_view(tx, visit)).require_readable()
             query, currency = await _prepare(tx, visit, view)
 
-        async def ask(question: QuestionOf[AnswerType]) -> AnalysisResult[AnswerType]:
-            return await self._ask(visit, query, question, deadline_s=DEADLINE_S)
+        async def request(question: QuestionOf[AnswerType]) -> AnalysisResult[AnswerType]:
+            return await self._request(visit, query, question, deadline_s=DEADLINE_S)
 
         header: Sequence[str]
         match visit.query.get("table", ""):
             case "groups":
-                header, rows = rfm.CSV_HEADER, (await ask(_rfm_question(view, currency))).map(rfm.csv_rows)
+                header, rows = rfm.CSV_HEADER, (await request(_rfm_question(view, currency))).map(rfm.csv_rows)
             case "cohorts":
-                header, rows = cohorts.CSV_HEADER, (await ask(_cohorts_question(view))).map(cohorts.csv_rows)
+                header, rows = cohorts.CSV_HEADER, (await request(_cohorts_question(view))).map(cohorts.csv_rows)
             case _:
-                header, rows = CSV_HEADER, (await ask(_customers_question(view))).map(_csv_rows)
+                header, rows = CSV_HEADER, (await request(_customers_question(view))).map(_csv_rows)
         return redirect(visit, view.url()) if rows is None else export_table(visit, "customers.csv", header, rows)
 
-    async def _ask(
+    async def _request(
         self,
         visit: Visit,
         query: SegmentQuery,
@@ -211,9 +212,9 @@ def _table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currenc
     unit = _unit(view)
     is_net = view.value("measure") == "net"
     rows, new, returning = [], [], []
-    for one in answer.buckets:
-        part = Period(one.first, one.last)
-        values = _values(one, currency) if is_net else (one.new, one.returning)
+    for bucket in answer.buckets:
+        part = Period(bucket.first, bucket.last)
+        values = _values(bucket, currency) if is_net else (bucket.new, bucket.returning)
         new.append(values[0])
         returning.append(values[1])
         texts = [formats.money_rounded(it, currency) if is_net else formats.number(it) for it in values]
@@ -236,7 +237,7 @@ def _table(formats: Format, view: AnalysisView, answer: CustomersAnswer, currenc
     chart = stacked_chart(
         series,
         titles=titles,
-        labels=[short_name_part(formats, Period(one.first, one.last), unit) for one in answer.buckets],
+        labels=[short_name_part(formats, Period(bucket.first, bucket.last), unit) for bucket in answer.buckets],
         is_last_open=view.period.last == view.today,
     )
     return BucketTable(
@@ -263,15 +264,15 @@ def _currencies(answer: CustomersAnswer) -> list[Currency]:
 
 def _interval_rows(formats: Format, answer: CustomersAnswer) -> list[IntervalRow]:
     counts = answer.intervals.counts
-    whole, most = sum(one.count for one in counts), max([one.count for one in counts], default=0)
+    total, largest = sum(each.count for each in counts), max([each.count for each in counts], default=0)
     return [
         IntervalRow(
-            _interval_name(one),
-            formats.number(one.count),
-            formats.aligned_share(one.count, whole),
-            round(100 * one.count / most) if most else 0,
+            _interval_name(each),
+            formats.number(each.count),
+            formats.aligned_share(each.count, total),
+            round(100 * each.count / largest) if largest else 0,
         )
-        for one in counts
+        for each in counts
     ]
 
 
@@ -287,7 +288,8 @@ def _median(formats: Format, answer: CustomersAnswer) -> str:
 
 
 def _csv_rows(answer: CustomersAnswer) -> Iterator[list[str]]:
-    for one in (*reversed(answer.buckets), answer.whole):
-        start = [one.first.isoformat(), one.last.isoformat(), *map(str, (one.new, one.returning, one.repeated))]
+    for bucket in (*reversed(answer.buckets), answer.whole):
+        counts = map(str, (bucket.new, bucket.returning, bucket.repeated))
+        start = [bucket.first.isoformat(), bucket.last.isoformat(), *counts]
         for currency in _currencies(answer):
-            yield [*start, currency, *map(str, _values(one, currency))]
+            yield [*start, currency, *map(str, _values(bucket, currency))]

@@ -47,7 +47,7 @@ class CurrencyStat(NamedTuple):
     name: str
     currency: str
     figure: str
-    more: str
+    detail: str
     url: str
 
 
@@ -93,7 +93,8 @@ class FigurePages(ABC, Generic[Table]):
         )
 
     async def export(self, visit: Visit) -> Response:
-        """The table as it is shown, with its total; the page, which says how far it is, until it is counted."""
+        """Export the table as it is shown, with its total. Until the figures are counted, the page with the progress is
+        shown."""
         async with visit.database.reading() as tx:
             view = (await read_view(tx, visit, self.path)).require_readable()
         figures = (await self.source.load(visit, view, self.by, is_patient=True)).figures
@@ -105,13 +106,13 @@ class FigurePages(ABC, Generic[Table]):
 
 
 def is_counting(answer: AnalysisResult[ComparedSales]) -> bool:
-    """Whether the page has to be asked again."""
+    """Whether the figures are still being counted, so that the page must be requested again."""
     figures = answer.figures
     return figures is None or figures.filled_until is not None or figures.counted_until is not None
 
 
 def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
-    """By a measure, the largest first; rows without a value last. Otherwise as they are."""
+    """Rows sorted by a measure, largest first, with rows without a value last; without a measure, in their order."""
     if sort not in BY_NAME:
         return rows
     values = [(row, BY_NAME[sort].raw(row.sums)) for row in rows]
@@ -119,7 +120,7 @@ def sort_rows(rows: list[FigureRow], sort: str) -> list[FigureRow]:
 
 
 def tickets_url(visit: Visit, view: AnalysisView, period: Period, currency: str, store: str = "") -> str:
-    """The list of the tickets behind a figure, where it has filters for them."""
+    """The URL of the list of the tickets in a figure; empty if the list has no filters for them."""
     if view.segment is not None or (len(view.stores) > 1 and not store):
         return ""
     chosen = store or next((STORE.encode(it) for it in view.stores), "")
@@ -136,11 +137,11 @@ def whole_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency
 
 
 def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
-    """One for each currency, and the tickets of all."""
+    """One figure for each currency, and the number of tickets in all currencies."""
     stats, late = [], add_totals(figures.late.values())
     for currency, sums in figures.whole.by_size():
         net, past = sums.net_cents, sums_in(figures.compared_whole, currency).net_cents
-        more = (
+        detail = (
             f"{formats.delta(net - sums_in(late, currency).net_cents, past)} on {formats.money_rounded(past, currency)}"
             if past > 0
             else ""
@@ -150,10 +151,10 @@ def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> 
                 f"Net sales, {currency}",
                 currency,
                 formats.money_rounded(net, currency),
-                more or ("no comparison" if view.comparison is not None else ""),
+                detail or ("no comparison" if view.comparison is not None else ""),
                 view.url(currency=currency),
             )
         )
     tickets, past = figures.whole.tickets, figures.compared_whole.tickets
-    more = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
-    return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), more, "")]
+    detail = f"{formats.delta(tickets - late.tickets, past)} on {formats.number(past)}" if past else ""
+    return [*stats, CurrencyStat("Tickets", "", formats.number(tickets), detail, "")]

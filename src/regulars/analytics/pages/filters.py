@@ -1,4 +1,4 @@
-"""The filters of an analysis: period, comparison, stores, currency and segment. All are in the address."""
+"""The filters of an analysis: period, comparison, stores, currency and segment. All are in the URL."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ COMPARE_LABELS: Final[dict[Compare, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisView:
-    """An analysis as its address has it. `values` has the fields that are not the page's defaults."""
+    """An analysis as its URL describes it. `values` has the fields that differ from the defaults of the page."""
 
     # sales, customers, products or stores
     page: str
@@ -56,7 +56,7 @@ class AnalysisView:
     period: Period
     compare: Compare
     is_like_for_like: bool
-    # Those chosen, by id; none chosen means all.
+    # The names of the chosen stores by id; empty means all stores.
     stores: Mapping[UUID, str]
     known_stores: Mapping[UUID, str]
     segment: tuple[UUID, str] | None
@@ -69,7 +69,7 @@ class AnalysisView:
         return comparison_of(self.period, self.compare)
 
     @property
-    def compare_words(self) -> str:
+    def compare_phrase(self) -> str:
         return (
             f"the {self.period.days} days before" if self.compare == "before" else f"the {COMPARE_LABELS[self.compare]}"
         )
@@ -80,7 +80,7 @@ class AnalysisView:
 
     @property
     def offered_stores(self) -> list[tuple[str, str, bool]]:
-        """By name: id, name and whether it is chosen."""
+        """The stores sorted by name: id, name and whether it is chosen."""
         rows = sorted(self.known_stores.items(), key=lambda it: it[1].casefold())
         return [(STORE.encode(it), name, it in self.stores) for it, name in rows]
 
@@ -93,7 +93,7 @@ class AnalysisView:
         return () if isinstance(found, str) else found
 
     def require_readable(self) -> "AnalysisView":
-        """For a file, which has no fields to show errors at."""
+        """Raise an error if a filter is wrong; for a file, which has no fields at which errors can be shown."""
         if self.form.is_refused:
             raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
         return self
@@ -107,13 +107,13 @@ class AnalysisView:
         return urlencode(self.values, doseq=True)
 
     def url(self, *, path: str | None = None, **changed: str | Sequence[str] | None) -> str:
-        """The address with other values; an empty one removes the field. `from_` is the field `from`."""
+        """The URL with other values; an empty value removes the field. `from_` is the field `from`."""
         named = {name.rstrip("_"): value for name, value in changed.items()}
         query = {name: value for name, value in {**self.values, **named}.items() if value}
         return (path or self.path) + (f"?{urlencode(query, doseq=True)}" if query else "")
 
     def url_of(self, period: Period, **changed: str | None) -> str:
-        """The address of another period."""
+        """The URL of another period."""
         preset = period.preset or ""
         days = (None, None) if preset else (period.first.isoformat(), period.last.isoformat())
         return self.url(period=preset, from_=days[0], to=days[1], **changed)
@@ -133,9 +133,9 @@ class AnalysisView:
         ]
 
     def hidden(self, shown: Sequence[str]) -> list[tuple[str, str]]:
-        """The fields of the address that the form does not show."""
-        rest = [(name, it) for name, it in self.values.items() if name not in shown]
-        return [(name, text) for name, it in rest for text in ([it] if isinstance(it, str) else it)]
+        """The fields of the URL that the form does not show."""
+        hidden = [(name, it) for name, it in self.values.items() if name not in shown]
+        return [(name, text) for name, it in hidden for text in ([it] if isinstance(it, str) else it)]
 
 
 async def read_view(
@@ -148,15 +148,16 @@ async def read_view(
     preset: Preset = "30d",
     compare: Compare = "weekdays",
 ) -> AnalysisView:
-    """`fields` and `lists`, which may be repeated, are those of this page alone. It shows `preset` and `compare` unless
-    the address says otherwise. What cannot be read is an error at its field in `form`.
+    """Read the filters from the URL. `fields` and `lists` are the names of further fields of this page; a field of
+    `lists` may be repeated. `preset` and `compare` are the defaults. A value that cannot be used is an error at its
+    field in `form`.
     """
     today = visit.now.astimezone(visit.format.zone).date()
     period, faults = read_period(visit.query, today, default=preset)
     form = FormState({name: visit.query.get(name, "") for name in ("from", "to")} if faults else _days(period))
     form.errors.update(faults)
     compare_kind = read_compare(visit.query.get("compare", ""), default=compare)
-    stores, known = await _read_stores(tx, visit, form)
+    stores, known_stores = await _read_stores(tx, visit, form)
     segment, segments = await _read_segment(tx, visit, form)
     values: dict[str, str | Sequence[str]] = {"period": period.preset} if period.preset else dict(_days(period))
     if compare_kind != compare:
@@ -184,7 +185,7 @@ async def read_view(
         compare=compare_kind,
         is_like_for_like=is_like_for_like,
         stores=stores,
-        known_stores=known,
+        known_stores=known_stores,
         segment=segment,
         offered_segments=segments,
         values=values,
@@ -232,10 +233,11 @@ async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UU
 
 
 async def list_currencies(tx: Tx, visit: Visit, view: AnalysisView) -> list[Currency]:
-    """The chosen currency first, then those of the period, the one with more net sales first."""
+    """The chosen currency first, then the other currencies of the period, largest net sales first."""
     first, last = view.period.first, view.period.last
     sold = await read_sales(tx, visit.organization_id, first=first, last=last, by=By.CURRENCY)
     wanted = view.value("currency")
     names = [*([wanted] if wanted else []), *(it for it in sold.rows if it != wanted)]
-    known = {name: it for it in get_args(Currency) for name in [it]}
-    return [known[name] for name in names if name in known] or ["EUR"]
+    # The names as values of the type `Currency`.
+    currencies = {name: it for it in get_args(Currency) for name in [it]}
+    return [currencies[name] for name in names if name in currencies] or ["EUR"]

@@ -1,4 +1,4 @@
-"""What all pages of analytics have around their figures: filters, definitions, saved views, and a file of the table."""
+"""The frame of all pages of analytics: filters, definitions, saved views, and the link to the CSV file."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,7 @@ from regulars.web.format import NOTHING, Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
-# In the form of the filters; a field of the address that is none of these is hidden in it.
+# The fields that the form of the filters shows; other fields of the URL are hidden fields of the form.
 SHOWN_FIELDS: Final = ("from", "to", "compare", "like", "store", "segment")
 
 
@@ -39,7 +39,8 @@ def render_analysis(
     is_soon: bool = False,
     **values: Any,
 ) -> Response:
-    """`is_live`: figures follow, so the page asks again, at once if they are nearly there."""
+    """Render a page. With `is_live` figures are missing, so the page requests them again, at once if they are nearly
+    ready."""
     return render(
         visit,
         template,
@@ -67,7 +68,8 @@ async def list_own_views(tx: Tx, visit: Visit, view: AnalysisView) -> list[Saved
 
 
 def segment_url(visit: Visit, match: All | None) -> str:
-    """The builder with these conditions; empty where there are none, or the role may not build segments."""
+    """The URL of the segment builder with these conditions; empty without conditions, or if the user may not edit
+    segments."""
     if match is None or not visit.may(Action.EDIT_SEGMENTS):
         return ""
     return visit.url("/segments/new") + "?" + urlencode({"match": msgspec.json.encode(match).decode()})
@@ -91,5 +93,5 @@ def name_part(formats: Format, part: Period, unit: Unit) -> str:
 
 
 def short_name_part(formats: Format, part: Period, unit: Unit) -> str:
-    """Below a chart."""
+    """The name of a day, week or month below a chart."""
     return formats.month(part.first) if unit == "month" else formats.day(part.first)

@@ -12,7 +12,8 @@ from regulars.web.format import NOTHING, Format
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`name` is the column of the CSV file and of the sort; `drop` says how early the column leaves a narrow table."""
+    """`name` is the column of the CSV file and of the sort; `drop` is the CSS class that says how
+    early the column is hidden in a narrow table."""
 
     name: str
     label: str
@@ -84,7 +85,7 @@ BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in ME
 class FigureRow(NamedTuple):
     """A line of a table: its figures in one currency, and those of the compared period."""
 
-    # In the CSV file.
+    # The key of the row in the CSV file.
     key: str
     name: str
     url: str
@@ -93,10 +94,10 @@ class FigureRow(NamedTuple):
     sums: Sums
     compared: Sums | None
     # Why there is no comparison.
-    without: str = ""
-    # Of today since the last full hour, which is not compared.
+    no_comparison: str = ""
+    # The net of today since the last full hour, which is not part of the comparison.
     late_net_cents: int = 0
-    # Where they are counted.
+    # None if opt-ins are not counted for this row.
     opt_ins_per_100: float | None = None
 
     def change(self, formats: Format) -> str:
@@ -106,10 +107,10 @@ class FigureRow(NamedTuple):
 
 
 def choose_currency(wanted: str, *totals: PerCurrency) -> tuple[str, list[str]]:
-    """The currency to show, and all of the period: the one with more net sales first."""
-    known = [currency for currency, _ in totals[0].by_size()]
-    others = sorted({currency for total in totals for currency in total.sums} - set(known))
-    currencies = [*known, *others]
+    """The currency to show, and all currencies of the period, largest net sales first."""
+    by_net_sales = [currency for currency, _ in totals[0].by_size()]
+    others = sorted({currency for total in totals for currency in total.sums} - set(by_net_sales))
+    currencies = [*by_net_sales, *others]
     return (wanted if wanted in currencies else next(iter(currencies), wanted or "EUR")), currencies
 
 

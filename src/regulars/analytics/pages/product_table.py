@@ -26,7 +26,7 @@ from regulars.web.format import NOTHING, Format
 ROWS_SHOWN: Final = 50
 # A return rate above this many times the average is marked.
 HIGH_RETURNS: Final = 2
-# With fewer units sold, one return more or less decides about the mark.
+# With fewer units sold, the rate is not marked, because a single return would decide whether it is high.
 HIGH_RETURNS_UNITS_MIN: Final = 20
 CSV_HEADER: Final = (
     "kind", "key", "name", "currency", "net_cents", "units", "units_returned", "tickets", "return_rate", "customers",
@@ -59,10 +59,10 @@ class Line(NamedTuple):
     return_rate: str
     is_high: bool
     customers: str
-    spark: str
+    sparkline: str
     change: str
     net: str
-    # Of the largest, in per cent.
+    # The width of the bar, in percent of the largest.
     width: int
 
 
@@ -74,7 +74,7 @@ class BasketLine(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """What rows are measured against: the largest net, and the return rate of all."""
+    """The values with which rows are compared: the largest net, and the return rate of all rows."""
 
     net_cents: int
     return_rate: float | None
@@ -94,7 +94,7 @@ class Choice(NamedTuple):
     """The grouping, and the groups it is filtered to."""
 
     by: ProductKey
-    inside: tuple[ProductGroup, ...]
+    filters: tuple[ProductGroup, ...]
 
 
 def rows_max_of(view: AnalysisView) -> int:
@@ -103,21 +103,23 @@ def rows_max_of(view: AnalysisView) -> int:
 
 
 def read_choice(view: AnalysisView) -> Choice | None:
-    """None, with an error in the form, where the address names a group that cannot be read."""
+    """None, with an error in the form, if the URL contains an invalid group."""
     try:
-        inside = tuple(msgspec.json.decode(text, type=ProductGroup) for text in view.texts("in"))
+        filters = tuple(msgspec.json.decode(text, type=ProductGroup) for text in view.texts("in"))
         by: ProductKey | None = ProductKey()
         if view.value("group"):
             by = msgspec.json.decode(view.value("group"), type=ProductKey)
     except msgspec.DecodeError:
-        inside, by = (), None
-    if by is None or any(group.kind == "others" for group in inside):
+        filters, by = (), None
+    keys = [it for it in (by, *(group.key for group in filters)) if it is not None]
+    has_no_name = any(key.kind == "property" and not key.property for key in keys)
+    if by is None or has_no_name or any(group.kind == "others" for group in filters):
         view.form.refuse("group", "The group of products in this address cannot be read.")
         return None
-    return Choice(by, inside)
+    return Choice(by, filters)
 
 
-def _written(value: ProductKey | ProductGroup) -> str:
+def _encode(value: ProductKey | ProductGroup) -> str:
     return msgspec.json.encode(value).decode()
 
 
@@ -126,18 +128,18 @@ def _key_name(key: ProductKey) -> str:
 
 
 def list_keys(choice: Choice, properties: Sequence[str]) -> list[tuple[str, str, bool]]:
-    """What can be grouped by: its name, its value in the address, and whether it is chosen."""
+    """The possible groupings: name, value in the URL, and whether it is chosen."""
     keys = [ProductKey(), *(ProductKey("property", name) for name in properties), ProductKey("store")]
-    taken = {group.key for group in choice.inside}
-    return [(_key_name(key), _written(key), key == choice.by) for key in keys if key not in taken or key == choice.by]
+    filtered = {group.key for group in choice.filters}
+    return [(_key_name(key), _encode(key), key == choice.by) for key in keys if key not in filtered or key == choice.by]
 
 
 def list_trail(view: AnalysisView, choice: Choice) -> list[tuple[str, str]]:
-    """The groups that the page is inside, each with the address without it."""
-    written = [_written(group) for group in choice.inside]
+    """The groups to which the page is filtered, each with the URL without this filter."""
+    written = [_encode(group) for group in choice.filters]
     return [
         (f"{_key_name(group.key)}: {_name(view, group, None)}", view.url(in_=[it for it in written if it != text]))
-        for group, text in zip(choice.inside, written, strict=True)
+        for group, text in zip(choice.filters, written, strict=True)
     ]
 
 
@@ -162,15 +164,15 @@ def _note(group: ProductGroup, name: str | None) -> str:
     return group.value if group.key.kind == "product" and name else ""
 
 
-def _inside_url(view: AnalysisView, choice: Choice, group: ProductGroup) -> str:
-    """The products of a group, or a product by store."""
-    if group.kind == "others" or len(choice.inside) >= LIST_MAX:
+def _group_url(view: AnalysisView, choice: Choice, group: ProductGroup) -> str:
+    """The URL that shows the products of a group, or one product by store; empty if there are too many filters."""
+    if group.kind == "others" or len(choice.filters) >= LIST_MAX:
         return ""
-    following = ProductKey("store") if group.key.kind == "product" else ProductKey()
-    if any(it.key == following for it in choice.inside) or (following == group.key):
-        following = ProductKey("store")
-    written = [_written(it) for it in (*choice.inside, group)]
-    return view.url(in_=written, group=_written(following), sort=None, rows=None)
+    next_key = ProductKey("store") if group.key.kind == "product" else ProductKey()
+    if any(it.key == next_key for it in choice.filters) or (next_key == group.key):
+        next_key = ProductKey("store")
+    written = [_encode(it) for it in (*choice.filters, group)]
+    return view.url(in_=written, group=_encode(next_key), sort=None, rows=None)
 
 
 def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, scale: _Scale) -> Line:
@@ -180,13 +182,13 @@ def _line(formats: Format, view: AnalysisView, choice: Choice, row: ProductRow, 
     return Line(
         _name(view, group, row.name),
         _note(group, row.name),
-        _inside_url(view, choice, group),
+        _group_url(view, choice, group),
         formats.number(_units(figures)),
         formats.number(figures.tickets),
         NOTHING if rate is None else formats.aligned_share(rate, 1),
         has_high_returns(figures, scale.return_rate),
         formats.number(figures.customers),
-        sparkline(figures.spark_cents) if any(figures.spark_cents) else "",
+        sparkline(figures.weekly_net_cents) if any(figures.weekly_net_cents) else "",
         "" if compared is None else formats.delta(figures.net_cents, compared),
         formats.money_rounded(figures.net_cents, scale.currency),
         max(0, round(100 * figures.net_cents / scale.net_cents))
@@ -235,15 +237,15 @@ def sort_rows(view: AnalysisView, rows: Sequence[ProductRow]) -> list[ProductRow
     if order is None:
         return list(rows)
     named = [row for row in rows if row.group.kind == "value"]
-    rest = [row for row in rows if row.group.kind != "value"]
-    return [*sorted(named, key=lambda row: -order(row.figures)), *rest]
+    unnamed = [row for row in rows if row.group.kind != "value"]
+    return [*sorted(named, key=lambda row: -order(row.figures)), *unnamed]
 
 
 def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> list[BasketLine]:
     return [
         BasketLine(
             row.name or row.product,
-            _inside_url(view, Choice(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
+            _group_url(view, Choice(ProductKey(), ()), ProductGroup(ProductKey(), "value", row.product)),
             formats.number(row.tickets),
             formats.aligned_share(row.tickets, basket.tickets),
         )
@@ -254,8 +256,8 @@ def basket_rows(formats: Format, view: AnalysisView, basket: BasketAnswer) -> li
 def csv_rows(
     view: AnalysisView, currency: Currency, rows: Sequence[ProductRow], whole: ProductFigures
 ) -> Iterator[list[str]]:
-    everything = [(row.group.kind, row.group.value, _name(view, row.group, row.name), row.figures) for row in rows]
-    for kind, value, name, figures in [*everything, ("total", "", "All", whole)]:
+    lines = [(row.group.kind, row.group.value, _name(view, row.group, row.name), row.figures) for row in rows]
+    for kind, value, name, figures in [*lines, ("total", "", "All", whole)]:
         rate, compared = figures.return_rate, figures.compared_net_cents
         yield [
             kind,

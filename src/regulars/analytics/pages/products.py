@@ -64,8 +64,8 @@ DEFINITIONS: Final = (
 )
 
 
-class Loaded(NamedTuple):
-    """Everything that is read from the tables before the analysis process is asked."""
+class ProductContext(NamedTuple):
+    """Everything that is read from the tables before the request to the analysis process."""
 
     query: SegmentQuery
     currency: Currency
@@ -83,10 +83,10 @@ class ProductPages:
             choice = read_choice(view)
             if view.form.is_refused or choice is None:
                 return await render_refused(tx, visit, view, "Products")
-            loaded = await _load(tx, visit, view)
+            context = await _load(tx, visit, view)
             views = await list_own_views(tx, visit, view)
-        answer, basket = await self._ask(visit, view, choice, loaded, rows_max=rows_max_of(view))
-        found = answer.figures
+        answer, basket = await self._request_figures(visit, view, choice, context, rows_max=rows_max_of(view))
+        figures = answer.figures
         return render_analysis(
             visit,
             "analytics/products.html",
@@ -98,14 +98,14 @@ class ProductPages:
             answer=answer,
             basket=basket,
             basket_rows=[] if basket.figures is None else basket_rows(visit.format, view, basket.figures),
-            table=None if found is None else product_table(visit.format, view, choice, loaded.currency, found),
+            table=None if figures is None else product_table(visit.format, view, choice, context.currency, figures),
             columns=COLUMNS,
-            currency=loaded.currency,
-            currencies=loaded.currencies,
-            keys=list_keys(choice, loaded.properties),
+            currency=context.currency,
+            currencies=context.currencies,
+            keys=list_keys(choice, context.properties),
             trail=list_trail(view, choice),
-            segment_url=_customers_url(visit, view, choice, loaded.currency),
-            tickets_url=_tickets_url(visit, view, choice, loaded.currency),
+            segment_url=_customers_url(visit, view, choice, context),
+            tickets_url=_tickets_url(visit, view, choice, context.currency),
         )
 
     async def export(self, visit: Visit) -> Response:
@@ -113,56 +113,58 @@ class ProductPages:
             view = await _read_view(tx, visit)
             choice = read_choice(view)
             view.require_readable()
-            loaded = await _load(tx, visit, view)
+            context = await _load(tx, visit, view)
         wanted = choice or Choice(ProductKey(), ())
-        answer, _ = await self._ask(visit, view, wanted, loaded, rows_max=rows_max_of(view), deadline_s=DEADLINE_S)
-        found = answer.figures
-        if found is None:
+        answer, _ = await self._request_figures(
+            visit, view, wanted, context, rows_max=rows_max_of(view), deadline_s=DEADLINE_S
+        )
+        figures = answer.figures
+        if figures is None:
             return redirect(visit, view.url())
-        rows = sort_rows(view, found.rows)
-        return export_table(visit, "products.csv", CSV_HEADER, csv_rows(view, loaded.currency, rows, found.whole))
+        rows = sort_rows(view, figures.rows)
+        return export_table(visit, "products.csv", CSV_HEADER, csv_rows(view, context.currency, rows, figures.whole))
 
-    async def _ask(
+    async def _request_figures(
         self,
         visit: Visit,
         view: AnalysisView,
         choice: Choice,
-        loaded: Loaded,
+        context: ProductContext,
         *,
         rows_max: int,
         deadline_s: float = AT_ONCE_S,
     ) -> tuple[AnalysisResult[ProductsAnswer], AnalysisResult[BasketAnswer]]:
-        """The basket is asked for only inside a group."""
+        """Load the figures; the basket is requested only if the page is filtered to a group."""
         comparison = view.comparison
         store_ids = None if view.store_ids is None else tuple(view.store_ids)
         question = ProductsQuestion(
             store_ids=store_ids,
             period=to_question_period(view.period),
-            currency=loaded.currency,
+            currency=context.currency,
             by=choice.by,
-            inside=choice.inside,
+            filters=choice.filters,
             comparison=None if comparison is None else to_question_period(comparison.period),
             rows_max=rows_max,
         )
         basket = BasketQuestion(
             store_ids=store_ids,
             period=to_question_period(view.period),
-            currency=loaded.currency,
-            inside=choice.inside,
+            currency=context.currency,
+            filters=choice.filters,
         )
-        ask = partial(self._analysis.answer, visit.organization_id, loaded.query, deadline_s=deadline_s)
-        products = await_answer(ask(question))
-        if not choice.inside:
+        request = partial(self._analysis.answer, visit.organization_id, context.query, deadline_s=deadline_s)
+        products = await_answer(request(question))
+        if not choice.filters:
             return await products, AnalysisResult(BasketAnswer(as_of=visit.now, rows=(), tickets=0))
-        found = await asyncio.gather(products, await_answer(ask(basket)))
-        return found[0], found[1]
+        both = await asyncio.gather(products, await_answer(request(basket)))
+        return both[0], both[1]
 
 
-async def _load(tx: Tx, visit: Visit, view: AnalysisView) -> Loaded:
+async def _load(tx: Tx, visit: Visit, view: AnalysisView) -> ProductContext:
     await need_columns(tx, visit.organization_id)
     currencies = await list_currencies(tx, visit, view)
     entries = await list_entries(tx, visit.organization_id, Catalog.PRODUCTS, PageRequest(PROPERTIES_OFFERED_MAX))
-    return Loaded(
+    return ProductContext(
         query=await resolve_members(tx, visit.organization_id, view.segment_id),
         currency=currencies[0],
         currencies=sorted(currencies),
@@ -174,14 +176,14 @@ async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
     return await read_view(tx, visit, PATH, fields=("group", "rows"), lists=("in",))
 
 
-def _customers_url(visit: Visit, view: AnalysisView, choice: Choice, currency: Currency) -> str:
-    """The customers who bought a product as a segment."""
+def _customers_url(visit: Visit, view: AnalysisView, choice: Choice, context: ProductContext) -> str:
+    """The URL of a segment of the customers who bought a product."""
     product = _only_product(choice)
     if product is None:
         return ""
     match = product_conditions(
         product,
-        currency,
+        context.currency if len(context.currencies) > 1 else None,
         first=view.period.first,
         last=view.period.last,
         segment_id=view.segment_id,
@@ -191,14 +193,14 @@ def _customers_url(visit: Visit, view: AnalysisView, choice: Choice, currency: C
 
 
 def _only_product(choice: Choice) -> str | None:
-    """The code of the product that the page is about, and nothing narrower."""
-    groups = choice.inside
+    """The code of the product, if the page is filtered to one product and nothing else."""
+    groups = choice.filters
     is_one = len(groups) == 1 and (groups[0].key.kind, groups[0].kind) == ("product", "value")
     return groups[0].value if is_one else None
 
 
 def _tickets_url(visit: Visit, view: AnalysisView, choice: Choice, currency: Currency) -> str:
-    """The tickets with a product, where the list of tickets has filters for all of this."""
+    """The URL of the tickets with a product; empty if the list of tickets has no filters for them."""
     product = _only_product(choice)
     if product is None or view.segment is not None or len(view.stores) > 1:
         return ""

@@ -1,4 +1,5 @@
-"""Groups by recency, frequency and money: their names, their rules in words, and the link that creates a segment."""
+"""Groups by recency, frequency and money: their names, descriptions of their rules, and the link that creates a
+segment."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The addresses of the pages of analytics."""
+"""The routes of the pages of analytics."""
 
 from functools import partial
 from typing import Protocol
@@ -25,7 +25,7 @@ class AnalysisPage(Protocol):
 
 
 def pages(analysis: Analysis) -> tuple[Page, ...]:
-    """All of them without personal data, so every role may open them."""
+    """The pages, all of which have no personal data, so every role may open them."""
     source = SalesSource(analysis)
     tables: dict[str, AnalysisPage] = {
         sales.PATH: SalesPages(source),

@@ -1,4 +1,4 @@
-"""The page of sales: net and its parts by hour, day, week or month, beside another period."""
+"""The page of sales: net and its parts by hour, day, week or month, compared with another period."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class SalesTable:
     rows: Sequence[FigureRow]
     whole: FigureRow
     chart: Chart
-    # Up to which hour today is compared.
+    # The hour up to which today is compared.
     until: str = ""
     has_opt_ins: bool = False
     # Holidays that fell on another day in the compared period.
@@ -50,7 +50,7 @@ class SalesPages(FigurePages[SalesTable]):
     path, title, template, by = PATH, "Sales", "analytics/sales.html", By.DAY
 
     async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[CurrencyStat]:
-        """Opt-ins are counted for 26 weeks up to today, and neither by store nor by segment."""
+        """The figures above the chart. Opt-ins are shown only for the last 26 weeks, and not by store or segment."""
         stats = await super().stats(visit, view, figures)
         is_counted = view.period.last == view.today and view.period.days <= OPT_IN_DAYS_MAX
         if not is_counted or view.stores or view.segment is not None or view.is_like_for_like:
@@ -119,12 +119,12 @@ def _part_row(
     if comparison is not None:
         past = [day for day in map(comparison.past_of, part) if day is not None]
         compared = sums_in(_add_days(figures.compared, past), currency) if past else None
-    finer = None if unit == "day" else "day"
+    linked_unit = None if unit == "day" else "day"
     is_today = part.first == part.last == view.today
     return FigureRow(
         part.first.isoformat(),
         name_part(visit.format, part, unit),
-        view.url_of(part, by=finer, sort=None),
+        view.url_of(part, by=linked_unit, sort=None),
         holidays.get(part.first, "") or (f"until {visit.format.clock(visit.now)}" if is_today else ""),
         tickets_url(visit, view, part, currency),
         sums_in(_add_days(figures.rows, part), currency),
@@ -144,7 +144,7 @@ def _hours_table(
 ) -> SalesTable:
     """The hours of one day, from the first with a ticket to the last."""
     sums = [sums_in(hour, currency) for hour in hours]
-    open_hours = [hour for hour, one in enumerate(sums) if one.tickets] or [0]
+    open_hours = [hour for hour, of_hour in enumerate(sums) if of_hour.tickets] or [0]
     day, url = view.period.first.isoformat(), tickets_url(visit, view, view.period, currency)
     rows = [
         FigureRow(f"{day}T{hour:02d}", f"{hour:02d}:00", "", "", url, sums[hour], None)
@@ -183,13 +183,13 @@ def _title(formats: Format, row: FigureRow, currency: str) -> str:
 
 
 def _moved_holidays(formats: Format, view: AnalysisView, holidays: Mapping[date, str]) -> list[str]:
-    """Holidays that are compared with a usual day, since they fell on another weekday then."""
+    """Holidays that are compared with an ordinary day, because they fell on another day in the other period."""
     comparison = view.comparison
     if comparison is None:
         return []
-    then = {name: day for day, name in holidays.items() if day in comparison.period}
-    found = []
+    compared_days = {name: day for day, name in holidays.items() if day in comparison.period}
+    sentences = []
     for day, name in holidays.items():
-        if day in view.period and comparison.past_of(day) != then.get(name) and name in then:
-            found.append(f"{name} was on {formats.weekday(then[name])} and is on {formats.weekday(day)}.")
-    return [*found, "So both days are compared with a usual day."] if found else []
+        if day in view.period and comparison.past_of(day) != compared_days.get(name) and name in compared_days:
+            sentences.append(f"{name} was on {formats.weekday(compared_days[name])} and is on {formats.weekday(day)}.")
+    return [*sentences, "So both days are compared with a usual day."] if sentences else []

@@ -1,4 +1,5 @@
-"""The sales of a view and of its comparison: from the totals, or from the columns where only a segment counts."""
+"""The sales of a view and of its comparison: from the totals, or from the analysis process if only a segment is
+counted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,13 +30,13 @@ class ComparedSales:
     compared: Mapping[Any, PerCurrency]
     whole: PerCurrency
     compared_whole: PerCurrency
-    # Today's tickets since the last full hour, by the same keys: the compared day ends with that hour.
+    # Today's tickets since the last full hour, by the same keys; the compared day ends with that hour.
     late: Mapping[Any, PerCurrency] = field(default_factory=dict)
     is_until_hour: bool = False
-    # Those that count: the chosen ones, those with tickets in both periods; None: all.
+    # The stores that are counted: the chosen ones, or those with tickets in both periods; None means all.
     store_ids: Sequence[UUID] | None
     as_of: datetime
-    # While older tickets, or the newest ones, are being counted: those received up to then are.
+    # While older tickets, or the newest ones, are being counted: all tickets received before this time are counted.
     filled_until: datetime | None = None
     counted_until: datetime | None = None
 
@@ -47,7 +48,7 @@ class SalesSource:
     async def load(
         self, visit: Visit, view: AnalysisView, by: By, *, is_patient: bool = False
     ) -> AnalysisResult[ComparedSales]:
-        """By day or by store. `is_patient`: wait for figures as long as a request may take."""
+        """Load the sales by day or by store. With `is_patient`, wait for figures as long as a request may take."""
         if view.segment is None:
             async with visit.database.snapshot() as tx:
                 return AnalysisResult(await _read_totals(tx, visit, view, by))
@@ -55,21 +56,21 @@ class SalesSource:
             await need_columns(tx, visit.organization_id)
             query = await resolve_members(tx, visit.organization_id, view.segment_id)
         deadline_s = DEADLINE_S if is_patient else AT_ONCE_S
-        return await await_answer(self._ask(visit.organization_id, view, query, by, deadline_s))
+        return await await_answer(self._request_sales(visit.organization_id, view, query, by, deadline_s))
 
     async def load_hours(self, visit: Visit, view: AnalysisView, store_ids: Sequence[UUID] | None) -> list[PerCurrency]:
         """The 24 hours of the first day."""
         async with visit.database.reading() as tx:
             first = view.period.first
-            found = await read_sales(
+            hours = await read_sales(
                 tx, visit.organization_id, first=first, last=first, by=By.HOUR, store_ids=store_ids
             )
-        return list(found.rows.values())
+        return list(hours.rows.values())
 
-    async def _ask(
+    async def _request_sales(
         self, organization_id: UUID, view: AnalysisView, query: SegmentQuery, by: By, deadline_s: float
     ) -> ComparedSales:
-        async def ask(period: Period, store_ids: Sequence[UUID] | None) -> SalesAnswer:
+        async def request(period: Period, store_ids: Sequence[UUID] | None) -> SalesAnswer:
             question = SalesQuestion(
                 period=to_question_period(period),
                 by="store" if by is By.STORE else "day",
@@ -78,20 +79,20 @@ class SalesSource:
             return await self._analysis.answer(organization_id, query, question, deadline_s=deadline_s)
 
         comparison, store_ids = view.comparison, view.store_ids
-        found = await ask(view.period, store_ids)
-        past = None if comparison is None else await ask(comparison.period, store_ids)
+        current = await request(view.period, store_ids)
+        past = None if comparison is None else await request(comparison.period, store_ids)
         return ComparedSales(
-            rows=_rows(found),
+            rows=_rows(current),
             compared={} if past is None else _rows(past),
-            whole=add_up(found.whole.items()),
+            whole=add_up(current.whole.items()),
             compared_whole=PerCurrency() if past is None else add_up(past.whole.items()),
             store_ids=store_ids,
-            as_of=found.as_of,
+            as_of=current.as_of,
         )
 
 
 def _rows(answer: SalesAnswer) -> dict[Any, PerCurrency]:
-    """By day or by store."""
+    """The sums by day or by store."""
     return {row.store_id or row.first: add_up(row.sums.items()) for row in answer.rows}
 
 
@@ -99,9 +100,9 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
     organization_id, period, comparison = visit.organization_id, view.period, view.comparison
     store_ids = view.store_ids
     if comparison is not None and view.is_like_for_like:
-        days = [(one.first, one.last) for one in (period, comparison.period)]
+        days = [(each.first, each.last) for each in (period, comparison.period)]
         store_ids = await find_comparable_stores(tx, organization_id, *days, store_ids=store_ids)
-    found = await read_sales(tx, organization_id, first=period.first, last=period.last, by=by, store_ids=store_ids)
+    current = await read_sales(tx, organization_id, first=period.first, last=period.last, by=by, store_ids=store_ids)
     compared: Mapping[Any, PerCurrency] = {}
     late: Mapping[Any, PerCurrency] = {}
     if comparison is not None:
@@ -115,13 +116,13 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
                 for day in (view.today, last)
             ]
             compared = {key: without(row, past_late.get(key, PerCurrency())) for key, row in compared.items()}
-    progress = found.progress
+    progress = current.progress
     return ComparedSales(
-        rows=found.rows,
+        rows=current.rows,
         compared=compared,
         late=late,
         is_until_hour=comparison is not None and period.last == view.today,
-        whole=found.whole,
+        whole=current.whole,
         compared_whole=add_totals(compared.values()),
         store_ids=store_ids,
         as_of=progress.as_of,

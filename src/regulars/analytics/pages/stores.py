@@ -1,4 +1,4 @@
-"""The page of stores: the measures of sales for each store, beside another period."""
+"""The page of stores: the measures of sales for each store, compared with another period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class StorePages(FigurePages[StoreTable]):
 
 
 async def _read_consent(visit: Visit, view: AnalysisView) -> ConsentFigures | None:
-    """Opt-ins by store are counted for the last 30 days alone, and not by segment."""
+    """The opt-ins by store; they are counted only for the last 30 days, and not by segment."""
     if view.period.preset != "30d" or view.segment is not None:
         return None
     found = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
@@ -70,7 +70,7 @@ async def _read_consent(visit: Visit, view: AnalysisView) -> ConsentFigures | No
 
 
 def _per_100(consent: ConsentFigures | None, store_id: UUID, total: PerCurrency | None) -> float | None:
-    """Opt-ins for every 100 tickets of all currencies."""
+    """The number of opt-ins per 100 tickets in all currencies."""
     if consent is None or total is None or not total.tickets:
         return None
     return round(100 * consent.opt_ins_at(store_id) / total.tickets, 1)

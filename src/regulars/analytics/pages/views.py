@@ -1,4 +1,4 @@
-"""Save and delete views."""
+"""The forms that save and delete views."""
 
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
@@ -13,7 +13,7 @@ from regulars.web.form import FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
-PAGES: Final = ("sales", "customers", "products", "stores")
+PAGES: Final = ("sales", "customers", "products", "stores", "attribution")
 
 
 async def save(visit: Visit) -> Response:
@@ -41,7 +41,7 @@ async def delete(visit: Visit) -> Response:
 
 
 def _read_target(visit: Visit) -> tuple[str, str, str]:
-    """The page, the address to go back to, and its query, written anew so that it is nothing but fields."""
+    """The page, the URL to return to, and its query string, which is rebuilt so that it contains only known fields."""
     page, query = visit.form.get("page", ""), visit.form.get("query", "")
     if page not in PAGES or len(query) > QUERY_CHARACTERS_MAX:
         raise BadForm("Open the page again and save the view there.")

@@ -1,7 +1,7 @@
 """A condition tree while it is edited: the content of a form, complete or not.
 
 A field is named by the path of its condition: `r.0.1~key` is the key of the second condition in the first group.
-Without a script, every button sends the whole tree, and the response has the changed tree.
+Without JavaScript, every button sends the whole tree, and the response has the changed tree.
 """
 
 import re
@@ -17,7 +17,7 @@ ROOT: Final = "r"
 GROUPS: Final = ("all", "any", "none")
 LEAVES: Final = frozenset({*KINDS, *TICKET_KINDS})
 # A value picked in the first field is appended to the list in the second with the next request, whichever button sends
-# it.
+# it. Fields of product properties have the prefix `p`: `pvalues` are the values of a property, `pkey` is its key.
 _PICKED: Final = {
     "more_values": "values",
     "more_pvalues": "pvalues",
@@ -30,9 +30,10 @@ _PICKED: Final = {
 # Prefix of a hidden field with the saved value, for values that a visible field cannot show exactly.
 SAVED: Final = "saved_"
 _VALUES_MAX: Final = 200
-# The outermost group, and for each condition the deepest nesting of groups: no tree that can be saved has more nodes.
+# The largest number of nodes of a tree that can be saved: the root, and for each condition the deepest nesting of
+# groups.
 NODES_MAX: Final = CONDITIONS_MAX * DEPTH_MAX + 1
-# Fifty conditions have more fields than an ordinary form.
+# A form with fifty conditions has more fields than ordinary forms may have.
 FIELDS_MAX: Final = 3_000
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 # Default values of a new condition, so that it is complete at once.
@@ -69,7 +70,7 @@ class Node:
         return values[0].strip() if values and values[0].strip() else default
 
     def several(self, name: str) -> list[str]:
-        """The values exactly as picked: a value may begin or end with a space."""
+        """The distinct picked values; they are not stripped, since a value may begin or end with a space."""
         return list(dict.fromkeys(value for value in self.fields.get(name, ()) if value))[:_VALUES_MAX]
 
     def exact(self, name: str) -> str:
@@ -86,14 +87,14 @@ def read_tree(form: Mapping[str, list[str]]) -> Node:
     kinds: dict[str, str] = {}
     fields: dict[str, dict[str, list[str]]] = {}
     for name, values in form.items():
-        place, mark, member = name.partition("~")
-        if not mark:
+        place, separator, member = name.partition("~")
+        if not separator:
             continue
         if member == "kind":
             kinds[place] = values[0]
         else:
             fields.setdefault(place, {})[member] = values
-    # Checked first, because sorting, checking and rendering take quadratic time.
+    # The number is checked first, because sorting, checking and rendering take quadratic time.
     if len(kinds) > NODES_MAX:
         raise TooManyNodes(
             f"There are at most {CONDITIONS_MAX} conditions, nested {DEPTH_MAX} deep; this form has {len(kinds)}"
@@ -113,9 +114,9 @@ def _read_node(
     below = [it for it in kinds if it.startswith(f"{place}.") and _NUMBER.fullmatch(it, len(place) + 1)]
     node = Node(kind, dict(fields.get(place, {})))
     for inner in sorted(below, key=lambda it: int(it[len(place) + 1 :])):
-        read = _read_node(inner, kinds, fields, depth=depth + 1)
-        if read is not None:
-            node.inner.append(read)
+        inner_node = _read_node(inner, kinds, fields, depth=depth + 1)
+        if inner_node is not None:
+            node.inner.append(inner_node)
     return node
 
 
@@ -136,13 +137,13 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 def number(root: Node) -> None:
     """Give each node a stable number, so that the page recognizes it after its position has changed."""
-    taken: set[str] = set()
+    used: set[str] = set()
     for _, node in walk(root):
-        given = node.one("number")
-        if given in taken or not _NUMBER.fullmatch(given):
+        current = node.one("number")
+        if current in used or not _NUMBER.fullmatch(current):
             node.set("number")
-        taken.add(node.one("number"))
-    free = (text for it in count(1) if (text := str(it)) not in taken)
+        used.add(node.one("number"))
+    free = (text for it in count(1) if (text := str(it)) not in used)
     for _, node in walk(root):
         if not node.one("number"):
             node.set("number", next(free))
@@ -153,22 +154,24 @@ def place_of(path: Path) -> str:
 
 
 def path_of(place: str) -> Path | None:
-    first, *rest = place.split(".")
-    return tuple(int(it) for it in rest) if first == ROOT and all(_NUMBER.fullmatch(it) for it in rest) else None
+    first, *numbers = place.split(".")
+    is_valid = first == ROOT and all(_NUMBER.fullmatch(it) for it in numbers)
+    return tuple(int(it) for it in numbers) if is_valid else None
 
 
 def apply(root: Node, act: str) -> Path | None:
-    """Apply the action of a button: add a condition or a group, remove one, or drop a picked value. Returns the place
-    to focus."""
-    verb, _, rest = act.partition(" ")
-    place, _, rest = rest.partition(" ")
+    """Apply the action of a button: add a condition or a group, remove one, or drop a picked value. Returns the path of
+    the node that gets the focus."""
+    # An action is a verb, the place of a node, and for some verbs an argument.
+    verb, _, target = act.partition(" ")
+    place, _, argument = target.partition(" ")
     path = path_of(place)
     node = None if path is None else _find(root, path)
     if node is None or path is None:
         return None
     match verb:
         case "add" if node.is_group and sum(not it.is_group for _, it in walk(root)) < CONDITIONS_MAX:
-            kind = rest if rest in LEAVES else "attribute"
+            kind = argument if argument in LEAVES else "attribute"
             first = {name: [value] for name, value in _FIRST.get(kind, {}).items()}
             node.inner.append(Node(kind, first))
             return (*path, len(node.inner) - 1)
@@ -181,7 +184,7 @@ def apply(root: Node, act: str) -> Path | None:
                 del above.inner[path[-1]]
             return path[:-1]
         case "drop":
-            name, _, value = rest.partition(" ")
+            name, _, value = argument.partition(" ")
             node.set(name, *[it for it in node.several(name) if it != value])
             return path
         case _:

@@ -23,7 +23,7 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMES: Final = ("bought", "purchase_days", "returned")
 # Types whose values are chosen from a list.
 CHOSEN: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
-# A form offers each way of counting purchases as a condition of its own.
+# The form offers each way of counting purchases as a separate condition.
 ARTICLES: Final = "articles"
 PURCHASE_DAYS: Final = "purchase_days"
 _COUNTS: Final = {ARTICLES: "articles", PURCHASE_DAYS: "days"}
@@ -34,8 +34,8 @@ class Incomplete(Exception):
 
 
 def fit_fields(node: Node, attributes: Types, properties: Types) -> None:
-    """A comparison belongs to its key: after the key has changed, the first comparison of the new key's type is
-    selected."""
+    """Adapt the comparison to its key: if the key has changed, select the first comparison of the type of the new key.
+    Fields of product properties have the prefix `p`."""
     for prefix, types in (("", attributes), ("p", properties)):
         key = node.one(f"{prefix}key")
         if key != node.one(f"{prefix}was"):
@@ -57,10 +57,10 @@ def condition_of(node: Node) -> tree.Condition:
     """Convert the fields of a node to a condition."""
     data = _data(node)
     try:
-        return msgspec.convert(data, tree.Condition)  # type: ignore[no-any-return]  # a union is no class
+        return msgspec.convert(data, tree.Condition)  # type: ignore[no-any-return]  # a union is not a class
     except msgspec.ValidationError as error:
-        place, words = describe_decode_error(str(error))
-        raise Incomplete(f"{place}: {words}" if place else words) from None
+        place, message = describe_decode_error(str(error))
+        raise Incomplete(f"{place}: {message}" if place else message) from None
 
 
 def _data(node: Node) -> dict[str, Any]:
@@ -335,7 +335,7 @@ def _money_text(cents: int | None) -> str | None:
 
 
 def _quantity_text(quantity: float | None) -> str | None:
-    """All digits, without an exponent."""
+    """The quantity as text with all digits, without an exponent."""
     return None if quantity is None else f"{Decimal(repr(quantity)):f}".removesuffix(".0")
 
 

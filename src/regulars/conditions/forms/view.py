@@ -57,22 +57,23 @@ class Built:
 
 
 def build(root: Node) -> Built:
-    """The definition of a draft; incomplete conditions are left out and listed."""
+    """The definition of a draft; incomplete conditions are omitted from it and listed separately."""
     built = Built(All())
     built.match = _group(root, (), (), built)
     return built
 
 
 def _group(node: Node, path: Path, place: Path, built: Built) -> Group:
+    """`path` is the path of the node in the draft, `place` that of its group in the definition."""
     built.paths[place] = path
     inner: list[Condition] = []
-    for number, one in enumerate(node.inner):
+    for number, inner_node in enumerate(node.inner):
         here = (*path, number)
-        if one.is_group:
-            inner.append(_group(one, here, (*place, len(inner)), built))
+        if inner_node.is_group:
+            inner.append(_group(inner_node, here, (*place, len(inner)), built))
             continue
         try:
-            condition = condition_of(one)
+            condition = condition_of(inner_node)
         except Incomplete as error:
             built.incomplete[here] = str(error)
             continue
@@ -116,7 +117,7 @@ class NodeView:
     icon: str
     count: int | None
     unreadable: int
-    # The address of their list; a draft has none before it is saved.
+    # The URL of the list of customers with unreadable values; None for a draft that was never saved.
     unreadable_url: str | None
     faults: list[str]
     inner: list["NodeView"]
@@ -148,7 +149,7 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What all conditions of a page share."""
+    """The data that all conditions of a page share: types, counts, faults and the new node."""
 
     attributes: Types
     properties: Types
@@ -186,7 +187,7 @@ def _key(node: Node, prefix: str, types: Types) -> Key:
     declared, values = types[key]
     offered = list[str](OFFERED[declared])
     if comparison and comparison not in offered:
-        # The type of the key has changed since: the page shows the old value beside the fault.
+        # The type of the key has changed since it was saved; the page shows the old comparison together with the fault.
         offered.insert(0, comparison)
     return Key(
         key=key,
@@ -237,8 +238,9 @@ async def find_choices(
     journeys: Choices = (),
     match: Condition,
 ) -> FormChoices:
-    """`territories` are the names of countries for the reader; segments and journeys are ids with names. The campaigns
-    that `match` refers to are offered, and the newest ones."""
+    """The choices that the form offers. `territories` has the names of countries in the language of the user; segments
+    and journeys are pairs of id and name. The offered campaigns are those that `match` refers to and the newest
+    ones."""
     received = [campaign_id for it in campaigns_of(match) if (campaign_id := CAMPAIGN.decode(it)) is not None]
     campaigns = await find_campaign_names(tx, organization_id, received, newest=OFFERED_MAX)
     attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(OFFERED_MAX))

@@ -40,9 +40,9 @@ from regulars.segments.analysis.protocol import (
 from regulars.segments.analysis.questions import AnswerType, Question, QuestionOf
 
 DEADLINE_S: Final = 8.0
-# The first piece may wait until the columns are read.
+# The first piece may have to wait until the columnar data is loaded.
 FREEZE_DEADLINE_S: Final = 30.0
-# Added to the deadline for the transport.
+# Added to the deadline for the time that the request and the response are on their way.
 _TRANSPORT_S: Final = 1.0
 _START_S: Final = 30.0
 _END_S: Final = 10.0
@@ -57,7 +57,7 @@ _decoder = msgspec.msgpack.Decoder(AnalysisResponse)
 
 
 class Analysis:
-    """One per process; it opens a connection for each request."""
+    """Each process has one client; it opens a connection for each request."""
 
     def __init__(self, settings: Settings, *, path: FilePath | None = None) -> None:
         self._path = path or socket_path(settings)
@@ -103,7 +103,7 @@ class Analysis:
         limit: int = 5,
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """Random members; another seed gives others."""
+        """Random members; another seed gives other members."""
         response = await self._send(organization_id, query, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
         return _members(response)
 
@@ -133,7 +133,8 @@ class Analysis:
         seed: int = 0,
         deadline_s: float = DEADLINE_S,
     ) -> AudienceCounts:
-        """Also gives a sample of so many random customers who may be texted; another seed gives others."""
+        """Counts of the audience, with `sample` random customers who may be texted; another seed gives other
+        customers."""
         response = await self._send(
             organization_id,
             query,
@@ -155,7 +156,7 @@ class Analysis:
         *,
         deadline_s: float = DEADLINE_S,
     ) -> AnswerType:
-        """The answer to a question of analytics about the members of the query, or about all tickets."""
+        """The answer to an analytics question about the members of the query, or about all tickets."""
         request = AnalysisRequest(
             organization_id=organization_id,
             query=query,
@@ -177,11 +178,11 @@ class Analysis:
         sample: int = 0,
         deadline_s: float = FREEZE_DEADLINE_S,
     ) -> AsyncIterator[AudiencePiece]:
-        """All customers of an audience from one snapshot, in pieces, each within the deadline. The counts have a
-        sample of so many customers who may be texted.
+        """All customers of an audience from one snapshot, in pieces; the deadline applies to each piece. The counts in
+        the first piece contain `sample` random customers who may be texted.
 
-        A caller that gets an error has no audience: it drops the pieces it has and begins again. A caller that takes
-        longer than a minute for a piece is disconnected.
+        A caller that gets an error must discard all pieces and start again. A caller that needs more than a minute for
+        one piece is disconnected.
         """
         request = AnalysisRequest(
             organization_id=organization_id,
@@ -239,8 +240,8 @@ class Analysis:
             return await _read_response(reader)
 
     async def _connect_when_started(self, deadline_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """`regulars serve` starts the process with the first segment, and again if it ends: until then no socket
-        listens."""
+        """Waits until the socket exists: `regulars serve` starts the analysis process when the first segment is
+        created, and restarts it if it ends."""
         until = monotonic() + deadline_s
         while True:
             try:
@@ -265,7 +266,7 @@ class Analysis:
 
 
 async def _within(deadline_s: float, result: Awaitable[Result]) -> Result:
-    """The result of an exchange with the analysis process; `AnalysisUnavailable` if it fails or takes longer."""
+    """The result of an exchange with the analysis process; raises `AnalysisUnavailable` if it fails or takes longer."""
     try:
         async with asyncio.timeout(deadline_s + _TRANSPORT_S):
             return await result
@@ -295,7 +296,8 @@ def _members(response: AnalysisResponse) -> Members:
 
 @contextlib.asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Analysis]:
-    """For a command: the analysis process of `regulars serve`, or one that runs only inside this context."""
+    """For commands: a client of the analysis process of `regulars serve` or, if there is none, of a process that runs
+    only inside this context."""
     served = Analysis(settings)
     if await served.is_listening():
         yield served
@@ -317,13 +319,13 @@ async def running(settings: Settings) -> AsyncIterator[Analysis]:
             start_new_session=True,
         )
         try:
-            yield await _started(Analysis(settings, path=path), child)
+            yield await _wait_until_listening(Analysis(settings, path=path), child)
         finally:
             lifeline.close()
-            await _ended(child)
+            await _wait_for_exit(child)
 
 
-async def _started(analysis: Analysis, child: asyncio.subprocess.Process) -> Analysis:
+async def _wait_until_listening(analysis: Analysis, child: asyncio.subprocess.Process) -> Analysis:
     until = monotonic() + _START_S
     while not await analysis.is_listening():
         if child.returncode is not None or monotonic() > until:
@@ -332,7 +334,7 @@ async def _started(analysis: Analysis, child: asyncio.subprocess.Process) -> Ana
     return analysis
 
 
-async def _ended(child: asyncio.subprocess.Process) -> None:
+async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:
     try:
         await asyncio.wait_for(child.wait(), _END_S)
     except TimeoutError:
@@ -340,7 +342,7 @@ async def _ended(child: asyncio.subprocess.Process) -> None:
         await child.wait()
 
 
-# `regulars serve` restarts the analysis process within seconds.
+# How long a failing page is requested again: `regulars serve` restarts the analysis process within seconds.
 PATIENCE_S: Final = 30.0
 RETRY_S: Final = 0.2
 
@@ -355,7 +357,7 @@ async def follow(
     deadline_s: float = DEADLINE_S,
     patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Members]:
-    """This page and all that follow; a page that fails is requested again for some time."""
+    """This page and all following pages; a page that fails is requested again for up to `patience_s` seconds."""
     yield page
     until = monotonic() + patience_s
     while page.next is not None:

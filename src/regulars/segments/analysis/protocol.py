@@ -1,4 +1,4 @@
-"""Requests to the analysis process and its responses, and the socket they travel on. Imports no numpy and no Polars."""
+"""Requests to the analysis process, its responses, and the socket for both. Does not import numpy or Polars."""
 
 import asyncio
 import hashlib
@@ -19,13 +19,13 @@ from regulars.conditions.tree import ConsentState, Group, Path
 from regulars.kit.settings import Settings
 from regulars.sales.model import Currency
 from regulars.segments.analysis.questions import Answer, Question
-from regulars.segments.columns.model import Progress
+from regulars.segments.columns.model import BuildProgress
 
 _CURSOR: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 class ConsentSplit(msgspec.Struct, frozen=True):
-    """Members by consent state, judged like `/v1/subscriptions/check`."""
+    """Members by consent state, by the same rules as `/v1/subscriptions/check`."""
 
     may_be_texted: int = 0
     withdrawn: int = 0
@@ -34,7 +34,8 @@ class ConsentSplit(msgspec.Struct, frozen=True):
 
 
 class ConditionCount(msgspec.Struct, frozen=True):
-    """How many customers a condition or group holds for, and how many have a value that its type cannot read."""
+    """For how many customers a condition or group is true, and how many have a value that cannot be parsed as its
+    type."""
 
     path: Path
     count: int
@@ -53,7 +54,7 @@ class SegmentCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberCursor(NamedTuple):
-    """Where a page of members begins. Each build (epoch) numbers the customers anew."""
+    """Where a page of members begins. Customer numbers change with each build (epoch) of the columns."""
 
     epoch: int
     number: int
@@ -63,11 +64,11 @@ class MemberCursor(NamedTuple):
 
 
 def parse_cursor(text: str) -> MemberCursor | None:
-    found = _CURSOR.fullmatch(text)
-    return None if found is None else MemberCursor(int(found[1]), int(found[2]))
+    parts = _CURSOR.fullmatch(text)
+    return None if parts is None else MemberCursor(int(parts[1]), int(parts[2]))
 
 
-# Sort keys of members, the largest first; without one, members are in the order of their numbers.
+# Sort keys of members, largest first; without a sort key, members are in the order of their customer numbers.
 Order = Literal["created", "last_purchase", "spend"]
 
 
@@ -82,8 +83,8 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 class SpendPerHead(msgspec.Struct, frozen=True):
     """The net spend of one customer in 7 days, over the 52 weeks before today: mean and variance over all weeks and
-    customers, those without a sale included. `buyers` bought in this currency in these weeks, `buyers_per_week` in
-    one of them on average."""
+    customers, customers without a sale included. `buyers` is the number of customers who bought in this
+    currency in these weeks, `buyers_per_week` the average number in one week."""
 
     currency: Currency
     buyers: int
@@ -93,7 +94,8 @@ class SpendPerHead(msgspec.Struct, frozen=True):
 
 
 class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of an audience, all from one snapshot. Countries and spend are of the customers who may be texted."""
+    """Counts of an audience, all from one snapshot. Countries and spend are only those of customers who may be
+    texted."""
 
     total: int
     split: ConsentSplit
@@ -101,17 +103,17 @@ class AudienceCounts(msgspec.Struct, frozen=True, kw_only=True):
     countries: tuple[tuple[str | None, int], ...]
     spend: tuple[SpendPerHead, ...]
     as_of: datetime
-    # Random customers who may be texted, as many as the request wants.
+    # Random customers who may be texted; the request says how many.
     sample: tuple[UUID, ...] = ()
 
 
 class AudiencePiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Some customers of a frozen audience with the same consent state. Those who may be texted come first."""
+    """Customers of an audience with the same consent state; the pieces with those who may be texted come first."""
 
     state: ConsentState
-    # 16 bytes each.
+    # 16 bytes for each id.
     profile_ids: bytes
-    # Of the whole audience; in the first piece only.
+    # The counts of the whole audience; only in the first piece.
     counts: AudienceCounts | None = None
     is_last: bool
 
@@ -121,17 +123,17 @@ class AudiencePiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A definition with everything it refers to: key types, stores and other segments."""
+    """A definition with everything it refers to: types of attributes and properties, stores and other segments."""
 
     match: Group
     attributes: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
     properties: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
     stores: Mapping[str, UUID] = {}
-    # By the id in the conditions; None for a segment with a fault, which has no members.
+    # The referenced segments by id; None for an invalid segment, which has no members.
     segments: Mapping[str, Group | None] = {}
     zone: str
     today: date
-    # A segment with a fault has no members.
+    # Whether the definition has a fault; then the segment has no members.
     is_faulty: bool = False
 
 
@@ -142,7 +144,7 @@ class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
     query: SegmentQuery = msgspec.field(name="asked")
     want: Want
-    # The condition whose unreadable values are wanted.
+    # For `unreadable`: the path of the condition.
     path: Path = ()
     order: Order | None = None
     # The currency of the spend to sort by.
@@ -150,18 +152,18 @@ class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
     after: MemberCursor | None = None
     limit: int = 0
     seed: int = 0
-    # Whether the counts of an audience have its spend, for which sales are read.
+    # Whether the counts of an audience contain its spend, for which sales are loaded.
     with_spend: bool = False
-    # Of analytics.
+    # For `answer`: the analytics question.
     question: Question | None = None
     deadline_s: float
 
 
 class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Has counts, members, a piece of an audience, the answer to a question of analytics, or a fault.
+    """Contains counts, members, a piece of an audience, the answer to an analytics question, or a fault.
 
-    `is_ready` is false while the columns are built, or if there are none.
-    `is_renumbered`: the cursor of the request belongs to an earlier build.
+    `is_ready` is false while the columns are being built, or if there are none.
+    `is_renumbered` is true if the cursor of the request belongs to an earlier build of the columns.
     """
 
     figures: SegmentCounts | None = None
@@ -171,18 +173,18 @@ class AnalysisResponse(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer | None = None
     is_ready: bool = True
     is_renumbered: bool = False
-    progress: Progress | None = None
+    progress: BuildProgress | None = None
     fault: str | None = None
 
 
 # The columns are ready, but the analysis process is still starting.
-STARTING: Final = Progress("building", "starting", 0, 0)
+STARTING: Final = BuildProgress("building", "starting", 0, 0)
 
 
 class NotReady(Exception):
     """There are no columns, they are being built, or the analysis process is starting."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: BuildProgress | None) -> None:
         subject = (
             "The analysis process is starting"
             if progress == STARTING
@@ -204,17 +206,17 @@ class AnalysisUnavailable(Exception):
 
 
 LENGTH_BYTES: Final = 4
-# A question about ten million customers has their ids.
+# A question about ten million customers contains their ids, 16 bytes each.
 MESSAGE_BYTES_MAX: Final = 256 << 20
 # The kernel limits the length of a socket address.
 _PATH_CHARACTERS_MAX: Final = 100
 
 
 def socket_path(settings: Settings) -> FilePath:
-    """Where the analysis process of this data folder listens.
+    """The path of the socket of the analysis process for this data folder.
 
-    A data folder that cannot be written, or whose name is too long for a socket, has a private folder among the
-    temporary files instead.
+    If the data folder is not writable, or its name is too long for a socket, the socket is in a private folder in the
+    directory for temporary files instead.
     """
     path = settings.data_dir / "run" / "analysis.sock"
     if len(str(path)) <= _PATH_CHARACTERS_MAX and os.access(settings.data_dir, os.W_OK):
@@ -231,12 +233,13 @@ def make_folder(folder: FilePath) -> None:
 
 
 def check_owner(folder: FilePath) -> None:
-    """Refuse a folder that another user of this machine made.
+    """Refuse a folder that belongs to another user of this machine.
 
-    The folder for temporary files is shared: another user could create our folder first and answer in our place.
+    The folder for temporary files is shared: another user could create this folder first and impersonate the analysis
+    process.
     """
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise PermissionError(f"The folder {folder} of the analysis socket belongs to another user; remove it.")
 
 

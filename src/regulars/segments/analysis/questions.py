@@ -1,8 +1,8 @@
-"""Questions of analytics to the analysis process, and their answers. Imports no numpy.
+"""Analytics questions to the analysis process, and their answers. Does not import numpy.
 
-Each answer comes from one snapshot. With a query without conditions all tickets count, also those without a
-customer; with any other query only those of its members. The chosen stores decide which sales are counted; a customer's
-first and previous purchases are those of all stores.
+Each answer comes from one snapshot. If the query has no conditions, all tickets are counted, including those
+without a customer; otherwise only the tickets of its members. If stores are chosen, only their sales are counted, but
+a customer's first and previous purchases are those at all stores.
 """
 
 from collections.abc import Mapping
@@ -15,22 +15,23 @@ import msgspec
 from regulars.sales.model import Currency
 from regulars.sales.totals.model import Sums
 
-# A longer table ends with a row for the others.
+# If there are more groups, the last row contains all others.
 PRODUCT_ROWS_MAX: Final = 1_000
-SPARK_WEEKS: Final = 12
+# The weeks whose net is shown as a small chart beside a product.
+TREND_WEEKS: Final = 12
 COHORTS_MAX: Final = 60
-# Over which the frequency and the money of RFM are measured: 24 months.
+# The time over which the frequency and the money of RFM are measured: 24 months.
 RFM_DAYS: Final = 730
 MILLIONTHS: Final = 1_000_000
 
 Bucket = Literal["day", "week", "month"]
-# Net amounts in cents.
+# Net amounts in cents, by currency.
 Money = Mapping[Currency, int]
 SumsByCurrency = Mapping[Currency, Sums]
 
 
 class Period(msgspec.Struct, frozen=True):
-    """Calendar days in the zone of the query; both ends belong to it."""
+    """Calendar days in the time zone of the query, `first` and `last` included."""
 
     first: date
     last: date
@@ -46,7 +47,7 @@ AnswerType = TypeVar("AnswerType", bound=_Answer)
 class QuestionOf(msgspec.Struct, Generic[AnswerType], frozen=True, kw_only=True, tag_field="about"):
     """A question with the type of its answer."""
 
-    # None: all stores.
+    # None means all stores.
     store_ids: tuple[UUID, ...] | None = None
 
 
@@ -56,7 +57,7 @@ class SalesQuestion(QuestionOf["SalesAnswer"], frozen=True, kw_only=True, tag="s
 
 
 class SalesRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The sums of a bucket, named by its first day inside the period, or of a store."""
+    """The sums of a day, week or month, identified by its first day inside the period, or of a store."""
 
     first: date | None = None
     store_id: UUID | None = None
@@ -64,7 +65,7 @@ class SalesRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SalesAnswer(_Answer, frozen=True, kw_only=True, tag="sales"):
-    """Rows with sales, by day or by store id; they add up to the whole."""
+    """The rows that have sales, ordered by day or by store id; their sums add up to `whole`."""
 
     rows: tuple[SalesRow, ...]
     whole: SumsByCurrency
@@ -77,17 +78,17 @@ class CustomersQuestion(QuestionOf["CustomersAnswer"], frozen=True, kw_only=True
 
 
 class CustomerFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Customers who bought in a period. New: the first purchase ever is in it; returning: it is earlier.
+    """Customers who bought in a period. New customers made their first purchase ever in it, returning customers before.
 
-    The net of new customers is that of their sales in the period; all other sales of customers are in the net of
-    returning ones, also a return by a customer who bought nothing in it.
+    The net of new customers is that of their sales in the period; all other sales of customers belong to the net of
+    returning customers, including returns by customers who bought nothing in the period.
     """
 
     first: date
     last: date
     new: int
     returning: int
-    # With purchases on two or more days of the period.
+    # Customers with purchases on two or more days of the period.
     repeated: int
     new_net_cents: Money
     returning_net_cents: Money
@@ -102,7 +103,8 @@ class CustomerFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntervalCount(msgspec.Struct, frozen=True):
-    """How many purchase days came so many days after the customer's previous one; `last_days` None: or more."""
+    """The number of purchase days that came `first_days` to `last_days` days after the customer's previous purchase
+    day; None means no upper bound."""
 
     first_days: int
     last_days: int | None
@@ -123,13 +125,13 @@ class CustomersAnswer(_Answer, frozen=True, kw_only=True, tag="customers"):
     whole: CustomerFigures
     compared: CustomerFigures | None
     intervals: Intervals
-    # Of the period: all tickets, and those with a customer, also one who was erased since.
+    # In the period: the number of all tickets, and of those with a customer, including customers erased since then.
     tickets: int
     identified: int
 
 
 class CohortsQuestion(QuestionOf["CohortsAnswer"], frozen=True, kw_only=True, tag="cohorts"):
-    """Customers by the month of their first purchase, for the months of the period, of which the last 60 count."""
+    """Customers by the month of their first purchase, for at most the last 60 months of the period."""
 
     period: Period
 
@@ -138,10 +140,10 @@ class CohortMonth(msgspec.Struct, frozen=True, kw_only=True):
     """The n-th calendar month after the month of the first purchase."""
 
     month: int
-    # Customers who bought in it, and in any month from the first to it.
+    # Customers who bought in this month, and customers who bought again in any month up to this one.
     bought: int
     bought_so_far: int
-    # Of the cohort in this month, and from its first purchase to the end of this month.
+    # The net of the cohort in this month, and from the first purchase to the end of this month.
     net_cents: Money
     net_so_far_cents: Money
     is_over: bool
@@ -161,7 +163,7 @@ class CohortsAnswer(_Answer, frozen=True, kw_only=True, tag="cohorts"):
 
 
 class RfmQuestion(QuestionOf["RfmAnswer"], frozen=True, kw_only=True, tag="rfm"):
-    """As of the day `today` of the query."""
+    """RFM groups as of the day `today` of the query."""
 
     currency: Currency
 
@@ -181,15 +183,15 @@ RfmName = Literal[
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Both ends belong to it; None is no bound."""
+    """From `low` to `high`, both included; None means no bound."""
 
     low: int | None = None
     high: int | None = None
 
 
 class RfmGroup(msgspec.Struct, frozen=True):
-    """A group by the thresholds of the day. `is_possible` is false where no customer can be in the group, since equal
-    values stand together and no value reaches its quintiles."""
+    """A group with its thresholds of today. `is_possible` is false if no customer can be in the group: equal values
+    have the same score, so some scores may not occur."""
 
     name: RfmName
     # Days since the last purchase, purchase days in 24 months, net cents in 24 months.
@@ -197,7 +199,7 @@ class RfmGroup(msgspec.Struct, frozen=True):
     purchase_days: Range
     net: Range
     customers: int
-    # In 24 months.
+    # The net in 24 months.
     net_cents: Money
     is_possible: bool = True
 
@@ -213,45 +215,45 @@ class RfmAnswer(_Answer, frozen=True, kw_only=True, tag="rfm"):
 
 
 class ProductKey(msgspec.Struct, frozen=True):
-    """What lines are grouped by: the code of the product, one of its properties, or the store of the ticket."""
+    """The key by which lines are grouped: the product code, a property of the product, or the store of the ticket."""
 
     kind: Literal["product", "property", "store"] = "product"
     property: str = ""
 
 
 class ProductGroup(msgspec.Struct, frozen=True):
-    """Lines with the same value of a key. `unset`: the product has no such value; `no_product`: the line has no
-    product; `others`: all groups beyond the largest."""
+    """Lines with the same value of a key. Kind `unset` means that the product has no value for the key, `no_product`
+    that the line has no product, and `others` means all groups without a row of their own."""
 
     key: ProductKey
     kind: Literal["value", "unset", "no_product", "others"] = "value"
-    # A code, the spelling of a property, or the canonical id of a store.
+    # A product code, the value of a property as text, or the id of a store in its API form.
     value: str = ""
 
 
 class ProductsQuestion(QuestionOf["ProductsAnswer"], frozen=True, kw_only=True, tag="products"):
-    """Lines of tickets in one currency, inside all of these groups, which are no `others`."""
+    """Lines of tickets in one currency that belong to all groups of `filters`, none of which may be `others`."""
 
     period: Period
     currency: Currency
     by: ProductKey
-    inside: tuple[ProductGroup, ...] = ()
+    filters: tuple[ProductGroup, ...] = msgspec.field(name="inside", default=())
     comparison: Period | None = None
     rows_max: int = PRODUCT_ROWS_MAX
 
 
 class ProductFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Of lines. Units in millionths: those of purchases, and those of returns."""
+    """Figures of the lines of a group. Units are in millionths: `sold` counts purchases, `returned` counts returns."""
 
     net_cents: int
     sold_millionths: int
     returned_millionths: int
-    # Purchases with such a line, and customers who made one.
+    # The number of purchases with a line of the group, and of customers who made one.
     tickets: int
     customers: int
     # The net of each of the 12 weeks up to the last day of the period, the earliest first.
-    spark_cents: tuple[int, ...]
-    # The net of the comparison.
+    weekly_net_cents: tuple[int, ...] = msgspec.field(name="spark_cents")
+    # The net in the comparison period.
     compared_net_cents: int | None = None
 
     @property
@@ -266,26 +268,26 @@ class ProductFigures(msgspec.Struct, frozen=True, kw_only=True):
 class ProductRow(msgspec.Struct, frozen=True):
     group: ProductGroup
     figures: ProductFigures
-    # The name of the product as last sent, where lines are grouped by product.
+    # The last known name of the product, if lines are grouped by product.
     name: str | None = None
 
 
 class ProductsAnswer(_Answer, frozen=True, kw_only=True, tag="products"):
-    """The largest net first, then `unset`, `no_product` and `others`. Net and units add up to the whole; tickets and
+    """Rows by net, largest first, then `unset`, `no_product` and `others`. Net and units add up to `whole`; tickets and
     customers do not, since a ticket may be in several groups."""
 
     rows: tuple[ProductRow, ...]
     whole: ProductFigures
-    # How many groups there are, those in `others` included.
+    # The number of groups, including those in `others`.
     groups: int
 
 
 class BasketQuestion(QuestionOf["BasketAnswer"], frozen=True, kw_only=True, tag="basket"):
-    """What else is on purchases that have a line inside these groups."""
+    """Which other products are on purchases that have a line in all groups of `filters`."""
 
     period: Period
     currency: Currency
-    inside: tuple[ProductGroup, ...]
+    filters: tuple[ProductGroup, ...] = msgspec.field(name="inside")
     rows_max: int = 20
 
 
@@ -301,19 +303,22 @@ class BasketAnswer(_Answer, frozen=True, kw_only=True, tag="basket"):
 
 
 class ArmPeople(msgspec.Struct, frozen=True):
-    """Customers of one group, each once, 16 bytes for each id. Where each has a window of their own, `first_days` has
-    its first day: days since 1970 in four bytes, the lowest byte first."""
+    """The distinct customers of one arm, which is one of the two compared groups, 16 bytes for each id. If each
+    customer has a separate window, `first_days` has the first day of each: days since 1970 in four bytes,
+    little-endian."""
 
     profile_ids: bytes = b""
     first_days: bytes = b""
 
 
 class LiftQuestion(QuestionOf["LiftAnswer"], frozen=True, kw_only=True, tag="lift"):
-    """What two groups spent in the same days. Customers who are erased, or not yet known, are in no group.
+    """What two groups spent in the same days. Customers who were erased, or are not in the columns yet, are not
+    counted.
 
-    A window of a customer's own has `own_days` days after its first day, and the 365 days before it are compared; then
-    `window` has all of these windows. Otherwise `window` is that of all, and the 365 days before `frozen_on` are
-    compared.
+    If the groups have first days, the window of each customer ends `own_days` days after the customer's first day,
+    `window` spans the windows of all customers, and the baseline is the 365 days before the first day. Otherwise
+    all customers have the same `window`, and the baseline is the 365 days before `frozen_on`, the day on which the
+    customers were assigned to the groups.
     """
 
     treated: ArmPeople
@@ -324,28 +329,36 @@ class LiftQuestion(QuestionOf["LiftAnswer"], frozen=True, kw_only=True, tag="lif
 
 
 class ArmSums(msgspec.Struct, frozen=True):
-    """Sums over the customers of one group: what each spent in the window, and before it. The spend in the window is
-    that of its purchases without the returns matched to them; before it, that of
-    purchases less returns. Squares and products of amounts need no exact cents."""
+    """Sums over the customers of one group: what they spent in the window, and before it. The spend in the window is
+    that of its purchases minus the returns matched to them; the spend before it is purchases minus returns. Squares
+    and products are floats, because they need not be exact."""
 
     people: int = 0
-    # Who bought in the window.
+    # Customers who bought in the window.
     buyers: int = 0
     spend_cents: int = 0
     spend_squares: float = 0.0
     before_cents: int = 0
     before_squares: float = 0.0
-    # The spend in the window times the spend before it.
+    # The sum of each customer's spend in the window times the spend before it.
     products: float = 0.0
 
     def __add__(self, other: "ArmSums") -> "ArmSums":
-        mine, its = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
-        return ArmSums(*(one + more for one, more in zip(mine, its, strict=True)))
+        # Written field by field for speed, since a page compares hundreds of groups.
+        return ArmSums(
+            self.people + other.people,
+            self.buyers + other.buyers,
+            self.spend_cents + other.spend_cents,
+            self.spend_squares + other.spend_squares,
+            self.before_cents + other.before_cents,
+            self.before_squares + other.before_squares,
+            self.products + other.products,
+        )
 
 
 class LiftSums(msgspec.Struct, frozen=True):
-    """Of a currency in which customers bought in the window. `bootstrap` is a 95 % interval of the adjusted difference
-    per head in cents, from random samples of the customers."""
+    """The sums in one currency. `bootstrap` is a 95 % interval of the adjusted difference per customer in cents, from
+    random samples of the customers."""
 
     currency: Currency
     treated: ArmSums
@@ -359,7 +372,7 @@ class LiftAnswer(_Answer, frozen=True, kw_only=True, tag="lift"):
     sums: tuple[LiftSums, ...]
 
 
-# Those that the columns alone answer.
+# Questions that the columnar data answers alone, without the sales table.
 ColumnsQuestion = SalesQuestion | CustomersQuestion | CohortsQuestion | RfmQuestion | ProductsQuestion | BasketQuestion
 Question = ColumnsQuestion | LiftQuestion
 Answer = SalesAnswer | CustomersAnswer | CohortsAnswer | RfmAnswer | ProductsAnswer | BasketAnswer | LiftAnswer

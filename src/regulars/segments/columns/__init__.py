@@ -1,1 +1,2 @@
-"""The state of an organization's columns and the format of their runs; columns begin and end with its segments."""
+"""The state of an organization's columns and the format of their runs; columns exist while it has segments or uses
+Analyse."""

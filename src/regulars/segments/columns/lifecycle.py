@@ -1,4 +1,6 @@
-"""Begin, rebuild and end the columns of an organization: they exist as long as it has segments or uses Analyse.
+"""Creates, rebuilds and deletes the columns of an organization, which are a columnar copy of its customers and sales.
+
+The columns exist as long as the organization has segments or uses Analyse.
 
 Each build is a new epoch. Rows of earlier epochs are ignored, and the build queue deletes them in batches.
 """
@@ -12,20 +14,20 @@ from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
 from regulars.segments import queries
-from regulars.segments.columns.model import FORMAT, Progress, State
+from regulars.segments.columns.model import FORMAT, BuildProgress, State
 from regulars.work.outbox import register_interest, withdraw_interest
 
 NEEDED_BY: Final = "segments.columns"
 BUILD_QUEUE: Final = "segments.build"
-WANTED: Final = (ProfilesChanged, SubscriptionsChanged, MessagesChanged)
-# Without segments, the columns last this long after the pages of Analyse were last opened.
+LISTENED_FACTS: Final = (ProfilesChanged, SubscriptionsChanged, MessagesChanged)
+# Without segments, the columns are deleted this long after the pages of Analyse were last opened.
 UNUSED_AFTER: Final = timedelta(days=30)
 _USE_RECORDED_EVERY: Final = timedelta(days=1)
 
 
 async def begin(tx: Tx, organization_id: UUID) -> None:
     """Build columns if there are none; called in the transaction that creates a segment."""
-    for fact in WANTED:
+    for fact in LISTENED_FACTS:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
     await queries.set_lock_timeout(tx)
     # The existing row may be deleted by the last cleanup batch while this transaction waits for its lock.
@@ -52,10 +54,10 @@ def _is_used(state: State, now: datetime, *, within: timedelta) -> bool:
 
 async def end(tx: Tx, organization_id: UUID) -> None:
     """Delete the columns, unless Analyse uses them; called in the transaction that deletes the last segment."""
-    used = await queries.find_state(tx, organization_id)
-    if used is not None and _is_used(used, tx.now, within=UNUSED_AFTER):
+    current = await queries.find_state(tx, organization_id)
+    if current is not None and _is_used(current, tx.now, within=UNUSED_AFTER):
         return
-    for fact in WANTED:
+    for fact in LISTENED_FACTS:
         await withdraw_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
     await queries.set_lock_timeout(tx)
     state = await queries.lock_state(tx, organization_id)
@@ -76,7 +78,7 @@ async def rebuild(tx: Tx, organization_id: UUID) -> bool:
     return True
 
 
-async def find_progress(tx: Tx, organization_id: UUID) -> Progress | None:
+async def find_progress(tx: Tx, organization_id: UUID) -> BuildProgress | None:
     state = await queries.find_state(tx, organization_id)
     if state is None or state.state == "ended":
         return None
@@ -85,7 +87,7 @@ async def find_progress(tx: Tx, organization_id: UUID) -> Progress | None:
     left_s = None
     if state_name == "building" and state.phase_at is not None and state.done:
         left_s = round((tx.now - state.phase_at).total_seconds() * (total - state.done) / state.done)
-    return Progress(state_name, state.phase, state.done, total, left_s)
+    return BuildProgress(state_name, state.phase, state.done, total, left_s)
 
 
 async def begin_epoch(tx: Tx, organization_id: UUID, state: State) -> None:

@@ -1,4 +1,9 @@
-"""The state of an organization's columns, and the packed format of their runs. No I/O; imports no numpy."""
+"""The state of an organization's columns, and the packed format of their runs. No I/O; does not import numpy.
+
+The columns are a columnar copy of customers and sales. They consist of runs, as in an LSM tree. A run is an immutable
+chunk of rows: a *patch* has changed customers, a *block* has a range of customers, and the other runs have sales. An
+*epoch* is one build of all columns; its number is stored with every run.
+"""
 
 import zlib
 from array import array
@@ -10,19 +15,20 @@ from uuid import UUID
 
 import msgspec
 
-# Columns that were written in another format are built again.
+# Columns that were written in an older format are rebuilt.
 FORMAT: Final = 4
 BLOCK_CUSTOMERS: Final = 1 << 16
 # A failed fact waits for a retry under this listener name, so the name never changes.
 SALES_LISTENER: Final = "segments.sales"
-# The kinds of runs with sales: those of customers, which segments read, and all others.
-OF_CUSTOMERS: Final = "sales"
-ANONYMOUS: Final = "anonymous"
-# The customer of a sale in a run of the second kind: there never was one, or it was erased.
+# The kinds of runs with sales: sales with a customer, which segments read, and all other sales.
+IDENTIFIED_SALES: Final = "sales"
+ANONYMOUS_SALES: Final = "anonymous"
+# The customer number of a sale in an anonymous run: it never had a customer, or the customer was erased.
 NO_CUSTOMER: Final = -1
 ERASED: Final = -2
 # The single part of a run that is packed row by row, before compaction splits it into columns.
 WHOLE: Final = "*"
+# The fastest level of zlib.
 _QUICK: Final = 1
 BEFORE_ALL: Final = UUID(int=0)
 # How long one process may compact before another one takes over.
@@ -35,8 +41,10 @@ NEVER_ASKED, MAY_BE_TEXTED, WITHDRAWN, DO_NOT_CONTACT = range(4)
 @dataclass(slots=True)
 class State:
     """The row of `segment_columns`; every writer of columns locks it. The fields have the names of the table's columns:
-    `folded_to` is the last patch merged into blocks, `is_littered` says that old rows wait to be deleted, at `tidy_at`
-    the next compaction is due, and at `used_at` the pages of Analyse were last opened, to the day.
+    `folded_to` is the last patch merged into blocks, `is_littered` says that old rows wait to be deleted, `tidy_at` is
+    when the next compaction is due, and `used_at` the day on which the pages of Analyse were last opened. During a
+    build `walked_to` is the last id that was copied, and `fence` the transaction id before which no transaction may be
+    open.
     """
 
     epoch: int
@@ -52,7 +60,7 @@ class State:
     next_run: int
     folded_to: int
     consents: int
-    # When the oldest erasure was recorded whose bytes are still stored.
+    # When the oldest erasure was recorded whose data is not purged yet.
     erased_since: datetime | None
     is_littered: bool
     build_at: datetime | None
@@ -64,13 +72,13 @@ class State:
         self.phase, self.phase_at, self.walked_to, self.done, self.total = phase, now, BEFORE_ALL, 0, 0
 
     def request_compaction(self, now: datetime) -> None:
-        """Make a compaction due now, unless one is claimed. A later time is that of a purge; runs would pile up until
-        then."""
+        """Make a compaction due now, unless one is claimed. A due time after the end of a claim is that of a
+        purge, which is too late: too many runs would accumulate until then."""
         if self.tidy_at is None or self.tidy_at > now + COMPACTION_CLAIM:
             self.tidy_at = now
 
 
-class Progress(msgspec.Struct, frozen=True):
+class BuildProgress(msgspec.Struct, frozen=True):
     """Progress of a build; `total` is the number of rows when the phase began, and `left_s` an estimate of the seconds
     until it ends."""
 
@@ -82,6 +90,9 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Run(NamedTuple):
+    """A stored run without its data. `ordinal` is the index of a block, and otherwise the order in which runs were
+    written."""
+
     id: int
     kind: str
     level: int
@@ -97,28 +108,30 @@ class CustomerState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     number: int
     is_alive: bool
-    # The id of the profile; empty once it is erased.
+    # The id of the profile; empty after it was erased.
     profile: bytes = b""
     created_s: int = 0
     is_named: bool = False
     country: str | None = None
-    # The first eight bytes of the hash of their own number; 0 without one.
+    # The first eight bytes of the hash of the customer's own phone number; 0 without a number.
     own_hash: int = 0
     consent: int = NEVER_ASKED
     source: str | None = None
     store: bytes | None = None
     since_s: int | None = None
     attributes: dict[str, str] = {}
-    # The last text of each journey, of each campaign, or of neither. The time is 0 if its outcome is unknown.
+    # The time of the last text of each journey and of each campaign; None is for all other texts. The time is 0 if the
+    # outcome of the text is unknown.
     texts: tuple[tuple[bytes | None, int], ...] = ()
 
 
 class LinePack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Lines in columns, in the order of their sales; `pack_numbers` makes the bytes."""
+    """Lines of sales column by column, in the order of their sales; `pack_numbers` encodes each column."""
 
-    # 0 is no product; otherwise the index in `products` plus 1.
+    # 0 means no product; otherwise the index in `products` plus 1.
     product: bytes
-    # In millionths, negative if returned. A line with a unit of measure is one of the units.
+    # In millionths, negative if returned. In `line_units` a line with a unit of measure, such as kg, counts as one
+    # unit.
     quantity: bytes
     line_units: bytes
     total: bytes
@@ -126,7 +139,7 @@ class LinePack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 class SalesPack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Sales in columns; `pack_numbers` makes the bytes."""
+    """Sales column by column; `pack_numbers` encodes each column."""
 
     sales: int
     first_s: int
@@ -136,7 +149,7 @@ class SalesPack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     store: bytes
     # Twice the index of its currency, plus 1 for a return.
     kind: bytes
-    # Negative for a return, as the discount and the tax.
+    # The amount, the discount and the tax are negative for a return.
     amount: bytes
     discount: bytes
     tax: bytes
@@ -148,7 +161,7 @@ class SalesPack(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 def pack_numbers(numbers: Sequence[int]) -> bytes:
-    """Numbers in as few bytes each as all of them fit into, after a byte that says how many."""
+    """Encode all numbers with the same number of bytes, as few as possible; the first byte is this number."""
     for kind in ("b", "h", "i", "q"):
         try:
             packed = array(kind, numbers)

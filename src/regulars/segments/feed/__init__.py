@@ -1,1 +1,1 @@
-"""Feeding the columns: listeners of facts, and the build that reads what was there before them."""
+"""Keeps the columns up to date: listeners handle recorded events, and the build copies the rows that existed before."""

@@ -1,11 +1,14 @@
-"""Build an organization's columns from its rows, in batches. Each is a transaction that records the progress.
+"""Builds an organization's columns from the tables, in batches. Each batch is a transaction that records the progress.
 
-1. *waiting*: facts are recorded from the commit that began the build. A transaction that was open then may not record
-   them, and a drain may have handled sales without feeding them. So the build waits until all of them ended.
-2. *customers*: profiles in the order of their ids. A later change of a profile is a fact, which the feed handles.
-3. *sales*: in the order of their ids, without sales that the feed wrote meanwhile or that a waiting fact names.
+A fact is an event recorded for listeners; the feed (`fact_handlers.py`) applies facts to the columns.
 
-A crash loses only the batch that was not committed. Rows of earlier epochs are deleted in batches as well.
+1. *waiting*: after the commit that began the build, all transactions record facts and the feed handles them. Only
+   transactions that were already open then may not, so the build waits until they have ended.
+2. *customers*: copies profiles in the order of their ids. A later change of a profile is a fact for the feed.
+3. *sales*: copies sales in the order of their ids, except those that the feed already wrote or will write from a fact.
+
+A crash loses only the batch that was not committed. Each build has a new number, the epoch; rows of earlier epochs are
+deleted in batches as well.
 """
 
 from datetime import timedelta
@@ -24,7 +27,7 @@ from regulars.segments.feed.sales_packing import ID_BYTES, split_values
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_CUSTOMERS: Final = 4_000
-# The feed waits for a batch, which takes less than half a second.
+# The feed has to wait while a batch runs, so a batch takes less than half a second.
 BATCH_SALES: Final = 16_000
 BATCH_LEFTOVERS: Final = 5_000
 WAIT_AGAIN: Final = timedelta(seconds=1)
@@ -45,7 +48,7 @@ class ColumnsBuild(Queue):
         try:
             has_more = await run_batch(database, organization_id, rows_max=rows)
         except (*BLOCKED_ERRORS, ProgramLimitExceeded) as error:
-            # A batch that is too slow, or whose lines exceed 1 GB, would fail again.
+            # A batch that is too slow, or whose lines exceed 1 GB, would fail again, so it is halved.
             if isinstance(error, QueryCanceled | ProgramLimitExceeded) and self._sizes.halve(organization_id, rows):
                 log_queue_error("segments.batch_halved", self.name, organization_id, error)
                 return True
@@ -79,10 +82,10 @@ async def run_batch(database: Database, organization_id: UUID, *, rows_max: int 
 async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
     """Delete rows of earlier epochs, and the list of sales fed during a build that is complete."""
     before = state.epoch + 1 if state.state == "ended" else state.epoch
-    gone = await queries.delete_leftovers(tx, organization_id, before=before, limit=BATCH_LEFTOVERS)
-    if not gone and state.state == "ready":
-        gone = await queries.delete_fed(tx, organization_id, state.epoch, limit=BATCH_LEFTOVERS)
-    state.is_littered = bool(gone)
+    deleted = await queries.delete_leftovers(tx, organization_id, before=before, limit=BATCH_LEFTOVERS)
+    if not deleted and state.state == "ready":
+        deleted = await queries.delete_fed(tx, organization_id, state.epoch, limit=BATCH_LEFTOVERS)
+    state.is_littered = bool(deleted)
 
 
 async def _build(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) -> None:
@@ -91,17 +94,17 @@ async def _build(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) 
         case "waiting":
             await _wait(tx, organization_id, state)
         case "customers":
-            await _walk_customers(tx, organization_id, state, limit=min(rows_max, BATCH_CUSTOMERS))
+            await _copy_customers(tx, organization_id, state, limit=min(rows_max, BATCH_CUSTOMERS))
         case _:
-            await _walk_sales(tx, organization_id, state, limit=min(rows_max, BATCH_SALES))
+            await _copy_sales(tx, organization_id, state, limit=min(rows_max, BATCH_SALES))
 
 
 async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
-    fence, moment = await queries.find_fence(tx)
+    fence, now = await queries.find_fence(tx)
     if state.fence is None or state.fenced_at is None or state.fence > fence:
-        # This transaction sees the commit that began the epoch, so every later transaction sees it too. A fence that
-        # is still ahead came from another cluster, with a backup.
-        state.fence, state.fenced_at = fence, moment
+        # This transaction sees the commit that began the epoch, so every later transaction sees it too. A stored
+        # fence above the current one came from another PostgreSQL cluster, in a restored backup.
+        state.fence, state.fenced_at = fence, now
         return
     if await queries.has_older_transaction(tx, below=state.fence, before=state.fenced_at):
         state.build_at = tx.now + WAIT_AGAIN
@@ -110,7 +113,7 @@ async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
     state.total = await queries.count_profiles(tx, organization_id)
 
 
-async def _walk_customers(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
+async def _copy_customers(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
     ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=limit)
     await feed_customers(tx, organization_id, state, ids)
     state.done += len(ids)
@@ -122,13 +125,13 @@ async def _walk_customers(tx: Tx, organization_id: UUID, state: State, *, limit:
     state.total = await queries.estimate_sales(tx, organization_id)
 
 
-async def _walk_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
+async def _copy_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
     sales = await sales_queries.list_sales_to_build(tx, organization_id, after=state.walked_to, limit=limit)
     ids = [] if sales is None else split_values(sales.ids, ID_BYTES)
     if sales is not None:
-        # Read after the sales: a fact commits with its sales, and is deleted in the transaction that feeds them. That
-        # one waits for the state, which the caller locks. So each sale is named by a waiting fact, or was fed, or is
-        # fed here.
+        # Both are read after the sales. A fact commits together with its sales, and is deleted in the transaction that
+        # feeds them, which has to wait for the lock on the state that the caller holds. So each sale is either named
+        # by a waiting fact, or was already fed, or is fed here.
         first, last = UUID(bytes=ids[0]), UUID(bytes=ids[-1])
         fed = await sales_queries.find_fed_sales(tx, organization_id, state.epoch, first=first, last=last)
         waiting = await sales_queries.find_waiting_sales(tx, organization_id, first=first, last=last)

@@ -1,8 +1,9 @@
-"""The feed of the columns: each listener locks the organization's state, then reads the rows that its facts name.
+"""The feed of the columns: listeners of facts, which are events recorded for them. Each locks the state of the
+organization's columns, then reads the rows that its facts name.
 
-A fact only names what changed. The rows are read after the state is locked, so the order of facts does not matter, and
-of two concurrent drains the second one sees the same rows or newer ones. All is written in the transaction that
-deletes the facts, so each fact takes effect exactly once.
+A fact only has the ids of what changed. The rows are read after the state is locked, so the order of facts does not
+matter, and of two concurrent workers the second one sees the same rows or newer ones. The columns are written in the
+transaction that deletes the facts, so each fact takes effect exactly once.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,12 +25,12 @@ from regulars.segments.feed.runs import feed_customers, feed_sales
 from regulars.segments.feed.sales_queries import find_sales
 from regulars.work.facts import needed_if
 
-# How a text counts in these states; in all others it does not.
+# In these states a text counts, as sent or as unknown; in all other states it does not count.
 _COUNTED: Final = {"sent": "sent", "delivered": "sent", "unknown": "unknown"}
 
 
 class NewerFormatError(Exception):
-    """Raised in a worker that is older than the columns; the facts wait to be tried again."""
+    """Raised in a worker of an older release than the columns; the facts are retried later."""
 
 
 @needed_if(columns.HAS_COLUMNS)
@@ -37,12 +38,12 @@ async def on_sales_recorded(tx: Tx, organization_id: UUID, facts: Sequence[Sales
     state = await _lock(tx, organization_id)
     if state is None:
         return
-    named = {sale for fact in facts for sale in fact.sales}
-    found = await find_sales(tx, organization_id, sorted(named))
-    if found is not None:
-        await feed_sales(tx, organization_id, state, found)
+    sale_ids = {sale for fact in facts for sale in fact.sales}
+    sales = await find_sales(tx, organization_id, sorted(sale_ids))
+    if sales is not None:
+        await feed_sales(tx, organization_id, state, sales)
     if state.state == "building":
-        await columns.insert_fed(tx, organization_id, state.epoch, sorted(named))
+        await columns.insert_fed(tx, organization_id, state.epoch, sorted(sale_ids))
     await _save_state(tx, organization_id, state)
 
 
@@ -54,27 +55,27 @@ async def on_profiles_changed(tx: Tx, organization_id: UUID, facts: Sequence[Pro
 @needed_if(columns.HAS_COLUMNS)
 async def on_subscriptions_changed(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
     changes = [change for fact in facts for change in fact.changes]
-    linked = {change.profile_id for change in changes if change.profile_id is not None}
-    linked |= await queries.find_once_linked(tx, organization_id, sorted({change.id for change in changes}))
+    profile_ids = {change.profile_id for change in changes if change.profile_id is not None}
+    profile_ids |= await queries.find_once_linked(tx, organization_id, sorted({change.id for change in changes}))
     state = await _lock(tx, organization_id)
     if state is not None:
         state.consents += 1
-        await feed_customers(tx, organization_id, state, linked)
+        await feed_customers(tx, organization_id, state, profile_ids)
         await _save_state(tx, organization_id, state)
 
 
 @needed_if(columns.HAS_COLUMNS)
 async def on_messages_changed(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    named = {fact.profile_id for fact in facts if fact.profile_id is not None and _changes_columns(fact)}
+    profile_ids = {fact.profile_id for fact in facts if fact.profile_id is not None and _changes_columns(fact)}
     hashes = {fact.number_hash for fact in facts if not isinstance(fact.number_hash, msgspec.UnsetType)}
     if hashes:
-        named |= await queries.find_linked_by_hash(tx, organization_id, sorted(hashes))
-    await _refresh_customers(tx, organization_id, named)
+        profile_ids |= await queries.find_linked_by_hash(tx, organization_id, sorted(hashes))
+    await _refresh_customers(tx, organization_id, profile_ids)
 
 
 def _changes_columns(fact: MessagesChanged) -> bool:
-    """Whether columns may depend on it: most texts of a campaign are first queued and at last delivered, and only that
-    they were sent counts (`queries.find_texts`)."""
+    """Whether the change may change the columns. They only contain whether a text was sent (`queries.find_texts`), so
+    most changes, such as from sent to delivered, do not matter."""
     return fact.previous_state is None or _COUNTED.get(fact.previous_state) != _COUNTED.get(fact.state or "")
 
 
@@ -86,7 +87,8 @@ async def _refresh_customers(tx: Tx, organization_id: UUID, profile_ids: Collect
 
 
 async def _lock(tx: Tx, organization_id: UUID) -> State | None:
-    """The state, locked; None where there are no columns."""
+    """Lock and return the state of the organization's columns; None if it has none. Columns in the format of an older
+    release are discarded, and a new build begins."""
     await columns.set_lock_timeout(tx, columns.WORKER_LOCK_TIMEOUT)
     state = await columns.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
@@ -94,7 +96,7 @@ async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     if state.format > FORMAT:
         raise NewerFormatError("A newer release writes these columns; its worker takes the facts.")
     if state.format < FORMAT:
-        # Written by an older release: what the facts name is in the rows that the new build reads.
+        # The columns were written by an older release. The new build will read the rows that the facts name.
         await begin_epoch(tx, organization_id, state)
     return state
 

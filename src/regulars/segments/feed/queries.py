@@ -1,7 +1,8 @@
-"""The SQL that reads the rows behind the columns. Lists of keys are looked up one key at a time, through LATERAL.
+"""The SQL that reads the rows from which the columns are made. Each id is looked up separately, through LATERAL.
 
-A profile is looked up as the first row from its key on, in key order, which only the index of the key can serve. With
-an equality the planner, without statistics of the organization, may choose another index and scan all its rows.
+A profile is looked up with `id >= … ORDER BY id LIMIT 1`, for which only the index on the id can be used. With an
+equality the planner, which has no statistics of the single organization, may choose another index and scan all rows of
+the organization.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ async def count_profiles(tx: Tx, organization_id: UUID) -> int:
 
 
 async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
-    """From the daily totals, which are some thousand rows where sales are millions."""
+    """The number of sales from the daily totals, which are thousands of rows instead of millions."""
     [(count,)] = await tx.fetch(
         """
         SELECT COALESCE(sum(purchases + returns), 0)::bigint FROM sales_totals
@@ -77,7 +78,7 @@ async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
 
 
 async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ConsentRow]:
-    """The subscription of each profile that decides, chosen as `consent.check` does."""
+    """For each profile the subscription that decides whether it may be texted, chosen as in `consent.check`."""
     rows = await tx.fetch(
         """
         SELECT it.id, found.status, found.consent_source, found.store_id,
@@ -104,8 +105,8 @@ async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
 async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, UUID | None, int]]:
     """When each profile last got a text of each journey, of each campaign, or of neither.
 
-    A campaign is received also if the outcome of its text is unknown. Such a text has the time 0, which is in no
-    window, since a condition on texts leaves it out.
+    A campaign also counts as received if the outcome of its text is unknown. Such a text gets the time 0, so that
+    conditions on the time of texts do not count it.
     """
     rows = await tx.fetch(
         """
@@ -130,7 +131,8 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
 
 
 async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequence[UUID]) -> set[UUID]:
-    """All profiles that these subscriptions were ever linked to: a subscription that moves changes both profiles."""
+    """All profiles that these subscriptions were ever linked to: if a subscription moves, both profiles
+    change."""
     rows = await tx.fetch(
         """
         SELECT DISTINCT found.profile_id
@@ -160,7 +162,7 @@ async def find_linked_by_hash(tx: Tx, organization_id: UUID, hashes: Sequence[by
 
 
 async def find_fence(tx: Tx) -> tuple[int, datetime]:
-    """The next transaction id, and the time."""
+    """The next transaction id, and the current time."""
     [(number, moment)] = await tx.fetch(
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, clock_timestamp()"
     )
@@ -170,8 +172,8 @@ async def find_fence(tx: Tx) -> tuple[int, datetime]:
 async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool:
     """Whether a transaction is open that is older than the fence.
 
-    Compares both id and start time: a transaction gets its id with its first write, after it checked whether facts are
-    wanted.
+    Compares both id and start time: a transaction gets its id with its first write, after it checked whether facts must
+    be recorded.
     """
     [(is_open,)] = await tx.fetch(
         """
@@ -187,12 +189,12 @@ async def has_older_transaction(tx: Tx, *, below: int, before: datetime) -> bool
 
 async def delete_leftovers(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
     """Delete a batch of rows of earlier epochs; return how many."""
-    gone = 0
+    deleted = 0
     for statement in (_SWEEP_FED, _SWEEP_BLOBS, _SWEEP_RUNS, _SWEEP_CUSTOMERS):
-        gone = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
-        if gone:
-            return gone
-    return gone
+        deleted = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
+        if deleted:
+            return deleted
+    return deleted
 
 
 _SWEEP_FED = """

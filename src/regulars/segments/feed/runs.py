@@ -1,4 +1,5 @@
-"""Write customers and sales as runs: a patch per batch of customers, a pack per batch of sales."""
+"""Writes customers and sales as runs, which are immutable chunks of the columns: for a batch of customers one patch
+with their new states, and for a batch of sales one or two packs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
@@ -8,7 +9,7 @@ import msgspec
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
 from regulars.messaging.number_location import find_country
-from regulars.organizations.manage import find_particulars
+from regulars.organizations.manage import find_secret_and_country
 from regulars.segments import queries as columns
 from regulars.segments.columns.model import (
     DO_NOT_CONTACT,
@@ -32,30 +33,32 @@ _attributes = msgspec.json.Decoder(dict[str, str])
 
 
 async def feed_customers(tx: Tx, organization_id: UUID, state: State, profile_ids: Collection[UUID]) -> dict[UUID, int]:
-    """Read the customers again and write their states as a patch; return the numbers of those that exist.
+    """Read the customers again and write their states as a patch; return the customer numbers of those that exist.
 
-    A profile that was erased loses its number, and its patch marks the number as unused.
+    If a profile was erased, its number is deleted, and its patch marks the number as unused.
     """
     ids = sorted(set(profile_ids))
     if not ids:
         return {}
     profiles = await queries.find_profiles(tx, organization_id, ids)
-    found = await columns.find_numbers(tx, organization_id, state.epoch, [identifier.bytes for identifier in ids])
-    numbers = {UUID(bytes=identifier): number for identifier, number in found.items()}
-    there = {profile.id for profile in profiles}
-    gone = [identifier for identifier in ids if identifier in numbers and identifier not in there]
+    stored_numbers = await columns.find_numbers(
+        tx, organization_id, state.epoch, [identifier.bytes for identifier in ids]
+    )
+    numbers = {UUID(bytes=identifier): number for identifier, number in stored_numbers.items()}
+    existing = {profile.id for profile in profiles}
+    erased = [identifier for identifier in ids if identifier in numbers and identifier not in existing]
     new = [profile.id for profile in profiles if profile.id not in numbers]
     if new:
         await columns.insert_numbers(tx, organization_id, state.epoch, new, first=state.next_number)
-        numbers |= {identifier: state.next_number + place for place, identifier in enumerate(new)}
+        numbers |= {identifier: state.next_number + index for index, identifier in enumerate(new)}
         state.next_number += len(new)
     states = await _states(tx, organization_id, profiles, numbers)
-    states += [CustomerState(numbers[identifier], is_alive=False) for identifier in gone]
-    if gone:
-        await columns.delete_numbers(tx, organization_id, state.epoch, gone)
+    states += [CustomerState(numbers[identifier], is_alive=False) for identifier in erased]
+    if erased:
+        await columns.delete_numbers(tx, organization_id, state.epoch, erased)
         state.erased_since = state.erased_since or tx.now
-    await _write(tx, organization_id, state, states)
-    return {identifier: number for identifier, number in numbers.items() if identifier in there}
+    await _write_patch(tx, organization_id, state, states)
+    return {identifier: number for identifier, number in numbers.items() if identifier in existing}
 
 
 async def _states(
@@ -64,11 +67,11 @@ async def _states(
     if not profiles:
         return []
     ids = [profile.id for profile in profiles]
-    secret = (await find_particulars(tx.connection, organization_id)).secret
+    secret = (await find_secret_and_country(tx.connection, organization_id)).secret
     consents = {row.profile_id: row for row in await queries.find_consents(tx, organization_id, ids)}
     texts: dict[UUID, list[tuple[bytes | None, int]]] = {}
-    for profile_id, journey_id, at_s in await queries.find_texts(tx, organization_id, ids):
-        texts.setdefault(profile_id, []).append((None if journey_id is None else journey_id.bytes, at_s))
+    for profile_id, sender_id, at_s in await queries.find_texts(tx, organization_id, ids):
+        texts.setdefault(profile_id, []).append((None if sender_id is None else sender_id.bytes, at_s))
     return [
         _state(profile, numbers[profile.id], consents.get(profile.id), texts.get(profile.id, []), secret=secret)
         for profile in profiles
@@ -83,16 +86,16 @@ def _state(
     *,
     secret: bytes,
 ) -> CustomerState:
-    own = profile.phone_number if profile.phone_reachable else None
+    own_number = profile.phone_number if profile.phone_reachable else None
     return CustomerState(
         number,
         is_alive=True,
         profile=profile.id.bytes,
         created_s=profile.created_s,
         is_named=bool((profile.first_name or "").strip() or (profile.last_name or "").strip()),
-        country=None if own is None else find_country(own),
-        own_hash=0 if own is None else int.from_bytes(hash_number(secret, own)[:8], "big"),
-        consent=_standing(consent),
+        country=None if own_number is None else find_country(own_number),
+        own_hash=0 if own_number is None else int.from_bytes(hash_number(secret, own_number)[:8], "big"),
+        consent=_consent_state(consent),
         source=None if consent is None else consent.source,
         store=None if consent is None or consent.store_id is None else consent.store_id.bytes,
         since_s=None if consent is None else consent.since_s,
@@ -101,7 +104,7 @@ def _state(
     )
 
 
-def _standing(consent: ConsentRow | None) -> int:
+def _consent_state(consent: ConsentRow | None) -> int:
     if consent is None:
         return NEVER_ASKED
     if consent.status != "SUBSCRIBED":
@@ -109,7 +112,7 @@ def _standing(consent: ConsentRow | None) -> int:
     return DO_NOT_CONTACT if consent.is_suppressed else MAY_BE_TEXTED
 
 
-async def _write(tx: Tx, organization_id: UUID, state: State, states: Sequence[CustomerState]) -> None:
+async def _write_patch(tx: Tx, organization_id: UUID, state: State, states: Sequence[CustomerState]) -> None:
     if not states:
         return
     content = pack_customers(states)
@@ -122,14 +125,17 @@ async def _write(tx: Tx, organization_id: UUID, state: State, states: Sequence[C
 async def feed_sales(
     tx: Tx, organization_id: UUID, state: State, sales: SaleColumns, *, without: Collection[UUID] = ()
 ) -> None:
-    """Write the sales, those without an existing customer as a run of their own; the caller passes each sale once.
+    """Write the sales, except those in `without`; sales without an existing customer are written to a separate run. The
+    caller passes each sale only once.
 
-    A sale may name a customer who does not exist: it was recorded while the customer was erased.
+    A sale may name a customer who does not exist, if it was recorded while the customer was being erased.
     """
     profiles = split_values(sales.profiles, ID_BYTES)
     named = set(profiles) - RESERVED.keys()
     numbers = await columns.find_numbers(tx, organization_id, state.epoch, sorted(named))
-    new = await feed_customers(tx, organization_id, state, [UUID(bytes=it) for it in named - numbers.keys()])
+    new = await feed_customers(
+        tx, organization_id, state, [UUID(bytes=profile_id) for profile_id in named - numbers.keys()]
+    )
     numbers |= RESERVED | {identifier.bytes: number for identifier, number in new.items()}
     customers = [numbers.get(profile, ERASED) for profile in profiles]
     for kind, pack in pack_runs(sales, customers, without={identifier.bytes for identifier in without}):

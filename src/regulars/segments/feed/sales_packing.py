@@ -1,4 +1,4 @@
-"""Pack sales column by column, with built-in functions instead of Python loops where there is one."""
+"""Packs sales column by column; built-in functions are used instead of Python loops where possible, for speed."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress
@@ -10,10 +10,10 @@ import msgspec
 
 from regulars.sales.model import MILLION, millionths
 from regulars.segments.columns.model import (
-    ANONYMOUS,
+    ANONYMOUS_SALES,
     ERASED,
+    IDENTIFIED_SALES,
     NO_CUSTOMER,
-    OF_CUSTOMERS,
     LinePack,
     SalesPack,
     pack_numbers,
@@ -33,7 +33,7 @@ class _Line(msgspec.Struct, gc=False):
     quantity: int | float
     total_price_cents: int
     unit: str | None = None
-    # Compared by its bytes, so that equal products are decoded once.
+    # The JSON of the product. It is compared by its bytes, so that equal products are decoded only once.
     product: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -48,28 +48,31 @@ def split_values(values: bytes, size: int) -> list[bytes]:
 def pack_runs(
     sales: SaleColumns, customers: Sequence[int], *, without: Collection[bytes]
 ) -> Iterator[tuple[str, SalesPack]]:
-    """A pack for the sales of customers, and one for all others, leaving out the sales with some ids."""
+    """A pack for the sales of customers, and one for all others; sales with an id in `without` are omitted."""
     are_wanted = [identifier not in without for identifier in split_values(sales.ids, ID_BYTES)]
     are_of_customers = [number >= 0 for number in customers]
     lines = _lines.decode(f"[{sales.line_items}]")
-    for kind, is_of_customer in ((OF_CUSTOMERS, True), (ANONYMOUS, False)):
-        some = [is_wanted and it is is_of_customer for is_wanted, it in zip(are_wanted, are_of_customers, strict=True)]
-        if any(some):
-            yield kind, _pack(sales, list(compress(customers, some)), list(compress(lines, some)), some)
+    for kind, is_of_customer in ((IDENTIFIED_SALES, True), (ANONYMOUS_SALES, False)):
+        mask = [
+            is_wanted and has_customer is is_of_customer
+            for is_wanted, has_customer in zip(are_wanted, are_of_customers, strict=True)
+        ]
+        if any(mask):
+            yield kind, _pack(sales, list(compress(customers, mask)), list(compress(lines, mask)), mask)
 
 
-def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], some: list[bool]) -> SalesPack:
-    """Pack the sales for which `some` is true; `customers` and `lines` are of these already."""
-    at_s = [moment // _MICROSECONDS + _2000_S for moment in compress(_integers(sales.occurred_at), some)]
-    are_returns = [letter == _RETURN for letter in compress(sales.types, some)]
-    returns = [place for place, is_return in enumerate(are_returns) if is_return]
+def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], mask: list[bool]) -> SalesPack:
+    """Pack the sales for which `mask` is true; `customers` and `lines` contain only those of these sales."""
+    at_s = [moment // _MICROSECONDS + _2000_S for moment in compress(_integers(sales.occurred_at), mask)]
+    are_returns = [letter == _RETURN for letter in compress(sales.types, mask)]
+    returns = [index for index, is_return in enumerate(are_returns) if is_return]
     stores, currencies = _Codes(), _Codes()
-    of_currencies = map(currencies.__getitem__, compress(split_values(sales.currencies.encode(), 3), some))
+    of_currencies = map(currencies.__getitem__, compress(split_values(sales.currencies.encode(), 3), mask))
 
     def pack_cents(column: bytes) -> bytes:
-        values = list(compress(_integers(column), some))
-        for place in returns:
-            values[place] = -values[place]
+        values = list(compress(_integers(column), mask))
+        for index in returns:
+            values[index] = -values[index]
         return pack_numbers(values)
 
     return SalesPack(
@@ -78,7 +81,7 @@ def _pack(sales: SaleColumns, customers: list[int], lines: list[list[_Line]], so
         last_s=max(at_s),
         customer=pack_numbers(customers),
         at_s=pack_numbers(at_s),
-        store=pack_numbers(list(map(stores.__getitem__, compress(split_values(sales.stores, ID_BYTES), some)))),
+        store=pack_numbers(list(map(stores.__getitem__, compress(split_values(sales.stores, ID_BYTES), mask)))),
         kind=pack_numbers([2 * code + is_return for code, is_return in zip(of_currencies, are_returns, strict=True)]),
         amount=pack_cents(sales.amounts),
         discount=pack_cents(sales.discounts),
@@ -94,19 +97,19 @@ def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
     flat = list(chain.from_iterable(lines))
     products = _Codes({_NO_PRODUCT: 0})
     codes = list(map(products.__getitem__, map(bytes, map(attrgetter("product"), flat))))
-    given = [line.quantity for line in flat]
-    quantities = [quantity * MILLION if type(quantity) is int else millionths(quantity) for quantity in given]
+    line_quantities = [line.quantity for line in flat]
+    quantities = [quantity * MILLION if type(quantity) is int else millionths(quantity) for quantity in line_quantities]
     units = [
         quantity if unit is None else MILLION if quantity > 0 else -MILLION
         for unit, quantity in zip([line.unit for line in flat], quantities, strict=True)
     ]
     totals = [line.total_price_cents for line in flat]
     ends = list(accumulate(map(len, lines)))
-    for place in returns:
-        of_sale = slice(ends[place] - len(lines[place]), ends[place])
-        _negate(quantities, of_sale, by=sum(compress(quantities[of_sale], codes[of_sale])))
-        _negate(units, of_sale, by=sum(units[of_sale]))
-        _negate(totals, of_sale, by=sum(totals[of_sale]))
+    for index in returns:
+        of_sale = slice(ends[index] - len(lines[index]), ends[index])
+        _negate(quantities, of_sale, total=sum(compress(quantities[of_sale], codes[of_sale])))
+        _negate(units, of_sale, total=sum(units[of_sale]))
+        _negate(totals, of_sale, total=sum(totals[of_sale]))
     return LinePack(
         product=pack_numbers(codes),
         quantity=pack_numbers(quantities),
@@ -116,9 +119,9 @@ def _pack_lines(lines: list[list[_Line]], returns: Sequence[int]) -> LinePack:
     )
 
 
-def _negate(values: list[int], of_sale: slice, *, by: int) -> None:
-    """Returned goods count as negative; the lines of a return whose sum is negative already do."""
-    if by >= 0:
+def _negate(values: list[int], of_sale: slice, *, total: int) -> None:
+    """Make the values of the lines of a return negative, unless their sum `total` is negative already."""
+    if total >= 0:
         values[of_sale] = [-value for value in values[of_sale]]
 
 
@@ -127,7 +130,7 @@ def _integers(column: bytes) -> tuple[int, ...]:
 
 
 class _Codes(dict[bytes, int]):
-    """The code of each value, in the order in which they come."""
+    """The code of each value; a new value gets the next code."""
 
     def __missing__(self, value: bytes) -> int:
         code = self[value] = len(self)

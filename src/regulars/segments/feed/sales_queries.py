@@ -1,7 +1,7 @@
-"""The SQL that reads sales for the columns. Each statement returns one row, with a value for each column of the sales:
-the driver makes no object per sale, which took most of the time of a build.
+"""The SQL that reads sales for the columns. Each statement returns one row, which has all values of a column of the
+sales in one field. So the driver need not create an object per sale, which took most of the time of a build.
 
-A sale is looked up as the first row from its key on, as profiles are in `feed/queries.py`.
+A sale is looked up with `id >= … ORDER BY id LIMIT 1`, for the reason in `feed/queries.py`.
 """
 
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from regulars.kit.db import Tx
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.columns.model import SALES_LISTENER
 
-# In place of the id of a profile: the sale never had a customer, or the customer was erased.
+# Used instead of a profile id if the sale never had a customer, or if the customer was erased.
 WITHOUT_PROFILE: Final = UUID(int=0)
 WITH_ERASED_PROFILE: Final = UUID(int=(1 << 128) - 1)
 _RESERVED: Final = {"without_profile": WITHOUT_PROFILE, "with_erased_profile": WITH_ERASED_PROFILE}
@@ -38,21 +38,21 @@ _AGGREGATED: Final = """
 
 
 class SaleColumns(NamedTuple):
-    """Sales column by column, in one order."""
+    """Sales column by column; all columns have the same order."""
 
-    # 16 bytes each.
+    # 16 bytes for each id.
     ids: bytes
     profiles: bytes
     stores: bytes
     # Microseconds since 2000, in 8 bytes each.
     occurred_at: bytes
-    # In cents, in 8 bytes each; of a return without a sign, as the rows have them.
+    # In cents, in 8 bytes each; positive for returns too, as in the table.
     amounts: bytes
     discounts: bytes
     taxes: bytes
-    # Three letters each.
+    # Three letters for each sale.
     currencies: str
-    # The first letter of each.
+    # One letter for each sale: P for a purchase, R for a return.
     types: str
     # The JSON arrays with the lines of each sale, separated by commas.
     line_items: str
@@ -79,7 +79,7 @@ async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> Sa
 
 
 async def list_sales_to_build(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> SaleColumns | None:
-    """The sales that follow, in the order of their ids."""
+    """The next sales after an id, in the order of their ids."""
     rows = await tx.fetch(
         _AGGREGATED
         + """
@@ -118,8 +118,8 @@ async def find_fed_sales(tx: Tx, organization_id: UUID, epoch: int, *, first: UU
 async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last: UUID) -> set[UUID]:
     """The sales in a range of ids that are named by a fact which the feed has not handled yet.
 
-    A statement of its own, and the caller compares: the planner estimates millions of sales per fact, and in a join
-    would search all of them once per sale.
+    This is a separate statement, and the caller compares the ids: the planner estimates millions of sales per fact, and
+    in a join it would search all of them once per sale.
     """
     rows = await tx.fetch(
         """

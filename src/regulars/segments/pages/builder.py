@@ -1,4 +1,4 @@
-"""The builder: a segment as it is written, with figures beside every condition."""
+"""The page that edits a segment: the draft of its conditions, with counts for every condition."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,23 +32,23 @@ from regulars.kit.ids import SEGMENT
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.segments.columns import lifecycle
-from regulars.segments.columns.model import Progress
+from regulars.segments.columns.model import BuildProgress
 from regulars.segments.definition import Definition, DefinitionRefused, InUse, SegmentNotFound, read_definition
 from regulars.segments.pages.explanations import explain_membership
 from regulars.segments.pages.figures import (
     AT_ONCE_S,
-    Change,
-    Counted,
-    Patience,
-    ask_difference,
+    ConditionChange,
+    CountResult,
+    TimeBudget,
+    build_difference_queries,
     changes,
     count,
     find_difference,
 )
-from regulars.segments.pages.member_rows import Person, find_people
+from regulars.segments.pages.member_rows import MemberRow, find_people
 from regulars.segments.saved import manage
 from regulars.segments.saved.model import Segment, SizeRow
-from regulars.segments.saved.resolve import Resolved, query_of, resolve
+from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
 from regulars.segments.saved.sizes import list_sizes, store_size
 from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
 from regulars.segments.suggestions import find_suggestions, new_definition
@@ -62,11 +62,11 @@ SEEDS: Final = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
-class Work:
-    """A draft as a form sent it. `was` is the etag of the version that it began with, whatever was saved since."""
+class SegmentEdit:
+    """A draft as the form sent it. `base_etag` is the etag of the version that the user began to edit."""
 
     segment: Segment | None
-    was: str = ""
+    base_etag: str = ""
     name: str
     root: Node
     new: Path | None = None
@@ -78,23 +78,23 @@ class Work:
 
 @dataclass(slots=True, kw_only=True)
 class _DraftContext:
-    """All data of a draft that is read from the tables."""
+    """Everything that the page needs from the tables."""
 
     attributes: Types
     properties: Types
     built: Built
-    resolved: Resolved
+    resolved: ResolvedSegment
     faults: list[Fault]
     offered: FormChoices
     is_changed: bool
     uses: Sequence[Use]
     why: dict[str, Any] | None
-    changes: list[Change]
+    changes: list[ConditionChange]
     difference: tuple[SegmentQuery, SegmentQuery] | None
-    progress: Progress | None
+    progress: BuildProgress | None
 
 
-# The journeys that a condition about texts may name.
+# Lists the journeys that a condition about texts may name.
 ListChoices = Callable[[Tx, UUID], Awaitable[Choices]]
 
 
@@ -105,72 +105,72 @@ class Builder:
         self._list_journeys = list_journeys
 
     async def begin(self, visit: Visit) -> Response:
-        """A new one, from nothing, from one of those to start from, or from the filters of a list."""
+        """The page of a new segment: empty, from a suggested segment, or from the filters of the list of customers."""
         async with visit.database.reading() as tx:
-            given = await find_suggestions(tx, visit.organization_id)
-        wanted = visit.query.get("from", "")
-        chosen = next((it.definition for it in given if it.key == wanted), new_definition())
+            suggestions = await find_suggestions(tx, visit.organization_id)
+        key = visit.query.get("from", "")
+        chosen = next((suggestion.definition for suggestion in suggestions if suggestion.key == key), new_definition())
         if match := visit.query.get("match"):
             with contextlib.suppress(DefinitionRefused):
                 chosen = read_definition(f'{{"name": "New segment", "match": {match}}}'.encode())
-        return await self._page(visit, _work_of(chosen))
+        return await self._page(visit, _edit_of(chosen))
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
-        work = _work_of(segment.definition, segment=segment)
-        work.who = visit.query.get("who", "").strip()
-        work.seed = _seed(visit.query.get("others", ""))
-        return await self._page(visit, work)
+        edit = _edit_of(segment.definition, segment=segment)
+        edit.who = visit.query.get("who", "").strip()
+        edit.seed = _seed(visit.query.get("others", ""))
+        return await self._page(visit, edit)
 
     async def draft(self, visit: Visit) -> Response:
-        """The same page with what was changed; nothing is saved. Only who has no script waits for the figures."""
+        """The page with the changed draft; nothing is saved. Without JavaScript the response waits for the counts."""
         return await self._page(visit, await self._read(visit), patience_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S)
 
     async def save(self, visit: Visit) -> Response:
-        work = await self._read(visit)
-        built = build(work.root)
+        edit = await self._read(visit)
+        built = build(edit.root)
         faults = [Fault("", message) for message in built.incomplete.values()]
         if not faults:
-            definition = _definition(work.name, built.match)
+            definition = _definition(edit.name, built.match)
             if isinstance(definition, Fault):
                 faults = [definition]
             else:
                 try:
-                    return await self._save(visit, work, definition)
+                    return await self._save(visit, edit, definition)
                 except DefinitionRefused as error:
                     faults = list(error.faults)
                 except EtagMismatch:
-                    await self._face(visit, work)
-        work.refused = faults
-        return await self._page(visit, work, status=400 if faults else 409)
+                    await self._show_conflict(visit, edit)
+        edit.refused = faults
+        return await self._page(visit, edit, status=400 if faults else 409)
 
-    async def _save(self, visit: Visit, work: Work, definition: Definition) -> Response:
+    async def _save(self, visit: Visit, edit: SegmentEdit, definition: Definition) -> Response:
         by = visit.user.name
         async with visit.database.transaction() as tx:
-            if work.segment is None:
+            if edit.segment is None:
                 saved = await manage.create_segment(tx, visit.organization_id, definition, created_by=by)
             else:
                 saved = await manage.update_segment(
                     tx,
                     visit.organization_id,
-                    work.segment.row.id,
+                    edit.segment.row.id,
                     definition,
                     created_by=by,
-                    etag=work.was,
+                    etag=edit.base_etag,
                 )
-            act = "segment.create" if work.segment is None else "segment.update"
+            act = "segment.create" if edit.segment is None else "segment.update"
             await record(
                 tx, visit.organization_id, actor_of(visit), act, saved.id, after={"version": saved.row.version}
             )
         return redirect(visit, visit.url(PATH, saved.id), done=f"Saved as version {saved.row.version}.")
 
-    async def _face(self, visit: Visit, work: Work) -> None:
-        """The user who was shown the other version may overwrite it, and no later one."""
+    async def _show_conflict(self, visit: Visit, edit: SegmentEdit) -> None:
+        """Show that another version was saved meanwhile; the user may overwrite this version, but no later one."""
         async with visit.database.reading() as tx:
-            work.segment = saved = await find_segment(tx, visit)
-        work.was = etag_of(saved.row.version)
-        work.conflict = EditConflict(
+            edit.segment = saved = await find_segment(tx, visit)
+        edit.base_etag = etag_of(saved.row.version)
+        edit.conflict = EditConflict(
             by=saved.version.created_by or "Another user",
             at=visit.format.clock(saved.version.created_at, seconds=True),
             now=f"version {saved.row.version}, “{saved.row.name}”",
@@ -198,12 +198,12 @@ class Builder:
         return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")
 
     async def prepare(self, visit: Visit) -> Response:
-        """Begin to read the customers before the first segment is saved, so that drafts can be counted."""
+        """Start to build the columns before the first segment is saved, so that drafts can be counted."""
         async with visit.database.transaction() as tx:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, visit.url(PATH, "new"))
 
-    async def _read(self, visit: Visit) -> Work:
+    async def _read(self, visit: Visit) -> SegmentEdit:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit) if visit.references else None
         try:
@@ -211,9 +211,9 @@ class Builder:
         except draft.TooManyNodes as error:
             raise FormTooLarge(str(error)) from None
         new = draft.apply(root, visit.form.get("act", ""))
-        return Work(
+        return SegmentEdit(
             segment=segment,
-            was=visit.form.get("was", ""),
+            base_etag=visit.form.get("was", ""),
             name=visit.form.get("name", "").strip(),
             root=root,
             new=new,
@@ -221,78 +221,80 @@ class Builder:
             seed=_seed(visit.form.get("others") or visit.form.get("seed", "")),
         )
 
-    async def _page(self, visit: Visit, work: Work, *, status: int = 200, patience_s: float = AT_ONCE_S) -> Response:
-        """The tables are read first, so that no connection is held during requests to the analysis process.
-
-        The page leaves out responses that miss the deadline, and requests them again.
-        """
+    async def _page(
+        self, visit: Visit, edit: SegmentEdit, *, status: int = 200, patience_s: float = AT_ONCE_S
+    ) -> Response:
+        """No connection is held during requests to the analysis process. The browser repeats requests that were too
+        slow."""
         async with visit.database.reading() as tx:
-            known = await self._load_context(tx, visit, work)
-        resolved, built = known.resolved, known.built
-        query = query_of(resolved, is_faulty=bool(known.faults))
-        patience = Patience(patience_s)
+            context = await self._load_context(tx, visit, edit)
+        resolved, built = context.resolved, context.built
+        query = query_of(resolved, is_faulty=bool(context.faults))
+        time_budget = TimeBudget(patience_s)
         counted = await count(
-            self._analysis, visit.organization_id, query, progress=known.progress, deadline_s=patience.left_s
+            self._analysis, visit.organization_id, query, progress=context.progress, deadline_s=time_budget.left_s
         )
         is_counted = counted.figures is not None
-        wanted = known.difference if is_counted else None
-        difference = await find_difference(self._analysis, visit.organization_id, wanted, patience)
-        sample = await self._sample(visit, query, counted, work.seed, patience)
+        wanted = context.difference if is_counted else None
+        difference = await find_difference(self._analysis, visit.organization_id, wanted, time_budget)
+        sample = await self._sample(visit, query, counted, edit.seed, time_budget)
         scene = Scene(
-            attributes=known.attributes,
-            properties=known.properties,
-            counts={built.paths[path]: it for path, it in counted.counts.items() if path in built.paths},
-            faults=faults_by_path(built, [fault for fault in known.faults if fault.message != EMPTY_GROUP]),
-            new=work.new,
-            members_url=visit.url(PATH, work.segment.id, "members") if work.segment and not known.is_changed else None,
+            attributes=context.attributes,
+            properties=context.properties,
+            counts={built.paths[path]: counts for path, counts in counted.counts.items() if path in built.paths},
+            faults=faults_by_path(built, [fault for fault in context.faults if fault.message != EMPTY_GROUP]),
+            new=edit.new,
+            members_url=visit.url(PATH, edit.segment.id, "members")
+            if edit.segment and not context.is_changed
+            else None,
         )
         values: dict[str, Any] = {
-            "segment": work.segment,
-            "was": work.was,
-            "name": work.name,
-            "tree": view(work.root, scene),
-            "offered": known.offered,
+            "segment": edit.segment,
+            "was": edit.base_etag,
+            "name": edit.name,
+            "tree": view(edit.root, scene),
+            "offered": context.offered,
             "counted": counted,
-            "left_out": len(built.incomplete),
-            "faults": known.faults,
-            "refused": work.refused,
-            "conflict": work.conflict,
-            "is_changed": known.is_changed,
-            "uses": known.uses,
+            "incomplete_count": len(built.incomplete),
+            "faults": context.faults,
+            "refused": edit.refused,
+            "conflict": edit.conflict,
+            "is_changed": context.is_changed,
+            "uses": context.uses,
             "sample": sample,
             "is_waiting": not counted.is_without_columns
             and (sample is None or (wanted is not None and difference is None)),
-            "seed": work.seed,
-            "next_seed": (work.seed + 1) % SEEDS,
-            "who": work.who,
-            "why": known.why,
-            "base": visit.url(PATH, work.segment.id) if work.segment else visit.url(PATH),
+            "seed": edit.seed,
+            "next_seed": (edit.seed + 1) % SEEDS,
+            "who": edit.who,
+            "why": context.why,
+            "base": visit.url(PATH, edit.segment.id) if edit.segment else visit.url(PATH),
             "groups": GROUPS,
-            "kinds": known.offered.kinds,
+            "kinds": context.offered.kinds,
             "states": STATES,
             "difference": difference,
-            "changes": known.changes,
-            "sizes": await self._sizes(visit, work, known, counted),
+            "changes": context.changes,
+            "sizes": await self._sizes(visit, edit, context, counted),
         }
         return render(visit, "segments/builder.html", status=status, **values)
 
-    async def _load_context(self, tx: Tx, visit: Visit, work: Work) -> "_DraftContext":
-        attributes, properties = await fit_tree(tx, visit.organization_id, work.root)
-        built = build(work.root)
+    async def _load_context(self, tx: Tx, visit: Visit, edit: SegmentEdit) -> "_DraftContext":
+        attributes, properties = await fit_tree(tx, visit.organization_id, edit.root)
+        built = build(edit.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
         others = await manage.list_segments(tx, visit.organization_id)
-        own = None if work.segment is None else work.segment.row.id
+        own_id = None if edit.segment is None else edit.segment.row.id
         offered = await find_choices(
             tx,
             visit.organization_id,
             visit.format.locale.territories,
-            segments=[(SEGMENT.encode(it.id), it.name) for it in others if it.id != own],
+            segments=[(SEGMENT.encode(other.id), other.name) for other in others if other.id != own_id],
             journeys=await self._list_journeys(tx, visit.organization_id),
             match=built.match,
         )
-        words = Labels(visit.format, offered.names)
-        is_changed = _is_changed(work, built.match, is_complete=not built.incomplete)
-        segment = work.segment if is_changed else None
+        labels = Labels(visit.format, offered.names)
+        is_changed = _is_changed(edit, built.match, is_complete=not built.incomplete)
+        segment = edit.segment if is_changed else None
         return _DraftContext(
             attributes=attributes,
             properties=properties,
@@ -302,22 +304,24 @@ class Builder:
             faults=list(resolved.faults) if built.match.of else [],
             offered=offered,
             is_changed=is_changed,
-            uses=[] if work.segment is None else await self._uses(tx, visit, work.segment),
-            why=await explain_membership(tx, visit, work.who, resolved, words) if work.who else None,
-            changes=[] if segment is None else changes(_as_a_form_says(segment), built.match, words),
+            uses=[] if edit.segment is None else await self._uses(tx, visit, edit.segment),
+            why=await explain_membership(tx, visit, edit.who, resolved, labels) if edit.who else None,
+            changes=[] if segment is None else changes(_as_form_writes(segment), built.match, labels),
             difference=None
             if segment is None
-            else await ask_difference(tx, visit.organization_id, draft=resolved, saved=segment),
+            else await build_difference_queries(tx, visit.organization_id, draft=resolved, saved=segment),
             progress=await lifecycle.find_progress(tx, visit.organization_id),
         )
 
-    async def _sizes(self, visit: Visit, work: Work, known: "_DraftContext", counted: Counted) -> list[SizeRow]:
-        """The sizes of the days; a count of what is saved is today's."""
-        if work.segment is None:
+    async def _sizes(
+        self, visit: Visit, edit: SegmentEdit, context: "_DraftContext", counted: CountResult
+    ) -> list[SizeRow]:
+        """The size on each day; if the page shows the saved version, its count is stored as today's size."""
+        if edit.segment is None:
             return []
-        row, figures = work.segment.row, counted.figures
+        row, figures = edit.segment.row, counted.figures
         async with visit.database.transaction() as tx:
-            if figures is not None and not known.is_changed and not known.faults:
+            if figures is not None and not context.is_changed and not context.faults:
                 may_be_texted = figures.split.may_be_texted
                 await store_size(
                     tx,
@@ -330,29 +334,29 @@ class Builder:
             return await list_sizes(tx, visit.organization_id, row.id)
 
     async def _sample(
-        self, visit: Visit, query: SegmentQuery, counted: Counted, seed: int, patience: Patience
-    ) -> list[Person] | None:
-        """None: not known yet."""
+        self, visit: Visit, query: SegmentQuery, counted: CountResult, seed: int, time_budget: TimeBudget
+    ) -> list[MemberRow] | None:
+        """A sample of members; None if it is not known yet."""
         if counted.figures is None:
             return None
         if counted.figures.total == 0:
             return []
         try:
-            found = await self._analysis.sample(
-                visit.organization_id, query, seed=seed, limit=SAMPLE, deadline_s=patience.left_s
+            members = await self._analysis.sample(
+                visit.organization_id, query, seed=seed, limit=SAMPLE, deadline_s=time_budget.left_s
             )
         except (NotReady, AnalysisUnavailable):
             return None
         async with visit.database.reading() as tx:
-            return await find_people(tx, visit, found.profile_ids)
+            return await find_people(tx, visit, members.profile_ids)
 
     async def _uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
-        found = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
-        return found[segment.row.id]
+        uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
+        return uses[segment.row.id]
 
 
 async def find_segment(tx: Tx, visit: Visit) -> Segment:
-    """The segment of the address, inside this organization."""
+    """The segment that the URL names, in this organization."""
     identifier = SEGMENT.decode(visit.references[0])
     if identifier is None:
         raise PageNotFound("No segment of this organization has this id.")
@@ -362,26 +366,27 @@ async def find_segment(tx: Tx, visit: Visit) -> Segment:
         raise PageNotFound("No segment of this organization has this id; it may have been deleted.") from error
 
 
-def _work_of(definition: Definition, *, segment: Segment | None = None) -> Work:
-    was = "" if segment is None else etag_of(segment.row.version)
-    return Work(segment=segment, was=was, name=definition.name, root=node_of(definition.match))
+def _edit_of(definition: Definition, *, segment: Segment | None = None) -> SegmentEdit:
+    base_etag = "" if segment is None else etag_of(segment.row.version)
+    return SegmentEdit(segment=segment, base_etag=base_etag, name=definition.name, root=node_of(definition.match))
 
 
 def _definition(name: str, match: Any) -> Definition | Fault:
-    if not 1 <= len(name) <= 120:  # noqa: PLR2004  # as the definition says
+    if not 1 <= len(name) <= 120:  # noqa: PLR2004  # the limits of `Name`
         return Fault("name", "A name has 1 to 120 characters.")
     return Definition(name=name, match=match)
 
 
-def _is_changed(work: Work, match: Any, *, is_complete: bool) -> bool:
-    if work.segment is None:
+def _is_changed(edit: SegmentEdit, match: Any, *, is_complete: bool) -> bool:
+    if edit.segment is None:
         return True
-    name = work.segment.definition.name.strip()
-    return not is_complete or _as_a_form_says(work.segment) != match or name != work.name
+    name = edit.segment.definition.name.strip()
+    return not is_complete or _as_form_writes(edit.segment) != match or name != edit.name
 
 
-def _as_a_form_says(segment: Segment) -> Group:
-    """What is saved may be said in other words, such as bought for bought at least once; it means the same."""
+def _as_form_writes(segment: Segment) -> Group:
+    """The saved conditions as the form would write them, such as "bought at least once" instead of "bought", so that
+    they can be compared with the draft."""
     return build(node_of(segment.definition.match)).match
 
 

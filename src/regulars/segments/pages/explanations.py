@@ -13,7 +13,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.profiles.search import find_candidates
 from regulars.segments.explain import explain
-from regulars.segments.saved.resolve import Resolved
+from regulars.segments.saved.resolve import ResolvedSegment
 from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.visit import Visit
@@ -23,9 +23,9 @@ NO_SALE = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLine:
-    """A line of the answer; `is_good` says whether it speaks for being in."""
+    """A line of the explanation; `is_good` is true if the line is a reason for being in the segment."""
 
-    words: str
+    text: str
     is_good: bool
     ticket: str | None = None
     inner: tuple["ExplanationLine", ...] = ()
@@ -33,27 +33,29 @@ class ExplanationLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    words: Labels
+class ExplanationWriter:
+    """Writes the explanation of a condition tree for a page."""
+
+    labels: Labels
     stores: Mapping[UUID, str]
 
-    def line(self, explained: customers.Explained, *, under_none: bool = False) -> ExplanationLine:
+    def line(self, explained: customers.ConditionExplanation, *, under_none: bool = False) -> ExplanationLine:
         is_good = explained.holds is (not under_none)
         if explained.observation is None and explained.inner:
-            inner = tuple(
-                self.line(one, under_none=isinstance(explained.condition, tree.Nothing)) for one in explained.inner
+            lines = tuple(
+                self.line(inner, under_none=isinstance(explained.condition, tree.Nothing)) for inner in explained.inner
             )
-            return ExplanationLine(self.words.sentence(explained.condition), is_good, None, inner, is_group=True)
-        words, sale = self._seen(explained)
-        return ExplanationLine(words, is_good, None if sale is None else sale.external_id)
+            return ExplanationLine(self.labels.sentence(explained.condition), is_good, None, lines, is_group=True)
+        text, sale = self._describe(explained)
+        return ExplanationLine(text, is_good, None if sale is None else sale.external_id)
 
-    def _seen(self, explained: customers.Explained) -> tuple[str, customers.Sale | None]:
+    def _describe(self, explained: customers.ConditionExplanation) -> tuple[str, customers.CustomerSale | None]:
         if isinstance(explained.condition, tree.OfSales):
-            return self._of_sales(explained, explained.condition)
-        return self._of_customer(explained), None
+            return self._describe_sales(explained, explained.condition)
+        return self._describe_customer(explained), None
 
-    def _of_customer(self, explained: customers.Explained) -> str:
-        condition, fmt, observation = explained.condition, self.words.format, explained.observation
+    def _describe_customer(self, explained: customers.ConditionExplanation) -> str:
+        condition, fmt, observation = explained.condition, self.labels.format, explained.observation
         match observation:
             case customers.ObservedValue(value=value) if isinstance(condition, tree.OfAttribute):
                 if value is None:
@@ -61,12 +63,12 @@ class Answers:
                 return f"{condition.key} is “{value}”" + (
                     "" if observation.is_readable else ", which its type cannot read"
                 )
-            case customers.ObservedConsent(standing=standing):
-                return self._standing(standing)
+            case customers.ObservedConsent(consent=consent):
+                return self._describe_consent(consent)
             case customers.ObservedTexts(times=times, last=last):
                 return "Got no such text" if last is None else f"Got {fmt.number(times)}, last on {fmt.full_day(last)}"
             case customers.ObservedCampaign(is_received=is_received) if isinstance(condition, tree.ReceivedCampaign):
-                return self.words.sentence(msgspec.structs.replace(condition, is_=is_received))
+                return self.labels.sentence(msgspec.structs.replace(condition, is_=is_received))
             case customers.ObservedName(is_known=is_known):
                 return "Known by name" if is_known else "Not known by name"
             case customers.ObservedCountry(country=country):
@@ -79,30 +81,34 @@ class Answers:
             case customers.ObservedDay(day=day) if day is not None:
                 return f"Customer since {fmt.full_day(day)}"
             case _:
-                return self.words.sentence(condition)
+                return self.labels.sentence(condition)
 
-    def _standing(self, standing: customers.Standing) -> str:
-        since = "" if standing.since is None else f" since {self.words.format.full_day(standing.since)}"
-        source = "" if standing.source is None else f", by {standing.source}"
-        store = "" if standing.store_id is None else f", in {self.stores.get(standing.store_id, 'a store')}"
-        return f"{STATES[standing.state]}{since}{source}{store}"
+    def _describe_consent(self, consent: customers.CustomerConsent) -> str:
+        since = "" if consent.since is None else f" since {self.labels.format.full_day(consent.since)}"
+        source = "" if consent.source is None else f", by {consent.source}"
+        store = "" if consent.store_id is None else f", in {self.stores.get(consent.store_id, 'a store')}"
+        return f"{STATES[consent.state]}{since}{source}{store}"
 
-    def _of_sales(self, explained: customers.Explained, condition: tree.OfSales) -> tuple[str, customers.Sale | None]:
-        fmt, among = self.words.format, self.words.among(condition)
+    def _describe_sales(
+        self, explained: customers.ConditionExplanation, condition: tree.OfSales
+    ) -> tuple[str, customers.CustomerSale | None]:
+        fmt, among = self.labels.format, self.labels.among(condition)
         window = (
-            "" if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) else self.words.window(condition.window)
+            ""
+            if isinstance(condition, tree.FirstPurchase | tree.LastPurchase)
+            else self.labels.window(condition.window)
         )
         match explained.observation:
             case customers.ObservedTimes(times=times, last=last):
                 verb = "Returned" if isinstance(condition, tree.Returned) else "Bought"
                 if last is None:
                     return f"{verb} {NO_SALE}{among}{window}", None
-                times_words = "once" if times == 1 else f"{fmt.number(times)} times"
+                how_often = "once" if times == 1 else f"{fmt.number(times)} times"
                 if tree.is_of_days(condition):
-                    times_words = "on one day" if times == 1 else f"on {fmt.number(times)} days"
+                    how_often = "on one day" if times == 1 else f"on {fmt.number(times)} days"
                 where = self.stores.get(last.store_id, "")
                 in_store = f" in {where}" if where else ""
-                return f"{verb} {times_words}{among}{window}, last on {fmt.full_day(last.day)}{in_store}", last
+                return f"{verb} {how_often}{among}{window}, last on {fmt.full_day(last.day)}{in_store}", last
             case customers.ObservedMoney(cents=cents, currency=currency):
                 if cents is None:
                     return f"No ticket in {currency}{among}{window}", None
@@ -117,10 +123,12 @@ class Answers:
                     return f"Never bought{among}", None
                 return f"{which} purchase{among} on {fmt.full_day(day)}", sale
             case _:
-                return self.words.sentence(condition), None
+                return self.labels.sentence(condition), None
 
 
-async def explain_membership(tx: Tx, visit: Visit, who: str, resolved: Resolved, words: Labels) -> dict[str, Any]:
+async def explain_membership(
+    tx: Tx, visit: Visit, who: str, resolved: ResolvedSegment, labels: Labels
+) -> dict[str, Any]:
     people = await find_candidates(
         tx,
         visit.organization_id,
@@ -129,14 +137,14 @@ async def explain_membership(tx: Tx, visit: Visit, who: str, resolved: Resolved,
         sees_personal=visit.sees_personal,
     )
     if len(people) != 1:
-        return {"profile": None, "people": [mask.candidate(visit, one) for one in people]}
+        return {"profile": None, "people": [mask.candidate(visit, person) for person in people]}
     [profile] = people
     why = await explain(tx, visit.organization_id, resolved.match, profile.id)
     if why is None:
         return {"profile": None, "people": []}
-    wanted = {sale.store_id for sale in why.customer.sales}
-    if why.customer.standing.store_id is not None:
-        wanted.add(why.customer.standing.store_id)
-    stores = await name_stores(tx, visit.organization_id, wanted)
-    line = Answers(words, stores).line(why.tree)
+    store_ids = {sale.store_id for sale in why.customer.sales}
+    if why.customer.consent.store_id is not None:
+        store_ids.add(why.customer.consent.store_id)
+    stores = await name_stores(tx, visit.organization_id, store_ids)
+    line = ExplanationWriter(labels, stores).line(why.tree)
     return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": why.is_in, "line": line}

@@ -12,16 +12,17 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import STARTING, AnalysisUnavailable, NotReady, SegmentCounts, SegmentQuery
-from regulars.segments.columns.model import Progress
+from regulars.segments.columns.model import BuildProgress
 from regulars.segments.saved.model import Segment
-from regulars.segments.saved.resolve import Resolved, query_of, resolve
+from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
 
-# A page is rendered after this time, without the missing counts; it requests them again.
+# A page waits this long for counts. It is then rendered without the missing ones, and the browser requests them again.
 AT_ONCE_S: Final = 0.5
+# The shortest timeout of a request.
 _LEAST_S: Final = 0.02
 
 
-class Patience:
+class TimeBudget:
     """The time that all requests of one page may take together."""
 
     def __init__(self, seconds: float) -> None:
@@ -29,23 +30,24 @@ class Patience:
 
     @property
     def left_s(self) -> float:
-        """Never 0: the response to an earlier request may be ready."""
+        """The remaining time; never 0, since the response to an earlier request may be ready."""
         return max(self._until - monotonic(), _LEAST_S)
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """One of the three: figures, the progress of what must be ready first, or the reason why there are none."""
+class CountResult:
+    """The result of a count. It has one of four: figures; the progress of the build that must finish first;
+    `is_without_columns`, if the build was never started; or the reason why there are no figures."""
 
     figures: SegmentCounts | None = None
-    progress: Progress | None = None
+    progress: BuildProgress | None = None
     is_without_columns: bool = False
     unavailable_reason: str | None = None
     counts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def is_soon(self) -> bool:
-        """Whether it is being counted right now, or about to be, so that it is worth asking again soon."""
+        """Whether the count runs now or starts soon, so that the page should request it again soon."""
         return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
 
 
@@ -54,83 +56,95 @@ async def count(
     organization_id: UUID,
     query: SegmentQuery,
     *,
-    progress: Progress | None,
+    progress: BuildProgress | None,
     deadline_s: float = DEADLINE_S,
-) -> Counted:
-    """`progress` is that of the columns, by the table: without any the analysis process need not even run.
+) -> CountResult:
+    """Count the members. `progress` is that of the columns, from the table; without columns the analysis process is not
+    asked, since it may not run.
 
-    A count that exceeds the deadline continues: a later request gets its progress, and then the figures.
+    A count that exceeds the deadline continues; later requests get its progress, and then the figures.
     """
     if progress is None:
-        return Counted(is_without_columns=True)
+        return CountResult(is_without_columns=True)
     if progress.state == "building":
-        return Counted(progress=progress)
+        return CountResult(progress=progress)
     try:
         figures = await analysis.figures(organization_id, query, deadline_s=deadline_s)
     except NotReady as error:
-        return Counted(progress=error.progress, is_without_columns=error.progress is None)
+        return CountResult(progress=error.progress, is_without_columns=error.progress is None)
     except AnalysisUnavailable as error:
-        return Counted(unavailable_reason=str(error))
-    return Counted(figures, counts={one.path: (one.count, one.unreadable) for one in figures.conditions})
+        return CountResult(unavailable_reason=str(error))
+    return CountResult(
+        figures,
+        counts={
+            of_condition.path: (of_condition.count, of_condition.unreadable) for of_condition in figures.conditions
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """How many a change would bring in and take out."""
+class MembershipDifference:
+    """How many customers a change would add to the segment and remove from it."""
 
     joining: int
     leaving: int
 
 
-async def ask_difference(
-    tx: Tx, organization_id: UUID, *, draft: Resolved, saved: Segment
+async def build_difference_queries(
+    tx: Tx, organization_id: UUID, *, draft: ResolvedSegment, saved: Segment
 ) -> tuple[SegmentQuery, SegmentQuery] | None:
-    """What to ask about those who would come, and those who would go; None where something is wrong with either."""
+    """The queries for customers who would join and who would leave the segment; None if either definition has a
+    fault."""
     if draft.faults or saved.faults:
         return None
     before, after = saved.definition.match, draft.match
-    # Both are sound, and are only put together to be counted: how deep that is does not matter.
-    coming = await resolve(tx, organization_id, All(of=(after, Nothing(of=(before,)))))
-    going = await resolve(tx, organization_id, All(of=(before, Nothing(of=(after,)))))
-    return query_of(coming, is_faulty=False), query_of(going, is_faulty=False)
+    # Both are valid, and are combined only to be counted, so the combined depth may exceed the limit.
+    joining = await resolve(tx, organization_id, All(of=(after, Nothing(of=(before,)))))
+    leaving = await resolve(tx, organization_id, All(of=(before, Nothing(of=(after,)))))
+    return query_of(joining, is_faulty=False), query_of(leaving, is_faulty=False)
 
 
 async def find_difference(
-    analysis: Analysis, organization_id: UUID, query: tuple[SegmentQuery, SegmentQuery] | None, patience: Patience
-) -> Difference | None:
-    """None without a query, or if nothing can be counted now."""
-    if query is None:
+    analysis: Analysis,
+    organization_id: UUID,
+    queries: tuple[SegmentQuery, SegmentQuery] | None,
+    time_budget: TimeBudget,
+) -> MembershipDifference | None:
+    """None without queries, or if the analysis process cannot count now."""
+    if queries is None:
         return None
     try:
-        coming, going = [await analysis.figures(organization_id, one, deadline_s=patience.left_s) for one in query]
+        joining, leaving = [
+            await analysis.figures(organization_id, query, deadline_s=time_budget.left_s) for query in queries
+        ]
     except (NotReady, AnalysisUnavailable):
         return None
-    return Difference(coming.total, going.total)
+    return MembershipDifference(joining.total, leaving.total)
 
 
-class Change(NamedTuple):
-    """A line that came or went, with the group it stands in."""
+class ConditionChange(NamedTuple):
+    """A condition that was added or removed, with the groups that contain it."""
 
     is_added: bool
-    words: str
+    sentence: str
 
 
-def changes(saved: Group, draft: Group, words: Labels) -> list[Change]:
-    before, after = list(_lines(saved, words)), list(_lines(draft, words))
-    found: list[Change] = []
+def changes(saved: Group, draft: Group, labels: Labels) -> list[ConditionChange]:
+    before, after = list(_lines(saved, labels)), list(_lines(draft, labels))
+    result: list[ConditionChange] = []
     for verb, from_, to, since, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if verb in {"delete", "replace"}:
-            found += [Change(False, line) for line in before[from_:to]]
+            result += [ConditionChange(False, line) for line in before[from_:to]]
         if verb in {"insert", "replace"}:
-            found += [Change(True, line) for line in after[since:until]]
-    return found
+            result += [ConditionChange(True, line) for line in after[since:until]]
+    return result
 
 
-def _lines(condition: Condition, words: Labels, inside: str = "") -> Iterator[str]:
+def _lines(condition: Condition, labels: Labels, prefix: str = "") -> Iterator[str]:
     if isinstance(condition, Group):
-        here = words.sentence(condition)
-        yield f"{inside}{here}"
+        sentence = labels.sentence(condition)
+        yield f"{prefix}{sentence}"
         for inner in condition.of:
-            yield from _lines(inner, words, f"{inside}{here}: ")
+            yield from _lines(inner, labels, f"{prefix}{sentence}: ")
     else:
-        yield f"{inside}{words.sentence(condition)}"
+        yield f"{prefix}{labels.sentence(condition)}"

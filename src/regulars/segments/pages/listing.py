@@ -21,11 +21,11 @@ from regulars.web.access import Action
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-# What a request to count all may take before it leaves the rest for the next one.
+# The time for one request to count all segments; the segments that remain are counted by the next request.
 COUNTING_S: Final = 6.0
 
 
-class Row(NamedTuple):
+class SegmentListRow(NamedTuple):
     segment: SegmentRow
     size: SizeRow | None
     uses: list[Use]
@@ -47,19 +47,21 @@ class Listing:
             ids = [row.id for row in segments]
             sizes = await find_last_sizes(tx, visit.organization_id, ids)
             uses = await list_uses(tx, visit.organization_id, ids, self._describe)
-            every = All(of=tuple(InSegment(id=SEGMENT.encode(it)) for it in ids))
-            known = (await load_context(tx, visit.organization_id, [every])).segments
+            all_segments = All(of=tuple(InSegment(id=SEGMENT.encode(segment_id)) for segment_id in ids))
+            resolved = (await load_context(tx, visit.organization_id, [all_segments])).segments
             progress = await lifecycle.find_progress(tx, visit.organization_id)
-            given = await find_suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
+            suggestions = await find_suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
         rows = []
         for row in segments:
-            other = known.get(SEGMENT.encode(row.id))
-            fault = other.faults[0].message if other is not None and other.faults else None
-            rows.append(Row(row, sizes.get(row.id), list(uses[row.id]), fault))
-        return render(visit, "segments/list.html", rows=rows, starts=given, progress=progress, path=visit.url(PATH))
+            referenced = resolved.get(SEGMENT.encode(row.id))
+            fault = referenced.faults[0].message if referenced is not None and referenced.faults else None
+            rows.append(SegmentListRow(row, sizes.get(row.id), list(uses[row.id]), fault))
+        return render(
+            visit, "segments/list.html", rows=rows, starts=suggestions, progress=progress, path=visit.url(PATH)
+        )
 
     async def count_all(self, visit: Visit) -> Response:
-        """Count those that were counted longest ago first; what does not fit is counted the next time."""
+        """Count the segments, those whose last count is oldest first, until the time is over."""
         async with visit.database.reading() as tx:
             segments = await manage.list_segments(tx, visit.organization_id)
             sizes = await find_last_sizes(tx, visit.organization_id, [row.id for row in segments])
@@ -69,8 +71,8 @@ class Listing:
             if monotonic() > until or not await self._count(visit, row):
                 break
             done += 1
-        words = f"{visit.format.number(done)} of {visit.format.number(len(segments))} segments were counted."
-        return redirect(visit, visit.url(PATH), done=words)
+        message = f"{visit.format.number(done)} of {visit.format.number(len(segments))} segments were counted."
+        return redirect(visit, visit.url(PATH), done=message)
 
     async def _count(self, visit: Visit, row: SegmentRow) -> bool:
         async with visit.database.reading() as tx:

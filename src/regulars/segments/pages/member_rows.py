@@ -1,4 +1,4 @@
-"""Customers as the pages of segments show them: name, their months, net spend, and whether they may be texted."""
+"""Customers as the pages of segments show them: name, purchases by month, net spend, and whether they may be texted."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from regulars.sales.tickets import list_tickets_of_customers
 from regulars.web.visit import Visit
 
 
-class Person(NamedTuple):
-    """`state` is what the split by consent counts them as."""
+class MemberRow(NamedTuple):
+    """A customer in a list of members; `state` is the consent state under which they are counted."""
 
     profile: Profile
     state: ConsentState
@@ -28,18 +28,22 @@ class Person(NamedTuple):
 
 
 async def find_members(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[Profile, ConsentState]]:
-    """In the order of the ids; erased customers are left out."""
+    """Customers in the order of the ids; erased customers are omitted."""
     profiles = {profile.id: profile for profile in await find_by_ids(tx, organization_id, ids)}
     states = await find_states(tx, organization_id, list(profiles))
-    return [(profiles[one], states[one]) for one in ids if one in profiles and one in states]
+    return [
+        (profiles[profile_id], states[profile_id])
+        for profile_id in ids
+        if profile_id in profiles and profile_id in states
+    ]
 
 
-async def find_people(tx: Tx, visit: Visit, ids: Sequence[UUID]) -> list[Person]:
-    """Members with their purchase history, which a file does not need and which takes most of the time."""
+async def find_people(tx: Tx, visit: Visit, ids: Sequence[UUID]) -> list[MemberRow]:
+    """Members with their purchase history. Loading it takes most of the time, and a CSV file does not need it."""
     members = await find_members(tx, visit.organization_id, ids)
     tickets = await list_tickets_of_customers(tx, visit.organization_id, [profile.id for profile, _ in members])
     zone = visit.format.zone
     return [
-        Person(profile, state, read_history(tickets[profile.id], now=visit.now, zone=zone, months=LIST_MONTHS))
+        MemberRow(profile, state, read_history(tickets[profile.id], now=visit.now, zone=zone, months=LIST_MONTHS))
         for profile, state in members
     ]

@@ -1,4 +1,4 @@
-"""Who is in a segment: as a list, and as a file for those who may have it."""
+"""The members of a segment as a page and, for users who may edit segments, as a CSV file."""
 
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -25,7 +25,7 @@ from regulars.segments.analysis.protocol import (
 from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import AT_ONCE_S, count
-from regulars.segments.pages.member_rows import Person, find_members, find_people
+from regulars.segments.pages.member_rows import MemberRow, find_members, find_people
 from regulars.segments.saved.model import Segment
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.segments.saved.sizes import list_sizes
@@ -47,7 +47,7 @@ CONSENT: Final[Mapping[ConsentState, str]] = {
 }
 
 
-class Unreadable(NamedTuple):
+class UnreadableCondition(NamedTuple):
     """A condition that cannot read some values of its key."""
 
     path: Path
@@ -82,29 +82,31 @@ class MemberPages:
         )
 
     async def show(self, visit: Visit) -> Response:
-        """Who is in it, or who has a value that one of its conditions cannot read."""
+        """The members, or the customers with a value that one of the conditions cannot read."""
         segment, query = await self._query(visit)
         unreadable = _unreadable(visit, segment)
-        place = parse_cursor(visit.query.get("after", ""))
-        found: Members | None = None
+        cursor = parse_cursor(visit.query.get("after", ""))
+        page: Members | None = None
         unavailable_reason: str | None = None
-        ask = self._analysis.members if unreadable is None else partial(self._analysis.unreadable, path=unreadable.path)
+        load_page = (
+            self._analysis.members if unreadable is None else partial(self._analysis.unreadable, path=unreadable.path)
+        )
         try:
-            found = await ask(visit.organization_id, query, after=place, limit=PAGE)
+            page = await load_page(visit.organization_id, query, after=cursor, limit=PAGE)
         except (NotReady, AnalysisUnavailable, CursorExpired) as error:
             unavailable_reason = str(error)
-        people: list[Person] = []
-        if found is not None:
+        people: list[MemberRow] = []
+        if page is not None:
             async with visit.database.reading() as tx:
-                people = await find_people(tx, visit, found.profile_ids)
+                people = await find_people(tx, visit, page.profile_ids)
         return render(
             visit,
             "segments/members.html",
             segment=segment,
             people=people,
-            found=found,
+            found=page,
             unavailable_reason=unavailable_reason,
-            is_first=place is None,
+            is_first=cursor is None,
             unreadable=unreadable,
             base=visit.url(PATH, segment.id),
         )
@@ -133,9 +135,9 @@ class MemberPages:
         )
 
     async def _rows(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
-        async for found in follow(self._analysis, visit.organization_id, query, first, limit=CSV_PAGE):
+        async for page in follow(self._analysis, visit.organization_id, query, first, limit=CSV_PAGE):
             async with visit.database.reading() as tx:
-                members = await find_members(tx, visit.organization_id, found.profile_ids)
+                members = await find_members(tx, visit.organization_id, page.profile_ids)
             for profile, state in members:
                 yield _row(profile, state)
 
@@ -145,8 +147,8 @@ class MemberPages:
             return segment, query_of(await resolve(tx, visit.organization_id, segment.definition.match))
 
 
-def _unreadable(visit: Visit, segment: Segment) -> Unreadable | None:
-    """The condition named in the address, for users who may edit segments."""
+def _unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | None:
+    """The condition that the URL names, for users who may edit segments."""
     place = visit.query.get("unreadable")
     if place is None:
         return None
@@ -156,9 +158,9 @@ def _unreadable(visit: Visit, segment: Segment) -> Unreadable | None:
     if path is None or condition is None:
         raise PageNotFound("The segment has no such condition; it may have been changed.")
     if isinstance(condition, OfAttribute):
-        return Unreadable(path, place, condition.key, is_of_products=False)
+        return UnreadableCondition(path, place, condition.key, is_of_products=False)
     if isinstance(condition, OfSales) and condition.property is not None:
-        return Unreadable(path, place, condition.property.key, is_of_products=True)
+        return UnreadableCondition(path, place, condition.property.key, is_of_products=True)
     raise PageNotFound("The condition reads no value of a declared type.")
 
 

@@ -22,7 +22,7 @@ def pages(
     users: Mapping[str, DescribeUses] | None = None,
     list_journeys: ListChoices,
 ) -> tuple[Page, ...]:
-    """`users` are the kinds of things above that ask for segments, each with what its ids are called;
+    """`users` has for each kind of user of segments, such as journeys, the function that describes these users;
     `list_journeys` lists the journeys that a condition may name."""
     describe = {"segment": describe_segments, **(users or {})}
     builder, listing = Builder(analysis, describe, list_journeys), Listing(analysis, describe)
@@ -32,20 +32,20 @@ def pages(
         """The builder; a summary for users who may not edit segments."""
         return await (builder.show if visit.may(Action.EDIT_SEGMENTS) else members.summary)(visit)
 
-    read, edit, one = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"
-    tree = partial(Form, needs=edit, fields_max=FIELDS_MAX, bytes_max=LARGE_FORM_BYTES_MAX)
+    read, edit, segment_path = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"
+    tree_form = partial(Form, needs=edit, fields_max=FIELDS_MAX, bytes_max=LARGE_FORM_BYTES_MAX)
     return (
         Page(path=PATH, needs=read, handle=listing.show),
         Form(path=f"{PATH}/count", needs=read, handle=listing.count_all),
         Form(path=f"{PATH}/prepare", needs=edit, handle=builder.prepare),
         Page(path=f"{PATH}/new", needs=edit, handle=builder.begin),
-        tree(path=f"{PATH}/draft", handle=builder.draft),
-        tree(path=f"{PATH}/save", handle=builder.save),
-        Page(path=one, needs=read, handle=show),
-        tree(path=f"{one}/draft", handle=builder.draft),
-        tree(path=f"{one}/save", handle=builder.save),
-        Page(path=f"{one}/members", needs=read, handle=members.show),
-        Page(path=f"{one}/members.csv", needs=edit, handle=members.export, needs_password=True),
-        Page(path=f"{one}/delete", needs=edit, handle=builder.ask_to_delete),
-        Form(path=f"{one}/delete", needs=edit, handle=builder.delete),
+        tree_form(path=f"{PATH}/draft", handle=builder.draft),
+        tree_form(path=f"{PATH}/save", handle=builder.save),
+        Page(path=segment_path, needs=read, handle=show),
+        tree_form(path=f"{segment_path}/draft", handle=builder.draft),
+        tree_form(path=f"{segment_path}/save", handle=builder.save),
+        Page(path=f"{segment_path}/members", needs=read, handle=members.show),
+        Page(path=f"{segment_path}/members.csv", needs=edit, handle=members.export, needs_password=True),
+        Page(path=f"{segment_path}/delete", needs=edit, handle=builder.ask_to_delete),
+        Form(path=f"{segment_path}/delete", needs=edit, handle=builder.delete),
     )

@@ -1,6 +1,6 @@
 """Remove attribute values of erased people from saved conditions, if no other customer has the value.
 
-Since no other customer has it, the condition holds for the same customers afterwards.
+Since no other customer has the value, the condition stays true for the same customers.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,8 @@ from regulars.segments.saved import queries
 from regulars.work.personal import ErasedPeople
 
 ERASED_VALUE: Final = "[erased]"
-# Each value that no other customer has costs a scan of all profiles; real segments name fewer values than this.
+# A limit, because each value that no other customer has costs a scan of all profiles. Real segments contain fewer such
+# values.
 VALUES_MAX: Final = 10
 
 Attribute = tuple[str, str]
@@ -25,9 +26,9 @@ Attribute = tuple[str, str]
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     """Replace values that only erased people had, in all versions of all segments."""
-    found = await queries.list_definitions_with(tx, organization_id, quote(people))
-    erased = await find_erased(tx, organization_id, people, [definition for _, _, definition in found])
-    for segment_id, version, definition in found if erased else ():
+    versions = await queries.list_definitions_with(tx, organization_id, quote(people))
+    erased = await find_erased(tx, organization_id, people, [definition for _, _, definition in versions])
+    for segment_id, version, definition in versions if erased else ():
         changed = without_values(definition, erased)
         await queries.rewrite_definition(tx, organization_id, segment_id, version=version, definition=changed)
 
@@ -40,15 +41,19 @@ def quote(people: ErasedPeople) -> list[str]:
 async def find_erased(
     tx: Tx, organization_id: UUID, people: ErasedPeople, definitions: Collection[str]
 ) -> set[Attribute]:
-    """Those attributes of the people that a definition names and that no other customer has."""
+    """The attribute values of the people that a definition contains and that no other customer has."""
     named: set[Attribute] = set()
     for definition in definitions:
         _walk(msgspec.json.decode(definition), named)
-    found = sorted(named & set(people.attributes))[:VALUES_MAX]
-    if not found:
+    candidates = sorted(named & set(people.attributes))[:VALUES_MAX]
+    if not candidates:
         return set()
-    types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {key for key, _ in found})
-    texts = [one for one in found if one[0] not in types or types[one[0]][0] is AttributeType.TEXT]
+    types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {key for key, _ in candidates})
+    texts = [
+        attribute
+        for attribute in candidates
+        if attribute[0] not in types or types[attribute[0]][0] is AttributeType.TEXT
+    ]
     return set(texts) - await find_values_in_use(tx, organization_id, texts)
 
 

@@ -25,7 +25,7 @@ from regulars.segments.definition import (
     write_definition,
 )
 from regulars.segments.saved import queries
-from regulars.segments.saved.model import Segment, SegmentRow, VersionRow
+from regulars.segments.saved.model import Segment, SegmentRow, SegmentVersionRow
 from regulars.segments.saved.resolve import resolve
 
 SEGMENTS_MAX: Final = 500
@@ -56,7 +56,8 @@ async def update_segment(
     created_by: str | None = None,
     etag: str | None = None,
 ) -> Segment:
-    """A new version, which everything that uses the segment follows at once. `etag` is of what the user was shown."""
+    """Save a new version, which applies at once everywhere the segment is used. `etag` is that of the version that the
+    user edited."""
     await queries.lock_segments(tx, organization_id)
     row = await _find(tx, organization_id, segment_id)
     require_etag(row.version, etag)
@@ -74,7 +75,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
-    # In this order: a transaction that stores a size locks the segment's row first.
+    # The row of the segment comes first, since a transaction that stores a size locks it first too.
     await queries.delete_segment(tx, organization_id, segment_id)
     await queries.delete_sizes(tx, organization_id, segment_id)
     if not await queries.count_segments(tx, organization_id):
@@ -93,11 +94,11 @@ async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, versi
 
 
 async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
-    """The one changed last first."""
+    """The most recently changed segment first."""
     return await queries.list_segments(tx, organization_id, limit=SEGMENTS_MAX)
 
 
-async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[VersionRow]:
+async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SegmentVersionRow]:
     return await queries.list_versions(tx, organization_id, segment_id, limit=VERSIONS_MAX)
 
 
@@ -129,7 +130,7 @@ async def _save_version(
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=row.id)
     await queries.insert_uses(tx, organization_id, _ids(segments_of(definition.match)), kind=_KIND, user_id=row.id)
     await _store_keys(tx, organization_id, row.id, definition)
-    return Segment(saved, VersionRow(saved.version, text, tx.now, created_by), definition, faults)
+    return Segment(saved, SegmentVersionRow(saved.version, text, tx.now, created_by), definition, faults)
 
 
 async def _store_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
@@ -137,7 +138,7 @@ async def _store_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definitio
     keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties_of(definition.match))]
     await queries.delete_keys(tx, organization_id, segment_id)
     # The table cannot store longer keys or U+0000; no catalog has such a key.
-    if storable := [it for it in keys if "\0" not in it[1] and len(it[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
+    if storable := [key for key in keys if "\0" not in key[1] and len(key[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
         await queries.insert_keys(tx, organization_id, segment_id, storable)
 
 
@@ -148,22 +149,23 @@ async def _find_faults_of_chain(
 
     Only new references are checked, so that a segment in a chain older than the limit can still be changed.
     """
-    own = [] if segment_id is None else [segment_id]
-    ahead = set(_ids(segments_of(definition.match)))
-    ahead.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=own))
-    if not ahead:
+    saved_ids = [] if segment_id is None else [segment_id]
+    # First follow the references of the definition, then go back to the segments that refer to this one.
+    referenced = set(_ids(segments_of(definition.match)))
+    referenced.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=saved_ids))
+    if not referenced:
         return []
     length = 1
-    while ahead and length <= CHAIN_MAX:
-        if segment_id in ahead:
+    while referenced and length <= CHAIN_MAX:
+        if segment_id in referenced:
             return [Fault("match", "The segment would refer to itself, through another segment.")]
         length += 1
-        ahead = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=ahead))
-    behind = own
-    while behind and length <= CHAIN_MAX:
-        uses = await queries.find_uses(tx, organization_id, behind)
-        behind = list({use.id for use in uses if use.kind == _KIND})
-        length += bool(behind)
+        referenced = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=referenced))
+    referring = saved_ids
+    while referring and length <= CHAIN_MAX:
+        uses = await queries.find_uses(tx, organization_id, referring)
+        referring = list({use.id for use in uses if use.kind == _KIND})
+        length += bool(referring)
     if length <= CHAIN_MAX:
         return []
     return [
@@ -191,7 +193,7 @@ async def _find(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
     return row
 
 
-# Since the build began; a user has a day to save the first segment.
+# A user has this long after the start of the build to save the first segment.
 UNNEEDED_AFTER: Final = timedelta(days=1)
 
 
@@ -202,7 +204,7 @@ async def end_unneeded(database: Database, organization_id: UUID) -> None:
     """
     async with database.transaction() as tx:
         await queries.lock_segments(tx, organization_id)
-        if not await columns.lock_free_state(tx, organization_id):
+        if not await columns.try_lock_state(tx, organization_id):
             # A batch of the build or the feed holds the lock; the next run checks again.
             return
         state = await columns.find_state(tx, organization_id)

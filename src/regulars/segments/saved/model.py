@@ -18,7 +18,7 @@ class SegmentRow(NamedTuple):
     updated_at: datetime
 
 
-class VersionRow(NamedTuple):
+class SegmentVersionRow(NamedTuple):
     version: int
     definition: str
     created_at: datetime
@@ -48,7 +48,7 @@ class Segment:
     """A segment with one of its versions and its current faults; with any fault it has no members."""
 
     row: SegmentRow
-    version: VersionRow
+    version: SegmentVersionRow
     definition: Definition
     faults: list[Fault] = field(default_factory=list)
 

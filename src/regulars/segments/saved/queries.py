@@ -6,11 +6,12 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
-from regulars.segments.saved.model import SegmentRow, SizeRow, UseRow, VersionRow
+from regulars.segments.saved.model import SegmentRow, SegmentVersionRow, SizeRow, UseRow
 
 
 async def lock_segments(tx: Tx, organization_id: UUID) -> None:
-    """Serialises writers of `segment_uses` until the transaction ends: two concurrent changes could close a circle."""
+    """Serialises writers of `segment_uses` until the transaction ends: two concurrent changes could create a
+    circular reference."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended('segments ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -69,25 +70,20 @@ async def delete_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> No
 
 
 async def find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow | None:
-    rows = await tx.fetch(
-        "SELECT id, name, version, created_at, updated_at FROM segments WHERE organization_id = %s AND id = %s",
+    return await tx.fetch_first(
+        SegmentRow,
+        "SELECT {columns} FROM segments WHERE organization_id = %s AND id = %s",
         (organization_id, segment_id),
     )
-    return SegmentRow(*rows[0]) if rows else None
 
 
 async def list_segments(tx: Tx, organization_id: UUID, *, limit: int) -> list[SegmentRow]:
-    """The one changed last first."""
-    rows = await tx.fetch(
-        """
-        SELECT id, name, version, created_at, updated_at FROM segments
-        WHERE organization_id = %s
-        ORDER BY updated_at DESC, id DESC
-        LIMIT %s
-        """,
+    """The most recently changed segment first."""
+    return await tx.fetch_all(
+        SegmentRow,
+        "SELECT {columns} FROM segments WHERE organization_id = %s ORDER BY updated_at DESC, id DESC LIMIT %s",
         (organization_id, limit),
     )
-    return [SegmentRow(*row) for row in rows]
 
 
 async def count_segments(tx: Tx, organization_id: UUID) -> int:
@@ -95,7 +91,7 @@ async def count_segments(tx: Tx, organization_id: UUID) -> int:
     return int(rows[0][0])
 
 
-async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version: int) -> VersionRow | None:
+async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version: int) -> SegmentVersionRow | None:
     rows = await tx.fetch(
         """
         SELECT version, definition::text, created_at, created_by, total FROM segment_versions
@@ -103,10 +99,10 @@ async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version:
         """,
         (organization_id, segment_id, version),
     )
-    return VersionRow(*rows[0]) if rows else None
+    return SegmentVersionRow(*rows[0]) if rows else None
 
 
-async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[VersionRow]:
+async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[SegmentVersionRow]:
     """The newest first."""
     rows = await tx.fetch(
         """
@@ -117,7 +113,7 @@ async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limi
         """,
         (organization_id, segment_id, limit),
     )
-    return [VersionRow(*row) for row in rows]
+    return [SegmentVersionRow(*row) for row in rows]
 
 
 async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
@@ -186,7 +182,7 @@ async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
 
 
 async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Sequence[tuple[str, str]]) -> None:
-    """Each with its catalog."""
+    """Insert keys, each with its catalog."""
     await tx.execute(
         """
         INSERT INTO segment_keys (organization_id, catalog, key, segment_id)
@@ -234,7 +230,8 @@ async def find_today(tx: Tx, organization_id: UUID) -> date:
 
 
 async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID, row: SizeRow) -> None:
-    """Only if the segment exists in the version that was counted; the row lock orders this and a deletion."""
+    """Store a size only if the segment still has the version that was counted. The row lock serialises this with a
+    deletion."""
     await tx.execute(
         """
         INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
@@ -284,16 +281,16 @@ async def delete_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
 
 async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[SizeRow]:
     """The newest first."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        SizeRow,
         """
-        SELECT day, version, total, may_be_texted, counted_at FROM segment_sizes
+        SELECT {columns} FROM segment_sizes
         WHERE organization_id = %s AND segment_id = %s
         ORDER BY day DESC
         LIMIT %s
         """,
         (organization_id, segment_id, limit),
     )
-    return [SizeRow(*row) for row in rows]
 
 
 async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[tuple[UUID, SizeRow]]:
@@ -345,7 +342,7 @@ async def complete_count(
 
 
 async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
-    """Segment, version and definition of every version whose text holds one of these, the current and the old ones."""
+    """Segment, version and definition of all versions, current and old, whose JSON contains one of these strings."""
     rows = await tx.fetch(
         """
         SELECT segment_id, version, definition::text FROM segment_versions
@@ -360,7 +357,7 @@ async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[
 
 
 async def rewrite_definition(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str) -> None:
-    """For an erasure alone: versions do not change otherwise."""
+    """Only for an erasure; otherwise versions never change."""
     await tx.execute(
         """
         UPDATE segment_versions SET definition = %s::json

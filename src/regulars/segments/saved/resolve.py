@@ -19,7 +19,7 @@ from regulars.stores.find import find_stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedSegment:
     match: tree.Group
     context: ConditionContext
     now: datetime
@@ -31,9 +31,9 @@ class Resolved:
         return day_of(self.now, self.context.zone)
 
 
-async def resolve(tx: Tx, organization_id: UUID, match: tree.Group) -> Resolved:
+async def resolve(tx: Tx, organization_id: UUID, match: tree.Group) -> ResolvedSegment:
     context = await load_context(tx, organization_id, [match])
-    return Resolved(
+    return ResolvedSegment(
         match=match, context=context, now=tx.now, faults=tuple(find_faults(match, context, no_ticket=NO_TICKET))
     )
 
@@ -41,22 +41,27 @@ async def resolve(tx: Tx, organization_id: UUID, match: tree.Group) -> Resolved:
 async def load_context(
     tx: Tx, organization_id: UUID, conditions: Collection[tree.Condition], *, attributes: Collection[str] = ()
 ) -> ConditionContext:
-    """Everything that these conditions refer to, as it is now; also the types of these attributes."""
-    found = await _find_segments(tx, organization_id, {it for one in conditions for it in tree.segments_of(one)})
-    every = [*conditions, *(segment.match for segment in found.values())]
-    keys = {*attributes, *(key for one in every for key in tree.attributes_of(one))}
-    properties = {key for one in every for key in tree.properties_of(one)}
+    """Everything that these conditions refer to, as it is now, and the types of `attributes`."""
+    segments = await _find_segments(
+        tx, organization_id, {segment_id for condition in conditions for segment_id in tree.segments_of(condition)}
+    )
+    all_conditions = [*conditions, *(segment.match for segment in segments.values())]
+    keys = {*attributes, *(key for condition in all_conditions for key in tree.attributes_of(condition))}
+    properties = {key for condition in all_conditions for key in tree.properties_of(condition)}
     context = ConditionContext(
         attributes=await find_types(tx, organization_id, Catalog.ATTRIBUTES, keys),
         properties=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
-        stores=await _find_stores(tx, organization_id, {store for one in every for store in tree.stores_of(one)}),
+        stores=await _find_stores(
+            tx, organization_id, {store for condition in all_conditions for store in tree.stores_of(condition)}
+        ),
         zone=ZoneInfo(await queries.find_zone(tx, organization_id)),
     )
-    return replace(context, segments=_with_faults(found, context))
+    return replace(context, segments=_with_faults(segments, context))
 
 
 async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, ReferencedSegment]:
-    """Load the segments level by level, each once, so that even a circle would end."""
+    """Load the segments level by level, each once, so that the loop ends even with a circular
+    reference."""
     found: dict[str, ReferencedSegment] = {}
     missing = {segment_id for segment_id in wanted if SEGMENT.decode(segment_id) is not None}
     while missing:
@@ -69,7 +74,7 @@ async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str])
 
 
 def _with_faults(found: Mapping[str, ReferencedSegment], context: ConditionContext) -> dict[str, ReferencedSegment]:
-    """Check the innermost first: a segment that refers to one with a fault has a fault."""
+    """Check the segments in order of reference, since a segment that refers to one with a fault has a fault itself."""
     query = tree.All(of=tuple(tree.InSegment(id=segment_id) for segment_id in found))
     checked: dict[str, ReferencedSegment] = {}
     for segment_id in tree.innermost_first(query, {it: segment.match for it, segment in found.items()}):
@@ -85,7 +90,7 @@ async def _find_stores(tx: Tx, organization_id: UUID, wanted: Collection[str]) -
     return {text: found[reference].id for text, reference in references.items() if reference in found}
 
 
-def query_of(resolved: Resolved, *, is_faulty: bool | None = None) -> SegmentQuery:
+def query_of(resolved: ResolvedSegment, *, is_faulty: bool | None = None) -> SegmentQuery:
     return SegmentQuery(
         match=resolved.match,
         attributes=_types(resolved.context.attributes),

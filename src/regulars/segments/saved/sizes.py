@@ -34,7 +34,7 @@ async def store_size(
 
 
 async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SizeRow]:
-    """The oldest first."""
+    """The sizes of the last 90 days, oldest first."""
     found = await queries.list_sizes(tx, organization_id, segment_id, limit=DAYS_SHOWN)
     return list(reversed(found))
 
@@ -43,7 +43,7 @@ async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection
     return dict(await queries.find_last_sizes(tx, organization_id, segment_ids)) if segment_ids else {}
 
 
-# In the organization's zone, when stores are closed and the day before is complete.
+# The time of the nightly count in the organization's time zone, when stores are closed.
 COUNTED_AT: Final = time(3)
 TRY_AGAIN: Final = timedelta(minutes=10)
 EARLY_AGAIN: Final = timedelta(seconds=5)
@@ -54,7 +54,7 @@ class CountClaim(NamedTuple):
     segment_id: UUID
     version: int
     query: SegmentQuery
-    # Facts from before the save still wait for the columns, so that a count now would leave them out.
+    # Whether changes from before the segment was saved are not in the columns yet, so that a count now would miss them.
     is_early: bool = False
 
 
@@ -72,19 +72,19 @@ class SizeQueue(ClaimQueue[CountClaim, SegmentCounts | None]):
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[CountClaim]:
-        del lowest  # all have one priority
+        del lowest  # all claims have the same priority
         claimed = []
-        waiting = await behind_since(tx, organization_id, by=timedelta(0))
+        waiting = await behind_since(tx, organization_id, at_least=timedelta(0))
         for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):
             segment = await load_segment(tx, organization_id, segment_id)
             resolved = await resolve(tx, organization_id, segment.definition.match)
-            # A fact that no listener takes would wait for ever.
+            # The limit of ten minutes is for facts that no listener handles, which would delay the count for ever.
             is_early = waiting is not None and waiting <= segment.row.updated_at > tx.now - TRY_AGAIN
             claimed.append(CountClaim(segment_id, segment.row.version, query_of(resolved), is_early))
         return claimed
 
     async def act(self, organization_id: UUID, claim: CountClaim) -> SegmentCounts | None:
-        """None if it cannot be counted now; it is retried later."""
+        """The counts; None if the segment cannot be counted now, and then it is retried later."""
         if claim.is_early or not await self._analysis.is_listening():
             return None
         try:

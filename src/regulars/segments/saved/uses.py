@@ -25,7 +25,8 @@ class Use:
     effect: str = ""
 
 
-# Describes the users of one kind, by id; the composition root connects the rooms above.
+# Describes the users of one kind, by id. The functions come from packages that use segments, which this package must
+# not import.
 DescribeUses = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, Use]]]
 
 
@@ -34,13 +35,13 @@ async def register_uses(
 ) -> None:
     """Record that this journey or campaign uses exactly these segments.
 
-    The lock keeps a segment from being deleted between its check and the insert of its use.
+    The lock prevents that a segment is deleted between the check and the insert.
     """
     await queries.lock_segments(tx, organization_id)
     await queries.delete_uses(tx, organization_id, kind=kind, user_id=user_id)
-    known = [row[0] for row in await queries.find_current(tx, organization_id, segment_ids)] if segment_ids else []
-    if known:
-        await queries.insert_uses(tx, organization_id, known, kind=kind, user_id=user_id)
+    existing = [row[0] for row in await queries.find_current(tx, organization_id, segment_ids)] if segment_ids else []
+    if existing:
+        await queries.insert_uses(tx, organization_id, existing, kind=kind, user_id=user_id)
 
 
 async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
@@ -71,12 +72,14 @@ async def list_uses(
 ) -> dict[UUID, Sequence[Use]]:
     """The users of each segment."""
     rows = await find_uses(tx, organization_id, segment_ids)
-    known: dict[tuple[str, UUID], Use] = {}
-    for kind, words in describe.items():
+    described: dict[tuple[str, UUID], Use] = {}
+    for kind, describe_kind in describe.items():
         ids = {row.id for row in rows if row.kind == kind}
         if ids:
-            known |= {(kind, identifier): use for identifier, use in (await words(tx, organization_id, ids)).items()}
-    found: dict[UUID, list[Use]] = {segment_id: [] for segment_id in segment_ids}
+            described |= {
+                (kind, identifier): use for identifier, use in (await describe_kind(tx, organization_id, ids)).items()
+            }
+    uses: dict[UUID, list[Use]] = {segment_id: [] for segment_id in segment_ids}
     for row in rows:
-        found[row.segment_id].append(known.get((row.kind, row.id), Use(f"A {row.kind}", "", row.kind)))
-    return dict(found)
+        uses[row.segment_id].append(described.get((row.kind, row.id), Use(f"A {row.kind}", "", row.kind)))
+    return dict(uses)

@@ -1,1 +1,1 @@
-"""The analysis process: numpy and Polars live here, and nothing that takes tickets imports it."""
+"""The analysis process. Only it imports numpy and Polars; the code that ingests sales must not import it."""

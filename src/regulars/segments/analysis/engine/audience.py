@@ -11,7 +11,7 @@ from regulars.conditions.tree import ConsentState
 from regulars.segments.analysis.engine.cache import CachedColumns
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.evaluation import STANDINGS, Evaluation
+from regulars.segments.analysis.engine.evaluation import CONSENT_CODES, Evaluation
 from regulars.segments.analysis.protocol import AnalysisRequest, AudienceCounts, AudiencePiece
 from regulars.segments.columns.model import MAY_BE_TEXTED
 
@@ -19,15 +19,15 @@ PIECE_PROFILES: Final = 1 << 15
 SAMPLE_MAX: Final = 10_000
 
 
-class FrozenAudience(NamedTuple):
-    """The ids are a copy: later changes of the columns do not reach it."""
+class AudienceCopy(NamedTuple):
+    """The counts and ids of an audience. The ids are a copy, so later changes of the columns do not change them."""
 
     counts: AudienceCounts
     # For each consent state the ids, as two 64-bit integers each.
     ids: Sequence[tuple[ConsentState, Array]]
 
     def pieces(self) -> Iterator[AudiencePiece]:
-        """At least one, since the first has the counts."""
+        """There is always at least one piece, because the first one has the counts."""
         slices = [
             (state, ids[first : first + PIECE_PROFILES])
             for state, ids in self.ids
@@ -43,19 +43,19 @@ class FrozenAudience(NamedTuple):
 
 
 def choose(members: Array, request: AnalysisRequest) -> list[int]:
-    """The numbers of random customers of a mask."""
+    """The numbers of random customers of the mask `members`."""
     numbers = np.flatnonzero(members)
-    chance = random.Random(request.seed)  # noqa: S311  # which customers are shown is no secret
-    selection = chance.sample(range(numbers.size), min(request.limit, SAMPLE_MAX, numbers.size))
-    return [int(numbers[place]) for place in selection]
+    rng = random.Random(request.seed)  # noqa: S311  # a sample is not a secret
+    selection = rng.sample(range(numbers.size), min(request.limit, SAMPLE_MAX, numbers.size))
+    return [int(numbers[index]) for index in selection]
 
 
-def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> FrozenAudience:
+def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: datetime) -> AudienceCopy:
     """Count the audience; copy its ids if the request wants them."""
     evaluation = Evaluation(cached, request.query, zone)
     members = evaluation.members()
-    standings = evaluation.standings()
-    may_be_texted = members & (standings == MAY_BE_TEXTED)
+    consent_states = evaluation.consent_states()
+    may_be_texted = members & (consent_states == MAY_BE_TEXTED)
     counts = AudienceCounts(
         total=int(np.count_nonzero(members)),
         split=evaluation.split(members),
@@ -65,7 +65,8 @@ def freeze(cached: CachedColumns, request: AnalysisRequest, zone: Zone, as_of: d
         sample=tuple(cached.profile_of(number) for number in choose(may_be_texted, request)) if request.limit else (),
     )
     if request.want == "audience":
-        return FrozenAudience(counts, ())
-    return FrozenAudience(
-        counts, [(state, cached.profiles_of(members & (standings == code))) for state, code in STANDINGS.items()]
+        return AudienceCopy(counts, ())
+    return AudienceCopy(
+        counts,
+        [(state, cached.profiles_of(members & (consent_states == code))) for state, code in CONSENT_CODES.items()],
     )

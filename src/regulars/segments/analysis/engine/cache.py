@@ -1,4 +1,8 @@
-"""The columns of each organization in memory, within a budget; the least recently used are evicted first."""
+"""The columns of each organization in memory, within a budget; the least recently used are evicted first.
+
+A run is an immutable stored chunk of the columns: a patch has changed customers, a block a range of customers, and the
+other runs have sales. An epoch is the number of one build of all columns.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,13 +13,15 @@ from uuid import UUID
 import numpy as np
 
 from regulars.segments.analysis.engine.coded_values import LoadProgress
-from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply, grown, last_of_each
+from regulars.segments.analysis.engine.customer_columns import PROFILE, Column, apply, extended, last_of_each
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.queries import Snapshot
 from regulars.segments.analysis.engine.sales_runs import BOUGHT, Dictionaries, SalesRun, is_product_part, scale_of
-from regulars.segments.columns.model import OF_CUSTOMERS, CustomerState, Run
+from regulars.segments.columns.model import IDENTIFIED_SALES, CustomerState, Run
 
 RESULTS_BYTES_MAX: Final = 256 << 20
+# A run is small if it has less than 1/16 of the rows of the largest one of its kind.
+SMALL_SHARE: Final = 16
 
 
 class Result(NamedTuple):
@@ -27,9 +33,10 @@ class Result(NamedTuple):
 
 
 class Results:
-    """Results of conditions, the most recently used last.
+    """Cached results of conditions, the most recently used last.
 
-    A query with references to other segments may have thousands of conditions, so results have a budget of their own.
+    A query with references to other segments may have thousands of conditions, so results have a separate memory
+    budget.
     """
 
     def __init__(self) -> None:
@@ -40,10 +47,10 @@ class Results:
         return len(self._results)
 
     def find(self, key: tuple[object, ...]) -> Result | None:
-        known = self._results.get(key)
-        if known is not None:
+        result = self._results.get(key)
+        if result is not None:
             self._results.move_to_end(key)
-        return known
+        return result
 
     def add(self, key: tuple[object, ...], result: Result) -> Result:
         """Add the result of a key that `find` did not find."""
@@ -71,7 +78,8 @@ class CachedColumns:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        # If the stored value changes, customers who were erased before were purged from the blobs.
+        # When the stored value changes, the customers who were erased before it have been purged from the stored
+        # columns.
         self.erased_since = snapshot.erased_since
         self.dictionaries = Dictionaries()
         self.columns: OrderedDict[str, Column] = OrderedDict()
@@ -82,8 +90,8 @@ class CachedColumns:
         # Loaded parts of sales, the most recently used last.
         self.parts: OrderedDict[str, None] = OrderedDict()
         # Hashes of do-not-contact numbers, and the consent counter when they were read.
-        self.forbidden = np.zeros(0, np.uint64)
-        self.forbidden_as_of: int | None = None
+        self.do_not_contact_hashes = np.zeros(0, np.uint64)
+        self.do_not_contact_as_of: int | None = None
         self.results = Results()
         self.progress = LoadProgress()
 
@@ -98,8 +106,9 @@ class CachedColumns:
 
     @property
     def sales_as_of(self) -> tuple[int, int]:
-        """Of the sales that segments read; a sale without a customer changes no result of theirs."""
-        ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == OF_CUSTOMERS]
+        """The version of the sales that segments read. A sale without a customer changes no segment and is not
+        included."""
+        ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == IDENTIFIED_SALES]
         return self.snapshot.epoch, max([0, *ordinals])
 
     def profile_of(self, number: int) -> UUID:
@@ -107,13 +116,14 @@ class CachedColumns:
         high, low = self.profile_columns()
         return UUID(int=int(high[number]) << 64 | int(low[number]))
 
-    def profiles_of(self, some: Array) -> Array:
-        """The profile ids of customers who are not erased, a row of 16 bytes for each; `some` is a mask."""
+    def profiles_of(self, mask: Array) -> Array:
+        """The profile ids of the customers in a mask, 16 bytes each; the caller masks out erased customers, who have no
+        id."""
         high, low = self.profile_columns()
-        return np.column_stack((high[some], low[some])).astype(">u8")
+        return np.column_stack((high[mask], low[mask])).astype(">u8")
 
     def profile_columns(self) -> tuple[Array, Array]:
-        """The ids, as two 64-bit integers each."""
+        """The profile ids of all customers, as two 64-bit integers each."""
         high, low = (self.columns[name] for name in PROFILE)
         if not isinstance(high, np.ndarray) or not isinstance(low, np.ndarray):
             raise TypeError("ids are stored as numbers")
@@ -121,6 +131,10 @@ class CachedColumns:
 
     def runs(self, *kinds: str) -> list[Run]:
         return [run for run in self.snapshot.runs if run.kind in kinds]
+
+    def is_large(self, run: Run) -> bool:
+        """Whether to cache what is derived from the run. New sales are in small runs, which are soon merged."""
+        return run.rows * SMALL_SHARE >= max(each.rows for each in self.snapshot.runs if each.kind == run.kind)
 
     def is_still_valid(self, erased_since: datetime | None) -> bool:
         """Whether no customer who may be in memory was purged from the blobs since the last check."""
@@ -130,7 +144,8 @@ class CachedColumns:
         return True
 
     def update_to(self, snapshot: Snapshot) -> None:
-        """Keep what is still valid: runs are immutable, and merging patches into blocks changes no applied column."""
+        """Retain the cached data that is still valid: runs are immutable, and columns that already contain a patch do
+        not change when it is merged into blocks."""
         self.snapshot = snapshot
         if snapshot.folded_to > self.applied_to:
             self.columns.clear()
@@ -145,7 +160,7 @@ class CachedColumns:
         if self.columns:
             states = last_of_each(self.patches[run.id] for run in new)
             for name, column in self.columns.items():
-                self.columns[name] = grown(name, column, self.size)
+                self.columns[name] = extended(name, column, self.size)
                 apply(name, self.columns[name], states)
         self.applied_to = max([self.snapshot.folded_to, *(run.ordinal for run in self.runs("patch"))])
 
@@ -156,8 +171,16 @@ class CachedColumns:
     def nbytes(self) -> int:
         columns = sum(column.nbytes for column in self.columns.values())
         sales = sum(run.nbytes for run in self.sales.values())
+        # A patch takes about 600 bytes per customer.
         patches = 600 * sum(len(states) for states in self.patches.values())
-        return columns + sales + patches + self.dictionaries.nbytes + self.forbidden.nbytes + self.results.nbytes
+        return (
+            columns
+            + sales
+            + patches
+            + self.dictionaries.nbytes
+            + self.do_not_contact_hashes.nbytes
+            + self.results.nbytes
+        )
 
     def evict_one(self, wanted: set[str]) -> bool:
         """Evict the least recently used item that is not wanted now; False if there is none."""
@@ -174,8 +197,8 @@ class CachedColumns:
                 self._drop(part)
                 return True
         if self.sales:
-            # Even the wanted parts exceed the budget: the next request loads them again. The results, whose keys
-            # contain dictionary codes, were evicted before.
+            # Even the wanted parts exceed the budget, so they are evicted and the next request loads them again. The
+            # results, whose keys contain dictionary codes, were evicted before.
             self.sales.clear()
             self.parts.clear()
             self.dictionaries = Dictionaries()
@@ -196,7 +219,7 @@ def _is_derived_from(key: str, part: str) -> bool:
 
 
 class ColumnCache:
-    """The organizations, the most recently used last."""
+    """The cached columns of all organizations, the most recently used last."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -225,10 +248,10 @@ class ColumnCache:
     def forget(self, organization_id: UUID) -> None:
         self._organizations.pop(organization_id, None)
 
-    def make_room(self, organization_id: UUID, wanted: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
+    def evict_to_budget(self, organization_id: UUID, wanted: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
         """Evict down to the budget: first from organizations without an open request, the least recently used first,
         then from the one of the last request."""
-        others = [it for it in self._organizations if it != organization_id and not is_busy(it)]
+        others = [id_ for id_ in self._organizations if id_ != organization_id and not is_busy(id_)]
         while self.nbytes() > self._bytes_max:
             if others:
                 if not self._organizations[others[0]].evict_one(set()):

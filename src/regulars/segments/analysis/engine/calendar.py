@@ -1,4 +1,4 @@
-"""Calendar days of many moments and of many texts at once, in a time zone."""
+"""Converts arrays of timestamps, and of dates written as text, to calendar days in a time zone."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -12,9 +12,11 @@ from regulars.segments.analysis.engine.encoding import Array
 DAY_S: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
+# Up to this many days, about 41 years, all days are looked up without checking which occur.
 _FEW_DAYS: Final = 15_000
 # No zone changes its offset twice within an hour.
 _STEP_S: Final = 3600
+# One day after the start of year 1 and one day before the end of year 9999, in Unix seconds.
 _FIRST_S: Final = -62_135_596_800 + DAY_S
 _LAST_S: Final = 253_402_300_799 - DAY_S
 
@@ -46,48 +48,48 @@ class Zone:
         first, last = int(utc.min()), int(utc.max())
         offsets = np.zeros(last - first + 1, np.int32)
         changing = []
-        for place in self._present(utc, first, last):
-            offsets_of_day = self._of_day(first + place)
-            offsets[place] = offsets_of_day[0][1]
+        for index in self._occurring_days(utc, first, last):
+            offsets_of_day = self._of_day(first + index)
+            offsets[index] = offsets_of_day[0][1]
             if len(offsets_of_day) > 1:
-                changing.append((first + place, offsets_of_day))
+                changing.append((first + index, offsets_of_day))
         days: Array = utc.astype(np.int32)
         if offsets.any() or changing:
             clock = (seconds - utc * DAY_S).astype(np.int32) + offsets[utc - first]
             for day, offsets_of_day in changing:
-                among = np.flatnonzero(utc == day)
+                indexes = np.flatnonzero(utc == day)
                 for since, offset in offsets_of_day[1:]:
-                    later = among[seconds[among] >= since]
+                    later = indexes[seconds[indexes] >= since]
                     clock[later] = seconds[later] - day * DAY_S + offset
             days += clock >= DAY_S
             days -= clock < 0
             np.clip(days, _FIRST_DAY, _LAST_DAY, out=days)
         return days
 
-    def _present(self, utc: Array, first: int, last: int) -> Iterable[int]:
+    def _occurring_days(self, utc: Array, first: int, last: int) -> Iterable[int]:
         """The days that occur, as offsets from the first; all days if the range is only a few decades."""
         if last - first < _FEW_DAYS:
             return range(last - first + 1)
         present = np.zeros(last - first + 1, bool)
         present[utc - first] = True
-        places: list[int] = np.flatnonzero(present).tolist()
-        return places
+        days: list[int] = np.flatnonzero(present).tolist()
+        return days
 
     def _of_day(self, day: int) -> list[tuple[int, int]]:
         """The offsets during a UTC day, each with the moment from which it is valid."""
-        known = self._offsets.get(day)
-        if known is None:
+        offsets = self._offsets.get(day)
+        if offsets is None:
             start, end = day * DAY_S, (day + 1) * DAY_S - 1
-            known = [(start, self._offset(start))]
-            if self._offset(end) != known[0][1]:
+            offsets = [(start, self._offset(start))]
+            if self._offset(end) != offsets[0][1]:
                 before = start
                 for moment in (*range(start + _STEP_S, end, _STEP_S), end):
                     offset = self._offset(moment)
-                    if offset != known[-1][1]:
-                        known.append((self._change(before, moment), offset))
+                    if offset != offsets[-1][1]:
+                        offsets.append((self._change(before, moment), offset))
                     before = moment
-            self._offsets[day] = known
-        return known
+            self._offsets[day] = offsets
+        return offsets
 
     def _change(self, before: int, after: int) -> int:
         """The second at which the offset changes, by bisection; historic changes are not on full hours."""
@@ -104,58 +106,59 @@ class Zone:
 
 
 NO_DAY: Final = np.iinfo(np.int32).min
-# `2024-02-29`, `2024-02-29T23:15:00Z` and `2024-02-29T23:15:00+02:00`, by their lengths.
+# The lengths of `2024-02-29`, `2024-02-29T23:15:00Z` and `2024-02-29T23:15:00+02:00`.
 _DATE, _MOMENT, _WITH_OFFSET = 10, 20, 25
-# The catalog reads the first and last years: the zone offset may move them out of range.
+# Dates in the first and last years are read by the slow path, since a zone offset may move them out of range.
 _YEAR_MIN, _YEAR_MAX = 2, 9998
 _MONTHS, _HOURS, _SIXTY = 12, 24, 60
-# The first day of every month there is, and of the one after.
+# The first day of each month from year 1 to 9999, and of the month after that.
 _FIRST_DAYS: Final = np.arange("0001-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
 class _SameLengthTexts(NamedTuple):
-    """Texts of one length as digits, and which of them have the spelling of that length."""
+    """Strings of one length as digit values; `is_usual` marks those in the usual spelling of that length."""
 
     digits: Array
     is_usual: Array
 
     def number(self, first: int, last: int) -> Array:
-        """The number in the digits from `first` to before `last`; a text with other characters there is not usual."""
-        together = np.zeros(self.is_usual.size, np.int64)
+        """The number in the digits from `first` to before `last`; a string with another character there is not
+        usual."""
+        result = np.zeros(self.is_usual.size, np.int64)
         for place in range(first, last):
             digit = self.digits[:, place]
             np.logical_and(self.is_usual, digit <= 9, out=self.is_usual)  # noqa: PLR2004  # the largest digit
-            together = together * 10 + digit
-        return together
+            result = result * 10 + digit
+        return result
 
     def expect(self, place: int, letters: str) -> None:
-        seen = self.digits[:, place]
-        np.logical_and(
-            self.is_usual, np.isin(seen, [(ord(letter) - 48) % 256 for letter in letters]), out=self.is_usual
-        )
+        """A string with none of these letters at this place is not usual."""
+        digits = self.digits[:, place]
+        np.logical_and(self.is_usual, np.isin(digits, [_as_digit(letter) for letter in letters]), out=self.is_usual)
 
-    def restrict(self, some: Array) -> None:
-        np.logical_and(self.is_usual, some, out=self.is_usual)
+    def restrict(self, mask: Array) -> None:
+        np.logical_and(self.is_usual, mask, out=self.is_usual)
 
 
-def read_days(values: Sequence[str], zone: Zone, otherwise: Callable[[str], int]) -> Array:
-    """The number of the local day of each text, NO_DAY if it is no date; `otherwise` reads unusual spellings."""
+def read_days(values: Sequence[str], zone: Zone, parse_unusual: Callable[[str], int]) -> Array:
+    """The local day of each string, counted from 1970, or NO_DAY if it is not a date; `parse_unusual` parses other
+    spellings."""
     days = np.full(len(values), NO_DAY, np.int32)
     is_read = np.zeros(len(values), bool)
     lengths = np.fromiter(map(len, values), np.int32, len(values))
     for length in (_DATE, _MOMENT, _WITH_OFFSET):
-        places = np.flatnonzero(lengths == length)
-        if places.size:
-            found, is_usual = _read([values[place] for place in places.tolist()], length, zone)
-            days[places[is_usual]] = found[is_usual]
-            is_read[places] = is_usual
-    for place in np.flatnonzero(~is_read).tolist():
-        days[place] = otherwise(values[place])
+        indexes = np.flatnonzero(lengths == length)
+        if indexes.size:
+            parsed, is_usual = _read([values[index] for index in indexes.tolist()], length, zone)
+            days[indexes[is_usual]] = parsed[is_usual]
+            is_read[indexes] = is_usual
+    for index in np.flatnonzero(~is_read).tolist():
+        days[index] = parse_unusual(values[index])
     return days
 
 
 def _read(values: Sequence[str], length: int, zone: Zone) -> tuple[Array, Array]:
-    # Each non-ASCII character becomes one question mark, so a text keeps its length.
+    # Each non-ASCII character becomes one question mark, so a string keeps its length.
     letters = np.frombuffer("".join(values).encode("ascii", "replace"), np.uint8).reshape(-1, length)
     texts = _SameLengthTexts(letters - np.uint8(ord("0")), np.ones(len(values), bool))
     days = _days(texts)
@@ -176,9 +179,9 @@ def _days(texts: _SameLengthTexts) -> Array:
     texts.expect(4, "-")
     texts.expect(7, "-")
     texts.restrict((year >= _YEAR_MIN) & (year <= _YEAR_MAX) & (month >= 1) & (month <= _MONTHS) & (day >= 1))
-    place = np.where(texts.is_usual, (year - 1) * _MONTHS + month - 1, 0)
-    first = _FIRST_DAYS[place]
-    texts.restrict(day <= _FIRST_DAYS[place + 1] - first)
+    month_index = np.where(texts.is_usual, (year - 1) * _MONTHS + month - 1, 0)
+    first = _FIRST_DAYS[month_index]
+    texts.restrict(day <= _FIRST_DAYS[month_index + 1] - first)
     days: Array = first + day - 1
     return days
 

@@ -20,7 +20,7 @@ from regulars.segments.analysis.engine.numbers import Numbers
 
 @dataclass(slots=True)
 class LoadProgress:
-    """How many values have to be read, and how many were read."""
+    """How many values have to be loaded, and how many were loaded so far."""
 
     total: int = 0
     done: int = 0
@@ -29,6 +29,7 @@ class LoadProgress:
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
 # Below this many values, `ValueTest` runs on each one; it is the reference for the vectorized paths.
 FEW: Final = 2_000
+# How many values are parsed before the progress is updated.
 VALUES_AT_ONCE: Final = 1 << 16
 
 
@@ -59,7 +60,7 @@ class ParsedValues:
                 case AttributeType.DATE:
                     self._read_days(values, progress)
                     holds = _set_or_compare(
-                        condition, len(values), lambda: _holds_on_days(condition, self._days, today, self._zone)
+                        condition, len(values), lambda: _compare_days(condition, self._days, today, self._zone)
                     )
                     return np.where(self._days == NO_DAY, UNREADABLE, holds)
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
@@ -67,25 +68,25 @@ class ParsedValues:
                     holds = _set_or_compare(condition, len(values), lambda: self._numbers.hold(condition, test))
                     return np.where(self._numbers.is_readable, holds, UNREADABLE)
                 case AttributeType.TEXT:
-                    return _set_or_compare(condition, len(values), lambda: self._holds_of_texts(condition, values))
+                    return _set_or_compare(condition, len(values), lambda: self._compare_texts(condition, values))
                 case _:
                     pass
-        return np.fromiter((_mark(test(value)) for value in values), np.int8, len(values))
+        return np.fromiter((_truth_of(test(value)) for value in values), np.int8, len(values))
 
     def _read_days(self, values: Sequence[str], progress: LoadProgress) -> None:
         zone = Zone(self._zone.key)
-        more = [read_days(some, zone, self._day) for some in _unparsed(values, self._days.size, progress)]
+        more = [read_days(chunk, zone, self._day) for chunk in _unparsed(values, self._days.size, progress)]
         self._days = np.concatenate([self._days, *more])
 
     def _day(self, value: str) -> int:
-        read = interpret(AttributeType.DATE, value)
-        return day_of(read, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(read, date) else NO_DAY
+        parsed = interpret(AttributeType.DATE, value)
+        return day_of(parsed, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(parsed, date) else NO_DAY
 
     def _read_numbers(self, values: Sequence[str], progress: LoadProgress) -> None:
-        for some in _unparsed(values, self._numbers.is_readable.size, progress):
-            self._numbers.add(some, lambda value: interpret(AttributeType.NUMBER, value) is not None)
+        for chunk in _unparsed(values, self._numbers.is_readable.size, progress):
+            self._numbers.add(chunk, lambda value: interpret(AttributeType.NUMBER, value) is not None)
 
-    def _holds_of_texts(self, condition: ValueComparison, values: Sequence[str]) -> Array:
+    def _compare_texts(self, condition: ValueComparison, values: Sequence[str]) -> Array:
         more = [fold_text(value) for value in values[len(self._texts) :]]
         self._texts += more
         self._bytes_of_texts += sum(map(getsizeof, more)) + 8 * len(more)
@@ -102,7 +103,7 @@ class Values:
 
     @property
     def nbytes(self) -> int:
-        return self.codes.nbytes + self.dictionary.nbytes + sum(read.nbytes for read in self._parsed.values())
+        return self.codes.nbytes + self.dictionary.nbytes + sum(parsed.nbytes for parsed in self._parsed.values())
 
     def parse_as(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> ParsedValues:
         key = (declared, tuple(sorted(allowed_values)), zone)
@@ -112,29 +113,29 @@ class Values:
         return self._parsed[key]
 
 
-def _unparsed(values: Sequence[str], known: int, progress: LoadProgress) -> Iterator[Sequence[str]]:
+def _unparsed(values: Sequence[str], parsed_count: int, progress: LoadProgress) -> Iterator[Sequence[str]]:
     """The values that are not parsed yet, in chunks, so that the progress can be shown."""
-    progress.total += len(values) - known
-    for first in range(known, len(values), VALUES_AT_ONCE):
-        some = [value.strip() for value in values[first : first + VALUES_AT_ONCE]]
-        yield some
-        progress.done += len(some)
+    progress.total += len(values) - parsed_count
+    for first in range(parsed_count, len(values), VALUES_AT_ONCE):
+        chunk = [value.strip() for value in values[first : first + VALUES_AT_ONCE]]
+        yield chunk
+        progress.done += len(chunk)
 
 
-def _mark(holds: bool | None) -> np.int8:
+def _truth_of(holds: bool | None) -> np.int8:
     if holds is None:
         return UNREADABLE
     return YES if holds else NO
 
 
 def _set_or_compare(condition: ValueComparison, count: int, holds: Callable[[], Array]) -> Array:
-    """All readable values are set; any other comparison needs the values."""
+    """`is_set` and `is_not_set` have the same result for all readable values; other comparisons call `holds`."""
     if condition.comparison in {"is_set", "is_not_set"}:
         return np.full(count, condition.comparison == "is_set", np.int8)
     return holds().astype(np.int8)
 
 
-def _holds_on_days(condition: ValueComparison, days: Array, today: date, zone: ZoneInfo) -> Array:
+def _compare_days(condition: ValueComparison, days: Array, today: date, zone: ZoneInfo) -> Array:
     if condition.comparison == "anniversary_in_next_days":
         return _has_anniversary(days, today, condition.days or 1)
     low, high, is_within = span_of(condition, today, zone)
@@ -144,6 +145,7 @@ def _holds_on_days(condition: ValueComparison, days: Array, today: date, zone: Z
 
 def _has_anniversary(days: Array, today: date, count: int) -> Array:
     """Whether the month and day of a date are among those of the next days."""
+    # Indexed by month * 32 + day.
     wanted = np.zeros(13 * 32, bool)
     for ahead in range(min(count, 367)):
         day = today + timedelta(days=ahead)

@@ -1,9 +1,10 @@
 """Compaction: merge runs of sales by level, merge patches into blocks, and purge erased customers, whose sales remain.
 
-Runs are immutable. So the heavy work happens without the state's lock: new runs are written beside the old ones, not
-live yet, and one short transaction replaces the old ones. It checks that all old runs still exist. If another process
-replaced them first, the new runs are deleted and nothing is lost. A process that dies leaves runs that are not live,
-which the next compaction deletes.
+A run is a stored chunk of rows: a patch has changed customers, a block has a range of customers, and the other runs
+have sales. Runs are immutable. So the heavy work happens without the state's lock: new runs are written as not live,
+while the old ones stay live, and one short transaction replaces the old ones. It checks that all old runs still exist.
+If another process replaced them first, the new runs are deleted and nothing is lost. A process that dies leaves runs
+that are not live, which the next compaction deletes.
 """
 
 import asyncio
@@ -31,11 +32,11 @@ from regulars.segments.analysis.engine.sales_encoding import (
 )
 from regulars.segments.analysis.engine.sales_runs import Dictionaries
 from regulars.segments.columns.model import (
-    ANONYMOUS,
+    ANONYMOUS_SALES,
     BLOCK_CUSTOMERS,
     COMPACTION_CLAIM,
     FORMAT,
-    OF_CUSTOMERS,
+    IDENTIFIED_SALES,
     WHOLE,
     CustomerState,
     Run,
@@ -44,13 +45,15 @@ from regulars.segments.columns.model import (
     unpack_sales,
 )
 
+# This many runs of a level are merged into one of the next level.
 MERGE_RUNS: Final = 16
-# A merged run has at most so many rows: 128 runs of a build.
+# The largest number of rows of a merged run; a build writes runs of 1/128 of it.
 MERGED_ROWS_MAX: Final = 1 << 21
-# Patches are merged into blocks from so many changes on, and so many per existing block.
+# Patches are merged into blocks when they have at least this many changes in total, and at least the second number for
+# each existing block.
 MERGE_CHANGES: Final = 8_192
 MERGE_CHANGES_PER_BLOCK: Final = 2_048
-# The bytes of an erased customer have to be gone within 24 hours.
+# Data of an erased customer must be deleted within 24 hours; half of that is left for retries.
 PURGE_AFTER: Final = timedelta(hours=12)
 
 
@@ -66,27 +69,27 @@ class _ConcurrentChangeError(Exception):
 
 
 async def compact(database: Database, organization_id: UUID, *, purge_after: timedelta = PURGE_AFTER) -> bool:
-    """Compact if due; return whether anything changed. A claim keeps other processes away."""
+    """Compact if due; return whether anything changed. A claim prevents other processes from compacting."""
     async with database.transaction() as tx:
         state = await columns.find_state(tx, organization_id)
         if state is None or state.format != FORMAT:
             return False
         if not await columns.claim_compaction(tx, organization_id, until=tx.now + COMPACTION_CLAIM):
             return False
-        is_to_purge = state.erased_since is not None and tx.now - state.erased_since >= purge_after
-    did = False
+        is_purge_due = state.erased_since is not None and tx.now - state.erased_since >= purge_after
+    has_changed = False
     try:
         await _delete_unfinished(database, organization_id, state.epoch)
         is_building = state.state == "building"
-        while await _merge_some(database, organization_id, state.epoch, is_building=is_building):
-            did = True
-        if is_to_purge:
+        while await _merge_next(database, organization_id, state.epoch, is_building=is_building):
+            has_changed = True
+        if is_purge_due:
             await _purge(database, organization_id, state.epoch)
-            did = True
+            has_changed = True
     except _ConcurrentChangeError:
-        did = True
+        has_changed = True
     await _release(database, organization_id, purge_after=purge_after)
-    return did
+    return has_changed
 
 
 async def _release(database: Database, organization_id: UUID, *, purge_after: timedelta) -> None:
@@ -96,20 +99,24 @@ async def _release(database: Database, organization_id: UUID, *, purge_after: ti
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.state == "ended":
             return
-        waiting = None if state.erased_since is None else state.erased_since + purge_after
+        purge_at = None if state.erased_since is None else state.erased_since + purge_after
         runs = await columns.list_runs(tx, organization_id, state.epoch)
-        state.tidy_at = tx.now if choose_runs(runs, is_building=state.state == "building") else waiting
+        state.tidy_at = tx.now if choose_runs(runs, is_building=state.state == "building") else purge_at
         await columns.update_state(tx, organization_id, state)
 
 
 def choose_runs(runs: Sequence[Run], *, is_building: bool = False) -> list[Run]:
     """The runs to merge next: the oldest sales runs of a level, if there are enough for the next level, or all patches.
 
-    The order of sales runs does not matter, so large runs stay and the others do not wait for them. Of patches the
-    last one wins, so they are merged all together. During a build no query waits, so its runs are merged only when
-    there are enough for the largest run, and each sale is merged once.
+    The order of sales runs does not matter, so large runs stay and the others do not wait for them. The last
+    patch of a customer wins, so all patches are merged together. During a build no query waits, so its runs are merged
+    only when there are enough for the largest run, and each sale is merged once.
     """
-    sales = [run for run in runs if run.kind in {OF_CUSTOMERS, ANONYMOUS} and run.rows <= MERGED_ROWS_MAX // MERGE_RUNS]
+    sales = [
+        run
+        for run in runs
+        if run.kind in {IDENTIFIED_SALES, ANONYMOUS_SALES} and run.rows <= MERGED_ROWS_MAX // MERGE_RUNS
+    ]
     for level, kind in sorted({(run.level, run.kind) for run in sales}):
         of_level = [run for run in sales if (run.level, run.kind) == (level, kind)]
         fitting = sum(rows <= MERGED_ROWS_MAX for rows in accumulate(run.rows for run in of_level))
@@ -125,16 +132,16 @@ def should_merge_patches(runs: Sequence[Run]) -> bool:
     return changes >= max(MERGE_CHANGES, MERGE_CHANGES_PER_BLOCK * sum(run.kind == "block" for run in runs))
 
 
-async def _merge_some(database: Database, organization_id: UUID, epoch: int, *, is_building: bool) -> bool:
+async def _merge_next(database: Database, organization_id: UUID, epoch: int, *, is_building: bool) -> bool:
     async with database.transaction() as tx:
         runs = await columns.list_runs(tx, organization_id, epoch)
         chosen = choose_runs(runs, is_building=is_building)
-        are_merged = bool(chosen) and chosen[0].kind == "patch" and should_merge_patches(runs)
-        read = [] if are_merged else [run.id for run in chosen]
-        blobs = await queries.find_blobs(tx, organization_id, epoch, read, None)
+        is_into_blocks = bool(chosen) and chosen[0].kind == "patch" and should_merge_patches(runs)
+        run_ids = [] if is_into_blocks else [run.id for run in chosen]
+        blobs = await queries.find_blobs(tx, organization_id, epoch, run_ids, None)
     if not chosen:
         return False
-    if are_merged:
+    if is_into_blocks:
         await merge_patches(database, organization_id, epoch)
         return True
     make = _merged_patches if chosen[0].kind == "patch" else _merged_sales
@@ -153,13 +160,13 @@ def _merged_sales(runs: Sequence[Run], blobs: Blobs) -> NewRun:
     return _new_run(runs[0].kind, level, max(run.ordinal for run in runs), parts, dictionaries)
 
 
-def _purged_sales(run: Run, blobs: Blobs, dead: Array) -> list[NewRun]:
+def _purged_sales(run: Run, blobs: Blobs, erased_customers: Array) -> list[NewRun]:
     """The run without erased customers, and a run with their sales."""
     dictionaries = Dictionaries()
-    remaining, erased = split_erased(_arrays(run, blobs, dictionaries), dead)
+    remaining, erased = split_erased(_arrays(run, blobs, dictionaries), erased_customers)
     return [
         _new_run(kind, max(1, run.level), run.ordinal, parts, dictionaries)
-        for kind, parts in ((OF_CUSTOMERS, remaining), (ANONYMOUS, erased))
+        for kind, parts in ((IDENTIFIED_SALES, remaining), (ANONYMOUS_SALES, erased))
         if parts["customer"].size
     ]
 
@@ -208,8 +215,8 @@ async def merge_patches(database: Database, organization_id: UUID, epoch: int) -
         parts: dict[str, bytes] = {}
         if block in blocks:
             async with database.transaction() as tx:
-                found = await queries.find_blobs(tx, organization_id, epoch, [blocks[block].id], None)
-            parts = {part: content for (_, part), content in found.items()}
+                block_blobs = await queries.find_blobs(tx, organization_id, epoch, [blocks[block].id], None)
+            parts = {part: content for (_, part), content in block_blobs.items()}
             if not parts:
                 raise _ConcurrentChangeError
         size, merged_parts = await asyncio.to_thread(merge_into_block, block, parts, states)
@@ -226,9 +233,9 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
         begun = tx.now
         before = await columns.find_state(tx, organization_id)
         runs = await columns.list_runs(tx, organization_id, epoch)
-        dead = await _find_dead(tx, organization_id, epoch, [run for run in runs if run.kind == "block"])
-    for run in [run for run in runs if run.kind == OF_CUSTOMERS]:
-        await _purge_sales(database, organization_id, epoch, run, dead)
+        erased = await _find_erased(tx, organization_id, epoch, [run for run in runs if run.kind == "block"])
+    for run in [run for run in runs if run.kind == IDENTIFIED_SALES]:
+        await _purge_sales(database, organization_id, epoch, run, erased)
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
@@ -236,39 +243,43 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
             return
         patches = [run for run in await columns.list_runs(tx, organization_id, epoch) if run.kind == "patch"]
         blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in patches], None)
-        is_all = state.folded_to == before.folded_to and all(it.is_alive for it in _states(patches, blobs))
-        state.erased_since = None if is_all else begun
+        is_complete = state.folded_to == before.folded_to and all(
+            customer.is_alive for customer in _states(patches, blobs)
+        )
+        state.erased_since = None if is_complete else begun
         await columns.update_state(tx, organization_id, state)
 
 
-async def _find_dead(tx: Tx, organization_id: UUID, epoch: int, blocks: Sequence[Run]) -> Array:
-    found = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in blocks], ["alive"])
+async def _find_erased(tx: Tx, organization_id: UUID, epoch: int, blocks: Sequence[Run]) -> Array:
+    blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in blocks], ["alive"])
     numbers = [np.zeros(0, np.int64)]
     for run in blocks:
-        if (run.id, "alive") not in found:
+        if (run.id, "alive") not in blobs:
             raise _ConcurrentChangeError
-        numbers.append(np.flatnonzero(decode(found[run.id, "alive"]) == 0) + run.ordinal * BLOCK_CUSTOMERS)
+        numbers.append(np.flatnonzero(decode(blobs[run.id, "alive"]) == 0) + run.ordinal * BLOCK_CUSTOMERS)
     return np.concatenate(numbers)
 
 
-async def _purge_sales(database: Database, organization_id: UUID, epoch: int, run: Run, dead: Array) -> None:
+async def _purge_sales(
+    database: Database, organization_id: UUID, epoch: int, run: Run, erased_customers: Array
+) -> None:
     async with database.transaction() as tx:
-        some = await queries.find_blobs(tx, organization_id, epoch, [run.id], [WHOLE, "customer"])
-    if await asyncio.to_thread(_has_any, run, some, dead):
+        customer_blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id], [WHOLE, "customer"])
+    if await asyncio.to_thread(_contains_any, run, customer_blobs, erased_customers):
         async with database.transaction() as tx:
             blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id], None)
-        new_runs = await asyncio.to_thread(_purged_sales, run, blobs, dead)
+        new_runs = await asyncio.to_thread(_purged_sales, run, blobs, erased_customers)
         await _replace(database, organization_id, epoch, [run], new_runs)
 
 
-def _has_any(run: Run, blobs: Blobs, dead: Array) -> bool:
+def _contains_any(run: Run, blobs: Blobs, erased_customers: Array) -> bool:
     if (run.id, WHOLE) in blobs:
         customers = read_numbers(unpack_sales(blobs[run.id, WHOLE]).customer)
     elif (run.id, "customer") in blobs:
         customers = decode(blobs[run.id, "customer"])
     else:
         raise _ConcurrentChangeError
-    return bool(np.isin(customers, dead).any())
+    return bool(np.isin(customers, erased_customers).any())
 
 
 async def _replace(
@@ -280,15 +291,15 @@ async def _replace(
     *,
     folded_to: int | None = None,
 ) -> None:
-    ids = [await _write(database, organization_id, epoch, one) for one in new_runs]
+    ids = [await _write(database, organization_id, epoch, new_run) for new_run in new_runs]
     async with database.transaction() as tx:
         await columns.set_lock_timeout(tx)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.epoch != epoch or state.state == "ended":
             raise _ConcurrentChangeError
-        gone = await columns.delete_runs(tx, organization_id, epoch, [run.id for run in old])
+        deleted = await columns.delete_runs(tx, organization_id, epoch, [run.id for run in old])
         live = await columns.make_live(tx, organization_id, epoch, ids)
-        if gone != len(old) or live != len(ids):
+        if deleted != len(old) or live != len(ids):
             raise _ConcurrentChangeError
         state.folded_to = max(state.folded_to, folded_to or 0)
         await columns.update_state(tx, organization_id, state)

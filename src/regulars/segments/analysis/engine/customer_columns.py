@@ -1,4 +1,5 @@
-"""Columns of customers: stored blocks, and the patches that are not merged into them yet."""
+"""Columns of customers: stored blocks, each with a range of customers, and patches, which have the new states of
+changed customers and are not merged into the blocks yet."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -18,10 +19,10 @@ from regulars.segments.analysis.engine.encoding import (
 )
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, NEVER_ASKED, CustomerState
 
-# The prefix of an attribute column; the key follows.
+# The prefix of the name of an attribute column; the key of the attribute follows.
 ATTRIBUTE: Final = "a:"
 TEXTS: Final = "texts"
-# The id of a profile, in two numbers.
+# The profile id, in two columns of 64-bit integers.
 PROFILE: Final = ("profile_high", "profile_low")
 NO_TIME: Final = np.iinfo(np.int64).min
 
@@ -29,25 +30,26 @@ Number = int | bool | None
 
 
 class Plain:
-    """A column of numbers."""
+    """A numeric column: its type, the value of a customer without one, and how to read it from a patch."""
 
-    def __init__(self, kind: Any, missing: Number, of: Callable[[CustomerState], Number]) -> None:
-        self.kind = kind
+    def __init__(self, dtype: Any, missing: Number, of: Callable[[CustomerState], Number]) -> None:
+        self.dtype = dtype
         self.missing = missing
         self.of = of
 
 
-# Numeric columns: type, missing value, and the value in a patch.
 PLAIN: Final[dict[str, Plain]] = {
     "alive": Plain(np.bool_, False, lambda state: state.is_alive),
     PROFILE[0]: Plain(np.uint64, 0, lambda state: int.from_bytes(state.profile[:8])),
     PROFILE[1]: Plain(np.uint64, 0, lambda state: int.from_bytes(state.profile[8:])),
     "created": Plain(np.int64, NO_TIME, lambda state: state.created_s if state.is_alive else NO_TIME),
     "named": Plain(np.bool_, False, lambda state: state.is_named),
+    # The hash of the customer's own phone number.
     "own": Plain(np.uint64, 0, lambda state: state.own_hash),
     "consent": Plain(np.uint8, NEVER_ASKED, lambda state: state.consent),
     "since": Plain(np.int64, NO_TIME, lambda state: NO_TIME if state.since_s is None else state.since_s),
 }
+# Dictionary-encoded columns: how to read the value from a patch.
 CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
     "country": lambda state: state.country,
     "source": lambda state: state.source,
@@ -56,35 +58,36 @@ CODED: Final[dict[str, Callable[[CustomerState], str | bytes | None]]] = {
 
 
 class LastTexts:
-    """When each customer last got a text of each journey or campaign; `journeys` has the ids of both."""
+    """When each customer last got a text of each sender, which is a journey or a campaign; `senders` contains their
+    ids, and `sender` the code of the id."""
 
     def __init__(self) -> None:
-        self.journeys = Dictionary()
+        self.senders = Dictionary()
         self.customer = np.zeros(0, np.int64)
-        self.journey = np.zeros(0, np.int32)
+        self.sender = np.zeros(0, np.int32)
         self.at_s = np.zeros(0, np.int64)
 
     @property
     def nbytes(self) -> int:
-        return self.customer.nbytes + self.journey.nbytes + self.at_s.nbytes
+        return self.customer.nbytes + self.sender.nbytes + self.at_s.nbytes
 
-    def add(self, customer: Array, journey: Array, at_s: Array) -> None:
+    def add(self, customer: Array, sender: Array, at_s: Array) -> None:
         self.customer = np.concatenate((self.customer, customer.astype(np.int64)))
-        self.journey = np.concatenate((self.journey, journey.astype(np.int32)))
+        self.sender = np.concatenate((self.sender, sender.astype(np.int32)))
         self.at_s = np.concatenate((self.at_s, at_s.astype(np.int64)))
 
     def apply(self, states: Sequence[CustomerState], first: int) -> None:
         changed = numbers_of(states) - first
         unchanged = ~np.isin(self.customer, changed)
-        self.customer, self.journey, self.at_s = self.customer[unchanged], self.journey[unchanged], self.at_s[unchanged]
+        self.customer, self.sender, self.at_s = self.customer[unchanged], self.sender[unchanged], self.at_s[unchanged]
         rows = [
-            (state.number - first, self.journeys.code(journey), at_s)
+            (state.number - first, self.senders.code(sender_id), at_s)
             for state in states
-            for journey, at_s in state.texts
+            for sender_id, at_s in state.texts
         ]
         if rows:
-            customer, journey, at_s = zip(*rows, strict=True)
-            self.add(np.array(customer), np.array(journey), np.array(at_s))
+            customer, sender, at_s = zip(*rows, strict=True)
+            self.add(np.array(customer), np.array(sender), np.array(at_s))
 
 
 Column = Array | Values | LastTexts
@@ -94,12 +97,12 @@ def empty(name: str, size: int) -> Column:
     if name == TEXTS:
         return LastTexts()
     if name in PLAIN:
-        return np.full(size, PLAIN[name].missing, PLAIN[name].kind)
+        return np.full(size, PLAIN[name].missing, PLAIN[name].dtype)
     return Values(Dictionary(), np.full(size, NONE, np.int32))
 
 
-def grown(name: str, column: Column, size: int) -> Column:
-    """The column, grown for more customers."""
+def extended(name: str, column: Column, size: int) -> Column:
+    """The column, extended to `size` customers."""
     if isinstance(column, LastTexts):
         return column
     if isinstance(column, Values):
@@ -109,24 +112,24 @@ def grown(name: str, column: Column, size: int) -> Column:
     if column.size >= size:
         return column
     plain = PLAIN[name]
-    return np.concatenate((column, np.full(size - column.size, plain.missing, plain.kind)))
+    return np.concatenate((column, np.full(size - column.size, plain.missing, plain.dtype)))
 
 
 def write_block(column: Column, block: int, content: bytes) -> None:
     """Write the values of a block into the column."""
     first = block * BLOCK_CUSTOMERS
     if isinstance(column, LastTexts):
-        journeys, packed = decode_coded(content)
-        customer, journey, at_s = packed.reshape(3, -1)
-        codes = column.journeys.map(journeys)
-        column.add(customer + first, codes[journey], at_s)
+        sender_ids, packed = decode_coded(content)
+        customer, sender, at_s = packed.reshape(3, -1)
+        codes = column.senders.map(sender_ids)
+        column.add(customer + first, codes[sender], at_s)
         return
     if isinstance(column, Values):
         values, codes = decode_coded(content)
         column.codes[first : first + codes.size] = column.dictionary.map(values)[codes]
         return
-    values_of = decode(content)
-    column[first : first + values_of.size] = values_of.astype(column.dtype)
+    numbers = decode(content)
+    column[first : first + numbers.size] = numbers.astype(column.dtype)
 
 
 def numbers_of(states: Sequence[CustomerState]) -> Array:
@@ -172,27 +175,27 @@ def merge_into_block(
     first = block * BLOCK_CUSTOMERS
     keys = {ATTRIBUTE + key for state in states for key in state.attributes}
     names = {*PLAIN, *CODED, TEXTS, *keys, *(name for name in parts if name.startswith(ATTRIBUTE))}
-    known = decode(parts["alive"]).size if "alive" in parts else 0
-    size = max([known, *(state.number - first + 1 for state in states)])
+    old_size = decode(parts["alive"]).size if "alive" in parts else 0
+    size = max([old_size, *(state.number - first + 1 for state in states)])
     merged: dict[str, bytes] = {}
     for name in names:
         column = empty(name, size)
         if name in parts:
             write_block(column, 0, parts[name])
         apply(name, column, states, first=first)
-        content = _encoded(column)
+        content = _encode_column(column)
         if content is not None:
             merged[name] = content
     return size, merged
 
 
-def _encoded(column: Column) -> bytes | None:
-    """None for an attribute that no customer has any more."""
+def _encode_column(column: Column) -> bytes | None:
+    """The encoded column; None for an attribute that no customer has any more."""
     if isinstance(column, LastTexts):
         if not column.customer.size:
             return None
-        rows = np.concatenate((column.customer, column.journey.astype(np.int64), column.at_s))
-        return encode_values(column.journeys.values, rows)
+        rows = np.concatenate((column.customer, column.sender.astype(np.int64), column.at_s))
+        return encode_values(column.senders.values, rows)
     if isinstance(column, Values):
         return encode_coded(column.dictionary.values, column.codes) if (column.codes >= 0).any() else None
     if column.dtype == np.uint64:

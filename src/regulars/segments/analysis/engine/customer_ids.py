@@ -1,4 +1,4 @@
-"""The numbers of many customers by the ids of their profiles."""
+"""Finds the numbers of customers, which are their positions in the columns, by profile id."""
 
 import numpy as np
 
@@ -7,25 +7,25 @@ from regulars.segments.analysis.engine.encoding import Array
 
 
 def find_numbers(cached: CachedColumns, profile_ids: bytes, among: Array) -> Array:
-    """The number of each customer, -1 where there is none; an id has 16 bytes, and `among` is a mask.
+    """The number of the customer of each profile id of 16 bytes; -1 if no customer in the mask `among` has the id.
 
-    Both sides are sorted by the last 8 bytes of the id, which are random, so that they are read in order.
+    Both sides are sorted by the last 8 bytes of the id, which are random, so that memory is read in order.
     """
     high, low = cached.profile_columns()
     numbers = np.flatnonzero(among)
     numbers = numbers[np.argsort(low[numbers])]
-    known = low[numbers]
+    sorted_low = low[numbers]
     wanted = np.frombuffer(profile_ids, ">u8").reshape(-1, 2).astype(np.uint64)
     order = np.argsort(wanted[:, 1])
-    place = np.searchsorted(known, wanted[order, 1])
+    position = np.searchsorted(sorted_low, wanted[order, 1])
     found = np.full(order.size, -1, np.int64)
-    left = np.arange(order.size)
-    while left.size:
-        left = left[place[left] < known.size]
-        left = left[known[place[left]] == wanted[order[left], 1]]
-        is_same = high[numbers[place[left]]] == wanted[order[left], 0]
-        found[order[left[is_same]]] = numbers[place[left[is_same]]]
-        # Others have the same last bytes only; the next one may be meant.
-        left = left[~is_same]
-        place[left] += 1
+    unresolved = np.arange(order.size)
+    while unresolved.size:
+        unresolved = unresolved[position[unresolved] < sorted_low.size]
+        unresolved = unresolved[sorted_low[position[unresolved]] == wanted[order[unresolved], 1]]
+        is_same = high[numbers[position[unresolved]]] == wanted[order[unresolved], 0]
+        found[order[unresolved[is_same]]] = numbers[position[unresolved[is_same]]]
+        # The others agree only in the last 8 bytes; the next customer may be the right one.
+        unresolved = unresolved[~is_same]
+        position[unresolved] += 1
     return found

@@ -13,9 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+# The code of a missing value.
 NONE: Final = -1
 # Estimated overhead per value: list entry, dict entry and code.
-_BYTES_TO_FIND: Final = 90
+_LOOKUP_BYTES: Final = 90
 _NARROW: Final = (np.int8, np.int16, np.int32, np.int64)
 
 
@@ -53,9 +54,9 @@ _coded = msgspec.msgpack.Decoder(Coded)
 def encode_coded(values: Sequence[Any], codes: Array) -> bytes:
     """Write only the values in use, and for each row the index of its value, or NONE."""
     used = np.unique(codes[codes >= 0])
-    place = np.full(len(values) + 1, NONE, np.int32)
-    place[used] = np.arange(used.size, dtype=np.int32)
-    return encode_values([values[number] for number in used.tolist()], place[codes])
+    new_code = np.full(len(values) + 1, NONE, np.int32)
+    new_code[used] = np.arange(used.size, dtype=np.int32)
+    return encode_values([values[code] for code in used.tolist()], new_code[codes])
 
 
 def encode_values(values: Sequence[Any], rows: Array) -> bytes:
@@ -82,7 +83,7 @@ class Dictionary:
         return len(self.values)
 
     def code(self, value: Any) -> int:
-        """The code of a value, a new one if it has none; NONE for no value."""
+        """The code of a value, which is added if it is new; NONE if the value is None."""
         if value is None:
             return NONE
         code = self._codes.get(value)
@@ -95,10 +96,11 @@ class Dictionary:
         return self._codes.get(value, NONE)
 
     def map(self, values: Sequence[Any]) -> Array:
-        """From indexes in a list to codes of this dictionary; the last element maps NONE."""
-        known = self._codes
-        codes = [known.setdefault(value, len(known)) for value in values]
-        self.values += itertools.islice(known, len(self.values), None)
+        """The codes of the values in this dictionary, in an array; its last element is NONE, so that code -1 maps to
+        NONE."""
+        codes_by_value = self._codes
+        codes = [codes_by_value.setdefault(value, len(codes_by_value)) for value in values]
+        self.values += itertools.islice(codes_by_value, len(self.values), None)
         return np.array([*codes, NONE], np.int32)
 
     @property
@@ -106,4 +108,4 @@ class Dictionary:
         """The size of the values in memory, and an estimate of the lookup table."""
         self._bytes += sum(map(getsizeof, itertools.islice(self.values, self._measured, None)))
         self._measured = len(self.values)
-        return self._bytes + _BYTES_TO_FIND * self._measured
+        return self._bytes + _LOOKUP_BYTES * self._measured

@@ -1,4 +1,4 @@
-"""Answer a request: take a snapshot, load the required columns, evaluate in a thread."""
+"""Answers a request: takes a snapshot, loads the required columns, and evaluates them in a thread."""
 
 import asyncio
 import time
@@ -12,8 +12,8 @@ import numpy as np
 
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
-from regulars.segments.analysis.engine.answers.answer import add_required, respond_to
-from regulars.segments.analysis.engine.audience import FrozenAudience, choose, freeze
+from regulars.segments.analysis.engine.answers.answer import add_required, find_answer, respond_to
+from regulars.segments.analysis.engine.audience import AudienceCopy, choose, freeze
 from regulars.segments.analysis.engine.cache import CachedColumns, ColumnCache
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.evaluation import Evaluation
@@ -22,15 +22,16 @@ from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisRespons
 from regulars.segments.columns.lifecycle import find_progress, rebuild
 from regulars.segments.columns.model import FORMAT
 
-# Each request holds a connection, and its columns in memory.
+# A limit because each request occupies a database connection and the memory for its columns.
 REQUESTS_AT_ONCE: Final = 4
+# How often a request starts again with a new snapshot, if compaction deleted runs while they were read.
 SNAPSHOTS_MAX: Final = 5
 MEMBERS_MAX: Final = 10_000
 
 
 class Engine:
-    """Answers requests from cached columns, one at a time per organization: loading a large organization for the first
-    time delays no other."""
+    """Answers requests from cached columns, one request at a time per organization, so that loading a large
+    organization for the first time delays no other organization."""
 
     def __init__(self, database: Database, *, bytes_max: int) -> None:
         self._database = database
@@ -40,7 +41,7 @@ class Engine:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
-    async def respond(self, request: AnalysisRequest) -> AnalysisResponse | FrozenAudience:
+    async def respond(self, request: AnalysisRequest) -> AnalysisResponse | AudienceCopy:
         async with self._lock(request.organization_id), self._slots:
             for _ in range(SNAPSHOTS_MAX):
                 try:
@@ -54,8 +55,8 @@ class Engine:
         """Drop cached columns that may contain erased customers, once the stored columns were purged."""
         for organization_id, cached in self.cache.list_cached():
             async with self._lock(organization_id), self._database.transaction() as tx:
-                found = await queries.find_erased_since(tx, organization_id, cached.snapshot.epoch)
-                if found is None or not cached.is_still_valid(*found):
+                erased_since = await queries.find_erased_since(tx, organization_id, cached.snapshot.epoch)
+                if erased_since is None or not cached.is_still_valid(*erased_since):
                     self.cache.forget(organization_id)
 
     def _lock(self, organization_id: UUID) -> asyncio.Lock:
@@ -64,7 +65,7 @@ class Engine:
     def _is_busy(self, organization_id: UUID) -> bool:
         return organization_id in self._locks
 
-    async def _respond(self, tx: Tx, request: AnalysisRequest) -> AnalysisResponse | FrozenAudience:
+    async def _respond(self, tx: Tx, request: AnalysisRequest) -> AnalysisResponse | AudienceCopy:
         started = time.perf_counter()
         query = request.query
         snapshot = await queries.find_snapshot(tx, request.organization_id)
@@ -78,10 +79,13 @@ class Engine:
         cached = self.cache.find(request.organization_id, snapshot)
         required = required_parts_of(request)
         if request.question is not None:
+            answer = find_answer(cached, query, request.question, tx.now)
+            if answer is not None:
+                return AnalysisResponse(answer=answer)
             required = add_required(required, query, request.question)
         zone = self._zones.setdefault(query.zone, Zone(query.zone))
         await load(tx, request.organization_id, cached, required, zone=zone)
-        response: AnalysisResponse | FrozenAudience
+        response: AnalysisResponse | AudienceCopy
         if request.want == "figures":
             figures = await asyncio.to_thread(_count, cached, request, zone, tx.now)
             took_ms = round((time.perf_counter() - started) * 1000, 1)
@@ -94,9 +98,9 @@ class Engine:
         else:
             numbers, following, total = await asyncio.to_thread(_list_members, cached, request, zone)
             ids = tuple(cached.profile_of(number) for number in numbers)
-            place = None if following is None else MemberCursor(snapshot.epoch, following)
-            response = AnalysisResponse(members=Members(profile_ids=ids, total=total, next=place, as_of=tx.now))
-        self.cache.make_room(request.organization_id, required.customers | required.sales, is_busy=self._is_busy)
+            cursor = None if following is None else MemberCursor(snapshot.epoch, following)
+            response = AnalysisResponse(members=Members(profile_ids=ids, total=total, next=cursor, as_of=tx.now))
+        self.cache.evict_to_budget(request.organization_id, required.customers | required.sales, is_busy=self._is_busy)
         return response
 
 
@@ -119,8 +123,8 @@ def _list_members(cached: CachedColumns, request: AnalysisRequest, zone: Zone) -
     if request.want == "sample":
         members = evaluation.members()
         return choose(members, request), None, int(np.count_nonzero(members))
-    is_of_one = request.want == "unreadable"
-    numbers = np.flatnonzero(evaluation.unreadable(request.path) if is_of_one else evaluation.members())
+    is_unreadable = request.want == "unreadable"
+    numbers = np.flatnonzero(evaluation.unreadable(request.path) if is_unreadable else evaluation.members())
     limit = min(request.limit, MEMBERS_MAX)
     if request.order is not None:
         first = 0 if request.after is None else request.after.number

@@ -1,4 +1,5 @@
-"""A definition over columns: each condition is a column of booleans, groups are and, or, not."""
+"""Evaluates a definition over the customer columns: each condition gives a mask of customers, and groups combine masks
+with and, or, not."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -20,12 +21,13 @@ from regulars.segments.analysis.engine.sales_conditions import SalesConditions
 from regulars.segments.analysis.protocol import ConditionCount, ConsentSplit, Order, SegmentQuery, SpendPerHead
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 
-STANDINGS: Final[Mapping[tree.ConsentState, int]] = {
+CONSENT_CODES: Final[Mapping[tree.ConsentState, int]] = {
     "may_be_texted": MAY_BE_TEXTED,
     "withdrawn": WITHDRAWN,
     "never_asked": NEVER_ASKED,
     "do_not_contact": DO_NOT_CONTACT,
 }
+# A day before all days, for customers without a timestamp.
 _LONG_AGO: Final = -(1 << 30)
 
 
@@ -43,9 +45,9 @@ class Evaluation:
         for segment_id in tree.innermost_first(query.match, query.segments):
             other = query.segments[segment_id]
             if other is not None:
-                found = self._result_of(other)
-                unknown = None if found.unknown is None else np.packbits(found.unknown)
-                self._others[segment_id] = (np.packbits(found.holds), unknown)
+                result = self._result_of(other)
+                unknown = None if result.unknown is None else np.packbits(result.unknown)
+                self._others[segment_id] = (np.packbits(result.holds), unknown)
 
     def members(self) -> Array:
         """A mask of the members."""
@@ -55,12 +57,12 @@ class Evaluation:
 
     def unreadable(self, path: tree.Path) -> Array:
         """A mask of customers with a value that the condition at this path cannot read."""
-        found = dict(tree.walk(self._query.match)).get(path)
-        unreadable = None if found is None else self._result_of(found).unreadable
+        condition = dict(tree.walk(self._query.match)).get(path)
+        unreadable = None if condition is None else self._result_of(condition).unreadable
         return np.zeros(self._cached.size, bool) if unreadable is None else unreadable & self.alive
 
     def count(self) -> list[ConditionCount]:
-        """For each condition and group of the definition, how many customers it holds for."""
+        """For each condition and group of the definition the number of customers for whom it is true."""
         counts: list[ConditionCount] = []
         self._count(self._query.match, (), counts)
         return counts
@@ -76,12 +78,12 @@ class Evaluation:
                 return [key for key in self._sales.spends(currency) if key is not None]
 
     def split(self, members: Array) -> ConsentSplit:
-        of_each = np.bincount(self.standings()[members], minlength=4).tolist()
+        counts = np.bincount(self.consent_states()[members], minlength=4).tolist()
         return ConsentSplit(
-            may_be_texted=of_each[MAY_BE_TEXTED],
-            withdrawn=of_each[WITHDRAWN],
-            never_asked=of_each[NEVER_ASKED],
-            do_not_contact=of_each[DO_NOT_CONTACT],
+            may_be_texted=counts[MAY_BE_TEXTED],
+            withdrawn=counts[WITHDRAWN],
+            never_asked=counts[NEVER_ASKED],
+            do_not_contact=counts[DO_NOT_CONTACT],
         )
 
     def count_countries(self, members: Array) -> list[tuple[str | None, int]]:
@@ -100,11 +102,11 @@ class Evaluation:
         holds, _, unreadable = self._result_of(condition)
         counts.append(ConditionCount(path, self._count_alive(holds), self._count_alive(unreadable)))
         if isinstance(condition, tree.Group):
-            for number, inner in enumerate(condition.of):
-                self._count(inner, (*path, number), counts)
+            for index, inner in enumerate(condition.of):
+                self._count(inner, (*path, index), counts)
 
-    def _count_alive(self, some: Array | None) -> int:
-        return 0 if some is None else int(np.count_nonzero(some & self.alive))
+    def _count_alive(self, mask: Array | None) -> int:
+        return 0 if mask is None else int(np.count_nonzero(mask & self.alive))
 
     def _result_of(self, condition: tree.Condition) -> Result:
         if isinstance(condition, tree.Group):
@@ -112,36 +114,44 @@ class Evaluation:
         if isinstance(condition, tree.InSegment):
             return self._of_segment(condition)
         key = self._key(condition)
-        found = self._cached.results.find(key)
-        return found or self._cached.results.add(key, self._evaluate(condition))
+        result = self._cached.results.find(key)
+        return result or self._cached.results.add(key, self._evaluate(condition))
 
     def _of_group(self, group: tree.Group) -> Result:
-        """An unknown member makes no group hold. So each group is computed twice: holds for certain, and may hold."""
+        """A group whose result depends on an unknown result is unknown, which does not count as true. So each group is
+        computed twice: whether it is certainly true, and whether it may be true."""
         inner = [self._result_of(condition) for condition in group.of]
-        sure = [one.holds for one in inner]
-        is_unsure = any(one.unknown is not None for one in inner)
-        may = [one.holds if one.unknown is None else one.holds | one.unknown for one in inner] if is_unsure else sure
+        surely_holds = [result.holds for result in inner]
+        is_unsure = any(result.unknown is not None for result in inner)
+        may_hold = (
+            [result.holds if result.unknown is None else result.holds | result.unknown for result in inner]
+            if is_unsure
+            else surely_holds
+        )
         if isinstance(group, tree.All):
-            every = np.logical_and.reduce
-            holds = every(sure) if inner else np.ones(self._cached.size, bool)
-            return Result(holds, every(may) & ~holds if is_unsure else None)
-        some = np.logical_or.reduce
-        holds = some(sure) if inner else np.zeros(self._cached.size, bool)
-        possible = some(may) if is_unsure else holds
+            all_of = np.logical_and.reduce
+            holds = all_of(surely_holds) if inner else np.ones(self._cached.size, bool)
+            return Result(holds, all_of(may_hold) & ~holds if is_unsure else None)
+        any_of = np.logical_or.reduce
+        holds = any_of(surely_holds) if inner else np.zeros(self._cached.size, bool)
+        possible = any_of(may_hold) if is_unsure else holds
         return Result(holds if isinstance(group, tree.Any) else ~possible, possible & ~holds if is_unsure else None)
 
     def _of_segment(self, condition: tree.InSegment) -> Result:
-        """The result of a segment with a fault is unknown. So is that of a circle, which saved segments cannot have."""
+        """The result is unknown if the segment is invalid or refers to itself, which saved segments cannot do."""
         other = self._others.get(condition.id)
         if other is None:
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
-        holds, unknown = (None if it is None else np.unpackbits(it, count=self._cached.size).view(bool) for it in other)
+        holds, unknown = (
+            None if bits is None else np.unpackbits(bits, count=self._cached.size).view(bool) for bits in other
+        )
         if holds is None or condition.is_:
             return Result(np.zeros(self._cached.size, bool) if holds is None else holds, unknown)
         return Result(~holds if unknown is None else ~(holds | unknown), unknown)
 
     def _key(self, condition: tree.Condition) -> tuple[object, ...]:
-        """The cache key holds all that the result depends on, so an edit of one condition keeps the other results."""
+        """The cache key contains everything that the result depends on, so if one condition is edited, the cached
+        results of the others remain valid."""
         query = self._query
         common = (msgspec.json.encode(condition), self._cached.size, query.today, query.zone)
         if isinstance(condition, tree.OfAttribute):
@@ -152,7 +162,7 @@ class Evaluation:
             stores = tuple(query.stores.get(reference) for reference in condition.stores)
             return (*common, self._cached.sales_as_of, declared, stores)
         stores = tuple(query.stores.get(one) for one in condition.stores) if isinstance(condition, tree.Consent) else ()
-        return (*common, self._cached.customers_as_of, stores, self._cached.forbidden_as_of)
+        return (*common, self._cached.customers_as_of, stores, self._cached.do_not_contact_as_of)
 
     def _evaluate(self, condition: tree.Condition) -> Result:
         match condition:
@@ -181,8 +191,8 @@ class Evaluation:
         if declared is None or not is_valid_comparison(condition, self._query.attributes):
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
         column = self._values(ATTRIBUTE + condition.key)
-        read = column.parse_as(declared[0], declared[1], self._query.zone)
-        truth = read.truth(condition, column.dictionary.values, self._query.today, self._cached.progress)
+        parsed = column.parse_as(declared[0], declared[1], self._query.zone)
+        truth = parsed.truth(condition, column.dictionary.values, self._query.today, self._cached.progress)
         # Code -1 means no value and indexes the last element.
         holds = np.append(truth == YES, holds_of_no_value(condition))[column.codes]
         is_unreadable = np.append(truth == UNREADABLE, False)
@@ -190,7 +200,7 @@ class Evaluation:
         return Result(holds, unreadable, unreadable)
 
     def _of_consent(self, condition: tree.Consent) -> Array:
-        holds: Array = self.standings() == STANDINGS[condition.state]
+        holds: Array = self.consent_states() == CONSENT_CODES[condition.state]
         if condition.sources:
             holds &= self._coded("source", condition.sources.__contains__)
         if condition.stores:
@@ -207,8 +217,8 @@ class Evaluation:
         got = (days > today - condition.days) & (days <= today)
         if condition.journey is not None:
             journey = JOURNEY.decode(condition.journey)
-            code = -1 if journey is None else texts.journeys.find(journey.bytes)
-            got &= (texts.journey == code) & (code >= 0)
+            code = -1 if journey is None else texts.senders.find(journey.bytes)
+            got &= (texts.sender == code) & (code >= 0)
         holds = np.zeros(self._cached.size, bool)
         holds[texts.customer[got]] = True
         wanted: Array = holds == condition.got
@@ -216,9 +226,9 @@ class Evaluation:
 
     def _of_campaign(self, condition: tree.ReceivedCampaign) -> Array:
         texts, campaign = self._last_texts(), CAMPAIGN.decode(condition.id)
-        code = -1 if campaign is None else texts.journeys.find(campaign.bytes)
+        code = -1 if campaign is None else texts.senders.find(campaign.bytes)
         is_received = np.zeros(self._cached.size, bool)
-        is_received[texts.customer[(texts.journey == code) & (code >= 0)]] = True
+        is_received[texts.customer[(texts.sender == code) & (code >= 0)]] = True
         return is_received
 
     def _last_texts(self) -> LastTexts:
@@ -228,26 +238,29 @@ class Evaluation:
         return texts
 
     def _on_day(self, seconds: Array, when: tree.When) -> Array:
-        """Whether moments are on days that the condition wants; the smallest int64 stands for no moment."""
-        known = seconds > np.iinfo(np.int64).min
+        """Whether each timestamp is on a day that the condition wants; the smallest int64 means no timestamp."""
+        has_time = seconds > np.iinfo(np.int64).min
         days = np.full(seconds.size, _LONG_AGO, np.int64)
-        days[known] = self._zone.days(seconds[known])
+        days[has_time] = self._zone.days(seconds[has_time])
         low, high, is_within = span_of_when(when, self._query.today)
         holds = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
-        on_day: Array = np.where(known, holds, holds_on(when, None, self._query.today))
+        on_day: Array = np.where(has_time, holds, holds_on(when, None, self._query.today))
         return on_day
 
-    def standings(self) -> Array:
+    def consent_states(self) -> Array:
         """The consent state of each customer, including do-not-contact entries for their own number."""
-        key = ("standings", self._cached.size, self._cached.customers_as_of, self._cached.forbidden_as_of)
-        known = self._cached.results.find(key)
-        if known is None:
-            own = self._plain("own")
+        key = ("consent states", self._cached.size, self._cached.customers_as_of, self._cached.do_not_contact_as_of)
+        result = self._cached.results.find(key)
+        if result is None:
+            # The hash of the customer's own phone number; 0 without a number.
+            own_hash = self._plain("own")
             consent = self._plain("consent")
-            is_forbidden = (consent == NEVER_ASKED) & (own != 0) & np.isin(own, self._cached.forbidden)
-            standings = np.where(is_forbidden, DO_NOT_CONTACT, consent).astype(np.uint8)
-            known = self._cached.results.add(key, Result(standings))
-        return known.holds
+            is_do_not_contact = (
+                (consent == NEVER_ASKED) & (own_hash != 0) & np.isin(own_hash, self._cached.do_not_contact_hashes)
+            )
+            states = np.where(is_do_not_contact, DO_NOT_CONTACT, consent).astype(np.uint8)
+            result = self._cached.results.add(key, Result(states))
+        return result.holds
 
     def _coded(self, name: str, is_wanted: Callable[[object], bool]) -> Array:
         column = self._values(name)

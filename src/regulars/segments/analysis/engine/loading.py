@@ -1,4 +1,9 @@
-"""Load the columns that a request needs: patches, columns of customers, and arrays of sales."""
+"""Loads the columnar data that a request needs: patches, columns of customers, and arrays of sales.
+
+The data is stored in runs, which are immutable chunks. A block has the columns of a range of customers, a patch has the
+new states of changed customers, which are not merged into blocks yet, and the other runs have sales. An epoch is the
+number of one build of all runs.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +31,9 @@ from regulars.segments.analysis.engine.customer_columns import (
 from regulars.segments.analysis.engine.sales_encoding import read_part, stored_as, unpack_grouped
 from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, is_product_part
 from regulars.segments.analysis.protocol import AnalysisRequest
-from regulars.segments.columns.model import OF_CUSTOMERS, WHOLE, Run, unpack_customers, unpack_sales
+from regulars.segments.columns.model import IDENTIFIED_SALES, WHOLE, Run, unpack_customers, unpack_sales
 
-# Bytes read at a time, which are in memory twice while they are decoded.
+# How many bytes are read at a time; they need twice the memory while they are decoded.
 BYTES_AT_ONCE: Final = 32 << 20
 PATCHES_AT_ONCE: Final = 64
 BLOCKS_AT_ONCE: Final = 4
@@ -37,28 +42,30 @@ Item = TypeVar("Item")
 
 
 class RequiredParts(NamedTuple):
-    """Parts of customers and of sales, and the kinds of sales whose parts are needed."""
+    """The names of the customer columns and of the arrays of sales that are needed, and the kinds of sales runs to
+    read."""
 
     customers: set[str]
     sales: set[str]
-    kinds: tuple[str, ...] = (OF_CUSTOMERS,)
+    kinds: tuple[str, ...] = (IDENTIFIED_SALES,)
 
 
 def required_parts_of(request: AnalysisRequest) -> RequiredParts:
-    """For the split by consent, `alive`, `consent` and `own` are always needed."""
+    """The parts for one request; the split by consent always needs `alive`, `consent` and `own`, the hash
+    of the customer's own phone number."""
     required = RequiredParts({"alive", "consent", "own"}, set())
     match, segments = request.query.match, request.query.segments
-    others = [segments[segment_id] for segment_id in tree.innermost_first(match, segments)]
-    for _, condition in chain.from_iterable(tree.walk(one) for one in (match, *others) if one is not None):
-        required.customers.update(_of_customers(condition))
+    referenced = [segments[segment_id] for segment_id in tree.innermost_first(match, segments)]
+    for _, condition in chain.from_iterable(tree.walk(each) for each in (match, *referenced) if each is not None):
+        required.customers.update(_customer_columns_for(condition))
         if isinstance(condition, tree.OfSales):
-            required.sales.update(_of_sales(condition))
+            required.sales.update(_sales_parts_for(condition))
     _add_wanted(required, request)
     return required
 
 
 def _add_wanted(required: RequiredParts, request: AnalysisRequest) -> None:
-    """What the response contains, and what members are sorted by."""
+    """Add the parts that the response contains, and the parts by which members are sorted."""
     if request.want not in {"figures", "audience", "answer"} or request.limit:
         required.customers.update(PROFILE)
     if request.want in {"audience", "freeze"}:
@@ -74,7 +81,7 @@ def _add_wanted(required: RequiredParts, request: AnalysisRequest) -> None:
             required.sales.update({"customer", "kind", "amount"})
 
 
-def _of_customers(condition: tree.Condition) -> set[str]:
+def _customer_columns_for(condition: tree.Condition) -> set[str]:
     match condition:
         case tree.OfAttribute():
             return {ATTRIBUTE + condition.key}
@@ -94,7 +101,7 @@ def _of_customers(condition: tree.Condition) -> set[str]:
             return set()
 
 
-def _of_sales(condition: tree.OfSales) -> set[str]:
+def _sales_parts_for(condition: tree.OfSales) -> set[str]:
     parts = {"customer", "kind"}
     has_lines = bool(condition.products) or condition.property is not None
     if isinstance(condition, tree.FirstPurchase | tree.LastPurchase) or condition.window is not None:
@@ -123,10 +130,10 @@ class RunGoneError(Exception):
 async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: RequiredParts, *, zone: Zone) -> None:
     await load_patches(tx, organization_id, cached)
     cached.apply_patches()
-    if cached.forbidden_as_of != cached.snapshot.consents:
-        hashes = await queries.find_forbidden(tx, organization_id)
-        cached.forbidden = np.frombuffer(hashes, ">u8").astype(np.uint64)
-        cached.forbidden_as_of = cached.snapshot.consents
+    if cached.do_not_contact_as_of != cached.snapshot.consents:
+        hashes = await queries.find_do_not_contact_hashes(tx, organization_id)
+        cached.do_not_contact_hashes = np.frombuffer(hashes, ">u8").astype(np.uint64)
+        cached.do_not_contact_as_of = cached.snapshot.consents
     columns = sorted(required.customers - cached.columns.keys())
     in_blocks = sum(run.rows for run in cached.runs("block"))
     cached.progress = LoadProgress(total=in_blocks * len(columns) + _count_missing(cached, required, zone))
@@ -139,35 +146,36 @@ async def load(tx: Tx, organization_id: UUID, cached: CachedColumns, required: R
 
 
 def _count_missing(cached: CachedColumns, required: RequiredParts, zone: Zone) -> int:
-    """How many values of sales have to be read; lines, of which there are about twice as many, are not counted."""
-    known = [cached.sales.get(run.id, SalesRun(run)) for run in cached.runs(*required.kinds)] if required.sales else []
-    return sum(run.run.rows * len(_missing(run, required.sales, zone)) for run in known)
+    """How many values of sales have to be loaded; an estimate, since a part with values of lines counts like one of
+    sales."""
+    runs = [cached.sales.get(run.id, SalesRun(run)) for run in cached.runs(*required.kinds)] if required.sales else []
+    return sum(run.run.rows * len(_missing(run, required.sales, zone)) for run in runs)
 
 
 async def load_patches(tx: Tx, organization_id: UUID, cached: CachedColumns) -> None:
     missing = [run for run in cached.runs("patch") if run.id not in cached.patches]
-    for some in _in_steps(missing, PATCHES_AT_ONCE):
-        blobs = await find_parts(tx, organization_id, cached, some, [WHOLE])
-        for run in some:
+    for batch in _batches(missing, PATCHES_AT_ONCE):
+        blobs = await find_parts(tx, organization_id, cached, batch, [WHOLE])
+        for run in batch:
             cached.patches[run.id] = unpack_customers(blobs[run.id, WHOLE])
 
 
 async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, name: str) -> None:
-    """A thread decodes some blocks while the next ones are being read."""
+    """A thread decodes a batch of blocks while the next batch is being read."""
     column = empty(name, cached.size)
     is_gone = False
-    placed: asyncio.Task[None] | None = None
-    async with asyncio.TaskGroup() as placing:
-        for some in _in_steps(cached.runs("block"), BLOCKS_AT_ONCE):
-            found = await queries.find_blobs(
-                tx, organization_id, cached.snapshot.epoch, [run.id for run in some], [name, "alive"]
+    decoding: asyncio.Task[None] | None = None
+    async with asyncio.TaskGroup() as tasks:
+        for batch in _batches(cached.runs("block"), BLOCKS_AT_ONCE):
+            blobs = await queries.find_blobs(
+                tx, organization_id, cached.snapshot.epoch, [run.id for run in batch], [name, "alive"]
             )
-            is_gone = any((run.id, "alive") not in found for run in some)
+            is_gone = any((run.id, "alive") not in blobs for run in batch)
             if is_gone:
                 break
-            if placed is not None:
-                await placed
-            placed = placing.create_task(asyncio.to_thread(_write_blocks, cached, name, column, some, found))
+            if decoding is not None:
+                await decoding
+            decoding = tasks.create_task(asyncio.to_thread(_write_blocks, cached, name, column, batch, blobs))
     if is_gone:
         raise RunGoneError
     apply(name, column, cached.all_patches())
@@ -175,12 +183,12 @@ async def _load_column(tx: Tx, organization_id: UUID, cached: CachedColumns, nam
 
 
 def _write_blocks(
-    cached: CachedColumns, name: str, column: Column, blocks: Sequence[Run], found: Mapping[tuple[int, str], bytes]
+    cached: CachedColumns, name: str, column: Column, blocks: Sequence[Run], blobs: Mapping[tuple[int, str], bytes]
 ) -> None:
     for run in blocks:
-        if (run.id, name) in found:
+        if (run.id, name) in blobs:
             # The ordinal of a block is its index.
-            write_block(column, run.ordinal, found[run.id, name])
+            write_block(column, run.ordinal, blobs[run.id, name])
         cached.progress.done += run.rows
 
 
@@ -191,12 +199,14 @@ async def _load_sales(
     for run in runs:
         if run.id not in cached.sales:
             cached.sales[run.id] = SalesRun(run)
+    # A run of level 0 is not merged yet: all its arrays are packed in one blob.
     packed = [run for run in runs if run.level == 0 and _missing(cached.sales[run.id], parts, zone)]
-    for some in _by_bytes(packed):
-        blobs = await find_parts(tx, organization_id, cached, some, [WHOLE])
-        for run in some:
+    for batch in _batches_by_bytes(packed):
+        blobs = await find_parts(tx, organization_id, cached, batch, [WHOLE])
+        for run in batch:
             cached.progress.done += run.rows * len(_missing(cached.sales[run.id], parts, zone))
-            # The arrays of a packed run are small, so all are decoded; of its products only the parts requested so far.
+            # The arrays of a packed run are small, so all are decoded; but only those parts of its products that were
+            # requested so far.
             product_parts = {part for part in (*parts, *cached.sales[run.id].parts) if is_product_part(part)}
             cached.sales[run.id].parts = unpack_grouped(
                 unpack_sales(blobs[run.id, WHOLE]), cached.dictionaries, product_parts
@@ -216,10 +226,10 @@ async def _load_merged(
 ) -> None:
     async with asyncio.TaskGroup() as decoding:
         for part in sorted(parts):
-            lacking = [run for run in merged if part in _missing(cached.sales[run.id], {part}, zone)]
-            for some in _by_bytes(lacking):
-                blobs = await find_parts(tx, organization_id, cached, some, [stored_as(part)])
-                for run in some:
+            incomplete = [run for run in merged if part in _missing(cached.sales[run.id], {part}, zone)]
+            for batch in _batches_by_bytes(incomplete):
+                blobs = await find_parts(tx, organization_id, cached, batch, [stored_as(part)])
+                for run in batch:
                     content = blobs.pop((run.id, stored_as(part)))
                     decoding.create_task(asyncio.to_thread(_decode, cached, run, part, content, zone))
             cached.parts[part] = None
@@ -236,30 +246,30 @@ def _decode(cached: CachedColumns, run: Run, part: str, content: bytes, zone: Zo
 
 
 def _missing(run: SalesRun, parts: set[str], zone: Zone) -> set[str]:
-    here = {"at_s", *run.parts} if f"day:{zone.name}" in run.parts else set(run.parts)
-    return parts - here
+    loaded = {"at_s", *run.parts} if f"day:{zone.name}" in run.parts else set(run.parts)
+    return parts - loaded
 
 
 async def find_parts(
     tx: Tx, organization_id: UUID, cached: CachedColumns, runs: Sequence[Run], parts: Sequence[str]
 ) -> dict[tuple[int, str], bytes]:
-    found = await queries.find_blobs(tx, organization_id, cached.snapshot.epoch, [run.id for run in runs], parts)
-    if len(found) < len(runs) * len(parts):
+    blobs = await queries.find_blobs(tx, organization_id, cached.snapshot.epoch, [run.id for run in runs], parts)
+    if len(blobs) < len(runs) * len(parts):
         raise RunGoneError
-    return found
+    return blobs
 
 
-def _by_bytes(runs: Sequence[Run]) -> Iterator[list[Run]]:
-    some: list[Run] = []
+def _batches_by_bytes(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    batch: list[Run] = []
     for run in runs:
-        some.append(run)
-        if sum(one.bytes for one in some) > BYTES_AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some
+        batch.append(run)
+        if sum(each.bytes for each in batch) > BYTES_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
-def _in_steps(items: Sequence[Item], step: int) -> Iterator[Sequence[Item]]:
+def _batches(items: Sequence[Item], step: int) -> Iterator[Sequence[Item]]:
     for first in range(0, len(items), step):
         yield items[first : first + step]

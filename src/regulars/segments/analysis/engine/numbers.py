@@ -1,4 +1,4 @@
-"""Exact numbers in columns: sums by customer, and many texts as decimals at once.
+"""Exact numbers in arrays: sums by index, and strings parsed as decimals.
 
 A number that does not fit into 64 bits is split into a multiple of a unit and a remainder below the unit. So one
 function compares both sums and decimals.
@@ -18,12 +18,14 @@ from regulars.segments.analysis.engine.encoding import Array
 
 # Sums that cannot exceed this are computed in 64 bits.
 SUM_MAX: Final = 2**63 - 1
-# Doubles are exact up to this.
+# Doubles represent integers exactly up to this.
 DOUBLE_MAX: Final = 2**53
 # Digits before and after the decimal point that fit into 64 bits.
 DIGITS: Final = 18
+# The number 1 in units of 10^-18.
 _ONE: Final = 10**DIGITS
 _LOW_UNIT: Final = 1 << 32
+# The usual spelling of a decimal, whose parts fit into 64 bits.
 _USUAL: Final = rf"^(-?)([0-9]{{1,{DIGITS}}})(?:\.([0-9]{{1,{DIGITS}}}))?$"
 
 
@@ -37,9 +39,9 @@ def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitInt
     Adding into an array takes a fifteenth of the time that grouping takes. The largest value and the number of rows
     bound every sum; if it can exceed 64 bits, the high and low 32 bits are summed separately.
     """
-    values = [(places, value) for places, value in values if value.size]
-    most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
-    if most <= SUM_MAX:
+    values = [(indexes, value) for indexes, value in values if value.size]
+    bound = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
+    if bound <= SUM_MAX:
         return _add_up(values, size, lambda value: value), None
     return _carry(
         _add_up(values, size, lambda value: value // _LOW_UNIT),
@@ -51,13 +53,13 @@ def sum_by_index(values: Collection[tuple[Array, Array]], size: int) -> SplitInt
 class Summands(NamedTuple):
     """Values that are added up at their indexes, and a factor for all of them."""
 
-    places: Array
+    indexes: Array
     values: Array
     factor: int = 1
 
     @property
-    def most(self) -> int:
-        """No sum of them exceeds this, before the factor."""
+    def sum_bound(self) -> int:
+        """An upper bound for the absolute value of each sum, before the factor."""
         return self.values.size * max(abs(int(self.values.max())), abs(int(self.values.min())))
 
 
@@ -66,18 +68,18 @@ def sum_groups(summands: Collection[Summands], size: int) -> Array:
 
     Adding doubles is exact for sums of usual size, and faster than adding integers.
     """
-    summands = [some for some in summands if some.values.size]
-    if sum(some.most * some.factor for some in summands) <= DOUBLE_MAX:
+    summands = [batch for batch in summands if batch.values.size]
+    if sum(batch.sum_bound * batch.factor for batch in summands) <= DOUBLE_MAX:
         sums = np.zeros(size, np.float64)
-        for some in summands:
-            # Counting converts other integers more slowly.
-            places = some.places.astype(np.intp, copy=False)
-            if some.values.size < size:
-                np.add.at(sums, places, some.values.astype(np.float64) * some.factor)
+        for batch in summands:
+            # `bincount` converts other integer types more slowly.
+            indexes = batch.indexes.astype(np.intp, copy=False)
+            if batch.values.size < size:
+                np.add.at(sums, indexes, batch.values.astype(np.float64) * batch.factor)
             else:
-                sums += np.bincount(places, weights=some.values, minlength=size) * some.factor
+                sums += np.bincount(indexes, weights=batch.values, minlength=size) * batch.factor
         return sums.astype(np.int64)
-    exact = [(some.places, some.values.astype(np.int64) * some.factor) for some in summands]
+    exact = [(batch.indexes, batch.values.astype(np.int64) * batch.factor) for batch in summands]
     high, low = sum_by_index(exact, size)
     if low is None:
         return high
@@ -87,19 +89,20 @@ def sum_groups(summands: Collection[Summands], size: int) -> Array:
 
 
 def are_within(numbers: SplitIntegers, low: int | None, high: int | None) -> Array:
-    """Which numbers are between two bounds, both included; None is no bound."""
+    """Which numbers are between two bounds, both included; None means no bound."""
     within = _are_below(numbers, None if high is None else high + 1, _LOW_UNIT)
     return within if low is None else within & ~_are_below(numbers, low, _LOW_UNIT)
 
 
-def _add_up(values: Collection[tuple[Array, Array]], size: int, of: Callable[[Array], Array]) -> Array:
+def _add_up(values: Collection[tuple[Array, Array]], size: int, part_of: Callable[[Array], Array]) -> Array:
     sums = np.zeros(size, np.int64)
-    for places, value in values:
-        np.add.at(sums, places, of(value.astype(np.int64)))
+    for indexes, value in values:
+        np.add.at(sums, indexes, part_of(value.astype(np.int64)))
     return sums
 
 
 def _carry(whole: Array, remainder: Array, unit: int) -> tuple[Array, Array]:
+    """Add whole units of the remainder to the whole numbers, so that the remainder is from 0 to below the unit."""
     carried = remainder // unit
     return whole + carried, remainder - carried * unit
 
@@ -124,56 +127,56 @@ class Numbers:
 
     def __init__(self) -> None:
         self._whole = np.zeros(0, np.int64)
-        self._rest = np.zeros(0, np.int64)
+        self._fraction = np.zeros(0, np.int64)
         self.is_readable = np.zeros(0, bool)
-        # Index and text of decimals with more digits than that.
+        # Decimals with more than 18 digits before or after the point: index and text.
         self._long: dict[int, str] = {}
 
     @property
     def nbytes(self) -> int:
-        return self._whole.nbytes + self._rest.nbytes + self.is_readable.nbytes + 200 * len(self._long)
+        return self._whole.nbytes + self._fraction.nbytes + self.is_readable.nbytes + 200 * len(self._long)
 
     def add(self, values: Sequence[str], is_number: Callable[[str], bool]) -> None:
-        """`is_number` decides about values in an unusual spelling."""
-        found = pl.DataFrame({"text": pl.Series(values, dtype=pl.String)}).select(
+        """Parse and append the values; `is_number` decides whether a value in an unusual spelling is a number."""
+        groups = pl.DataFrame({"text": pl.Series(values, dtype=pl.String)}).select(
             pl.col("text").str.extract_groups(_USUAL).struct.rename_fields(["minus", "whole", "remainder"])
         )
-        parts = found.unnest("text").select(
+        parts = groups.unnest("text").select(
             sign=pl.when(pl.col("minus") == "-").then(-1).otherwise(1).cast(pl.Int64),
             whole=pl.col("whole").cast(pl.Int64),
             remainder=pl.col("remainder").fill_null("").str.pad_end(DIGITS, "0").cast(pl.Int64),
         )
         usual = parts["whole"].is_not_null().to_numpy()
-        known = self.is_readable.size
+        old_size = self.is_readable.size
         others = np.flatnonzero(~usual).tolist()
-        self._long |= {known + place: values[place] for place in others if is_number(values[place])}
+        self._long |= {old_size + index: values[index] for index in others if is_number(values[index])}
         sign = parts["sign"].to_numpy()
         whole, remainder = _carry(
             sign * parts["whole"].fill_null(0).to_numpy(), sign * parts["remainder"].to_numpy(), _ONE
         )
         self._whole = np.concatenate((self._whole, whole))
-        self._rest = np.concatenate((self._rest, remainder))
+        self._fraction = np.concatenate((self._fraction, remainder))
         self.is_readable = np.concatenate((self.is_readable, usual))
-        self.is_readable[[place for place in self._long if place >= known]] = True
+        self.is_readable[[index for index in self._long if index >= old_size]] = True
 
     def hold(self, condition: ValueComparison, test: Callable[[str], bool | None]) -> Array:
-        """Where a comparison holds; `test` decides about decimals with too many digits."""
+        """For each number whether the comparison is true; `test` decides for decimals with too many digits."""
         first, end, is_within = _range_of(condition)
-        numbers = self._whole, self._rest
+        numbers = self._whole, self._fraction
         holds: Array = (~_are_below(numbers, first, _ONE) & _are_below(numbers, end, _ONE)) == is_within
-        for place, text in self._long.items():
-            holds[place] = bool(test(text))
+        for index, text in self._long.items():
+            holds[index] = bool(test(text))
         return holds
 
 
 def _range_of(condition: ValueComparison) -> tuple[int, int | None, bool]:
-    """The matching range of units, from the first to before the last; all others where the third is false."""
+    """The range of units, the end excluded, and whether numbers inside it match (true) or those outside it (false)."""
     low, high = condition.values if condition.comparison == "between" else (condition.value or "0",) * 2
     # The first unit that is not below the bound, and the first above it; they are equal if no unit equals the bound.
-    from_low, above_low = math.ceil(_parts(low)), math.floor(_parts(low)) + 1
+    from_low, above_low = math.ceil(_in_units(low)), math.floor(_in_units(low)) + 1
     match condition.comparison:
         case "between":
-            return from_low, math.floor(_parts(high)) + 1, True
+            return from_low, math.floor(_in_units(high)) + 1, True
         case "is" | "is_not":
             return from_low, above_low, condition.comparison == "is"
         case "less" | "at_least":
@@ -182,5 +185,5 @@ def _range_of(condition: ValueComparison) -> tuple[int, int | None, bool]:
             return above_low, None, condition.comparison == "more"
 
 
-def _parts(number: str) -> Fraction:
+def _in_units(number: str) -> Fraction:
     return Fraction(Decimal(number.strip())) * _ONE

@@ -1,4 +1,4 @@
-"""The calendar days on which customers bought, each once."""
+"""The distinct calendar days on which each customer bought."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -9,37 +9,40 @@ from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.encoding import Array
 from regulars.segments.analysis.engine.sales_runs import BOUGHT, EVER, SalesRun
 
+# A customer and a day are packed into one 64-bit key; the day is in the lower bits.
 _DAY_BITS: Final = 32
 
 
 class PurchaseDays(NamedTuple):
-    """Each customer with each purchase day, by customer and then by day."""
+    """Pairs of a customer and a purchase day, sorted by customer and then by day."""
 
     customer: Array
     day: Array
+    # What `starts` returns, if it was computed before.
+    known_starts: Array | None = None
 
-    def where(self, some: Array) -> "PurchaseDays":
-        return PurchaseDays(self.customer[some], self.day[some])
+    def where(self, selection: Array) -> "PurchaseDays":
+        return PurchaseDays(self.customer[selection], self.day[selection])
 
     def within(self, window: tuple[int, int]) -> Array:
         return (self.day >= window[0]) & (self.day <= window[1])
 
     @property
-    def begins(self) -> Array:
-        """Where a customer begins."""
-        return begins_of(self.customer)
+    def starts(self) -> Array:
+        """The index of the first day of each customer."""
+        return np.flatnonzero(begins_of(self.customer)) if self.known_starts is None else self.known_starts
 
     def are_among(self, others: "PurchaseDays") -> Array:
-        """Which of them are among others."""
-        keys, known = _pack(self.customer, self.day), _pack(others.customer, others.day)
-        places = np.searchsorted(known, keys)
-        places[places == known.size] = 0
-        among: Array = known[places] == keys if known.size else np.zeros(keys.size, bool)
+        """A mask of the pairs that `others` contains too."""
+        keys, other_keys = _pack(self.customer, self.day), _pack(others.customer, others.day)
+        positions = np.searchsorted(other_keys, keys)
+        positions[positions == other_keys.size] = 0
+        among: Array = other_keys[positions] == keys if other_keys.size else np.zeros(keys.size, bool)
         return among
 
 
 def begins_of(*columns: Array) -> Array:
-    """Where a value of the sorted columns differs from the one before it."""
+    """A mask of the rows in which at least one of the sorted columns differs from the row before."""
     begins = np.ones(columns[0].size, bool)
     begins[1:] = False
     for column in columns:
@@ -48,14 +51,21 @@ def begins_of(*columns: Array) -> Array:
 
 
 def purchase_days(purchases: Iterable[tuple[Array, Array]]) -> PurchaseDays:
-    """Of purchases, as pairs of arrays (customers, days)."""
-    return _unpack([_pack(customer, day) for customer, day in purchases])
+    """The distinct days of purchases, which are pairs of arrays (customers, days)."""
+    return unpack(_merge_distinct([_pack(customer, day) for customer, day in purchases]))
 
 
-def purchase_days_of(runs: Iterable[SalesRun], zone: Zone) -> PurchaseDays:
-    """Of all sales of these runs. Each run retains its own sorted days, since runs do not change: a new sale costs a
-    merge of sorted arrays."""
-    return _unpack([_keys_of(run, zone) for run in runs])
+def purchase_keys(runs: Iterable[SalesRun], zone: Zone) -> Array:
+    """The sorted, packed purchase days of all sales of these runs. Each run (a stored chunk of sales) caches its own,
+    since runs do not change."""
+    return _merge_distinct([_keys_of(run, zone) for run in runs])
+
+
+def merge_keys(keys: Array, more: Array) -> Array:
+    """The sorted keys of both arrays, each once."""
+    indexes = np.searchsorted(keys, more)
+    is_new = np.append(keys, -1)[indexes] != more
+    return np.insert(keys, indexes[is_new], more[is_new])
 
 
 def _keys_of(run: SalesRun, zone: Zone) -> Array:
@@ -64,6 +74,7 @@ def _keys_of(run: SalesRun, zone: Zone) -> Array:
         days = run.days(zone)
         for other in [other for other in run.parts if other.startswith(BOUGHT)]:
             del run.parts[other]
+        # The lowest bit of a kind is set for returns.
         is_purchase = run.parts["kind"] & 1 == 0
         run.parts[name] = _distinct(np.sort(_pack(run.parts["customer"][is_purchase], days[is_purchase])))
     return run.parts[name]
@@ -73,11 +84,14 @@ def _pack(customer: Array, day: Array) -> Array:
     return (customer.astype(np.int64) << _DAY_BITS) + (day.astype(np.int64) - EVER[0])
 
 
-def _unpack(keys: list[Array]) -> PurchaseDays:
-    """A stable sort merges arrays that are sorted already."""
-    together = _distinct(np.sort(np.concatenate([np.zeros(0, np.int64), *keys]), kind="stable"))
-    day = (together & ((1 << _DAY_BITS) - 1)) + EVER[0]
-    return PurchaseDays((together >> _DAY_BITS).astype(np.int32), day.astype(np.int32))
+def unpack(keys: Array) -> PurchaseDays:
+    day = (keys & ((1 << _DAY_BITS) - 1)) + EVER[0]
+    return PurchaseDays((keys >> _DAY_BITS).astype(np.int32), day.astype(np.int32))
+
+
+def _merge_distinct(keys: list[Array]) -> Array:
+    """Each key once. A stable sort merges arrays that are sorted already."""
+    return _distinct(np.sort(np.concatenate([np.zeros(0, np.int64), *keys]), kind="stable"))
 
 
 def _distinct(keys: Array) -> Array:

@@ -1,4 +1,5 @@
-"""The SQL of the analysis process: one statement shows the columns as of one moment, and blobs travel in binary."""
+"""The SQL of the analysis process. One statement reads the list of runs, so that it is consistent, and blobs are
+transferred in binary."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,6 +15,8 @@ from regulars.segments.columns.model import Run
 
 
 class Snapshot(NamedTuple):
+    """The state of the columns (see `columns.model.State`) and their live runs, which are immutable chunks of data."""
+
     epoch: int
     state: str
     format: int
@@ -49,7 +52,7 @@ async def find_snapshot(tx: Tx, organization_id: UUID) -> Snapshot | None:
     return Snapshot._make([*plain, [Run(*run) for run in _runs.decode(runs)]])
 
 
-_FIND_FORBIDDEN = Prepared(
+_FIND_DO_NOT_CONTACT = Prepared(
     b"forbidden_numbers",
     """
     SELECT string_agg(substring(number_hash FOR 8), ''::bytea)
@@ -59,10 +62,10 @@ _FIND_FORBIDDEN = Prepared(
 )
 
 
-async def find_forbidden(tx: Tx, organization_id: UUID) -> bytes:
+async def find_do_not_contact_hashes(tx: Tx, organization_id: UUID) -> bytes:
     """The first eight bytes of the hash of each do-not-contact number, for which no opt-in ever took effect."""
-    [together] = await tx.connection.fetch_row(_FIND_FORBIDDEN, [organization_id.bytes])
-    return bytes(together)
+    [hashes] = await tx.connection.fetch_row(_FIND_DO_NOT_CONTACT, [organization_id.bytes])
+    return bytes(hashes)
 
 
 _FIND_BLOBS = Prepared(
@@ -86,16 +89,16 @@ async def find_blobs(
     tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int], parts: Sequence[str] | None
 ) -> dict[tuple[int, str], bytes]:
     """The named parts of these runs, or all parts; a part that a run lacks is absent."""
-    given: list[Any] = [organization_id.bytes, epoch.to_bytes(4, "big"), arrays.Bigints(run_ids).payload]
+    parameters: list[Any] = [organization_id.bytes, epoch.to_bytes(4, "big"), arrays.Bigints(run_ids).payload]
     if parts is not None:
-        given.append(arrays.Texts(parts).payload)
-    result = await tx.connection.run(_FIND_ALL_BLOBS if parts is None else _FIND_BLOBS, given)
-    found = {}
+        parameters.append(arrays.Texts(parts).payload)
+    result = await tx.connection.run(_FIND_ALL_BLOBS if parts is None else _FIND_BLOBS, parameters)
+    blobs = {}
     for row in range(result.ntuples):
         run_id = arrays.read_bigint(bytes(result.get_value(row, 0) or b""))
         part = bytes(result.get_value(row, 1) or b"").decode()
-        found[run_id, part] = bytes(result.get_value(row, 2) or b"")
-    return found
+        blobs[run_id, part] = bytes(result.get_value(row, 2) or b"")
+    return blobs
 
 
 async def find_erased_since(tx: Tx, organization_id: UUID, epoch: int) -> tuple[datetime | None] | None:

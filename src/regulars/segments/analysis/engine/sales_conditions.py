@@ -1,4 +1,5 @@
-"""Conditions about sales: which customers they hold for, over runs of sales in memory."""
+"""Evaluates conditions about sales over the runs of sales in memory, which are chunks of sales; the result is a mask of
+customers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -22,7 +23,7 @@ from regulars.segments.analysis.engine.sales_runs import (
     EVER,
     IDS,
     PROPERTY,
-    Lines,
+    LineFilter,
     ProductTruth,
     SalesSelection,
     select_lines,
@@ -30,7 +31,7 @@ from regulars.segments.analysis.engine.sales_runs import (
 )
 from regulars.segments.analysis.protocol import SegmentQuery, SpendPerHead
 
-# A local day differs from the UTC day by less than this.
+# A local day and the UTC day of the same time differ by less than this.
 _SLACK_DAYS: Final = 2
 _FIRST_DAY, _LAST_DAY = EVER
 # The weeks over which the spend per head is measured.
@@ -48,7 +49,8 @@ class SalesConditions:
         self._zone = zone
 
     def evaluate(self, condition: tree.OfSales) -> Result:
-        """A line whose property is unreadable is counted both ways. The result is unknown where the two differ."""
+        """If the property of a line is unreadable, the condition is evaluated with and without the line; the result is
+        unknown for customers for whom the two differ."""
         if condition.property is not None and not is_valid_comparison(condition.property, self._query.properties):
             return Result(np.zeros(self._cached.size, bool), np.ones(self._cached.size, bool))
         lines = self._lines(condition)
@@ -56,10 +58,10 @@ class SalesConditions:
         unreadable = self._unreadable(lines)
         if lines is None or unreadable is None:
             return Result(holds)
-        otherwise = self._holds(condition, lines.with_unreadable())
-        return Result(holds & otherwise, holds ^ otherwise, unreadable)
+        with_unreadable = self._holds(condition, lines.with_unreadable())
+        return Result(holds & with_unreadable, holds ^ with_unreadable, unreadable)
 
-    def _holds(self, condition: tree.OfSales, lines: Lines | None) -> Array:
+    def _holds(self, condition: tree.OfSales, lines: LineFilter | None) -> Array:
         match condition:
             case tree.FirstPurchase() | tree.LastPurchase():
                 return self._holds_on_day(condition, lines)
@@ -69,12 +71,14 @@ class SalesConditions:
                 return self._sums_within(condition, lines, condition.at_least_cents, condition.at_most_cents)
             case tree.Bought(count="articles"):
                 bounds = (condition.at_least, condition.at_most)
-                return self._sums_within(condition, lines, *(None if it is None else millionths(it) for it in bounds))
+                return self._sums_within(
+                    condition, lines, *(None if bound is None else millionths(bound) for bound in bounds)
+                )
             case tree.Bought() | tree.Returned():
                 return self._holds_by_count(condition, lines)
 
-    def _holds_by_count(self, condition: tree.OfTimes, lines: Lines | None) -> Array:
-        low, high = (None if it is None else int(it) for it in (condition.at_least, condition.at_most))
+    def _holds_by_count(self, condition: tree.OfTimes, lines: LineFilter | None) -> Array:
+        low, high = (None if bound is None else int(bound) for bound in (condition.at_least, condition.at_most))
         if condition.none:
             low, high = None, 0
         elif low is None and high is None:
@@ -82,14 +86,14 @@ class SalesConditions:
         window = self._window(condition)
         if high in {None, 0} and (low or 0) <= 1:
             if high == 0:
-                empty = ~self._has(condition, lines, window)
-                return empty if (low or 0) == 0 else np.zeros_like(empty)
+                has_none = ~self._has(condition, lines, window)
+                return has_none if (low or 0) == 0 else np.zeros_like(has_none)
             return self._has(condition, lines, window) if low == 1 else np.ones(self._cached.size, bool)
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
         key = ("times", tree.is_of_days(condition), kinds, window, *self._cache_key(condition, lines))
-        return are_within((self._cache(key, lambda: self._times(condition, lines)), None), low, high)
+        return are_within((self._find_or_compute(key, lambda: self._times(condition, lines)), None), low, high)
 
-    def _times(self, condition: tree.OfTimes, lines: Lines | None) -> Array:
+    def _times(self, condition: tree.OfTimes, lines: LineFilter | None) -> Array:
         """How many sales of each customer match, or on how many days."""
         selections = self._select(condition, lines, self._window(condition))
         if tree.is_of_days(condition):
@@ -100,32 +104,34 @@ class SalesConditions:
             times += np.bincount(selection.of("customer"), minlength=self._cached.size)
         return times
 
-    def _holds_on_day(self, condition: tree.FirstPurchase | tree.LastPurchase, lines: Lines | None) -> Array:
+    def _holds_on_day(self, condition: tree.FirstPurchase | tree.LastPurchase, lines: LineFilter | None) -> Array:
         """The last purchase is in a range of days if the customer bought in it and not after it."""
         when = condition.when
         bought = self._has(condition, lines, EVER)
         first, last, is_within = span_of_when(when, self._query.today)
         low, high = number_of(first), number_of(last)
-        inside = self._has(condition, lines, (low, high))
+        in_range = self._has(condition, lines, (low, high))
         if isinstance(condition, tree.LastPurchase):
-            inside &= ~self._has(condition, lines, (high + 1, _LAST_DAY))
+            in_range &= ~self._has(condition, lines, (high + 1, _LAST_DAY))
         else:
-            inside &= ~self._has(condition, lines, (_FIRST_DAY, low - 1))
-        holds = inside if is_within else bought & ~inside
+            in_range &= ~self._has(condition, lines, (_FIRST_DAY, low - 1))
+        holds = in_range if is_within else bought & ~in_range
         return holds | ~bought if holds_on(when, None, self._query.today) else holds
 
     def last_purchases(self) -> Array:
-        """The day of each customer's last purchase; a day before all others for customers without one."""
+        """The day of each customer's last purchase; a day before all days for customers without one."""
         condition = tree.Bought()
 
         def compute() -> Array:
             last = np.full(self._cached.size, _FIRST_DAY - 1, np.int64)
             for selection in self._select(condition, None, EVER):
                 days = selection.run.days(self._zone).astype(np.int64)
-                np.maximum.at(last, selection.of("customer"), days if selection.some is None else days[selection.some])
+                np.maximum.at(
+                    last, selection.of("customer"), days if selection.picked is None else days[selection.picked]
+                )
             return last
 
-        return self._cache(("last", *self._cache_key(condition, None)), compute)
+        return self._find_or_compute(("last", *self._cache_key(condition, None)), compute)
 
     def spends(self, currency: Currency) -> SplitIntegers:
         """The net spend of each customer, over all time."""
@@ -137,24 +143,25 @@ class SalesConditions:
         size = int(np.count_nonzero(customers))
         # A user who edits a campaign requests the spend of the same customers again and again.
         digest = blake2b(np.packbits(customers).tobytes()).digest()
-        found = []
+        spends = []
         for currency in self._cached.dictionaries.currencies.values:
             condition = tree.Spend(currency=currency)
             key = ("per head", currency, digest, *self._cache_key(condition, None))
-            buyers, buyer_weeks, total, squares = self._cache(
+            buyers, buyer_weeks, total, squares = self._find_or_compute(
                 key, partial(self._add_up_weeks, condition, customers)
             ).tolist()
             if buyers:
                 mean = total / size / WEEKS
                 variance = squares / size / WEEKS - mean * mean
-                found.append(SpendPerHead(currency, int(buyers), mean, variance, buyer_weeks / WEEKS))
-        return found
+                spends.append(SpendPerHead(currency, int(buyers), mean, variance, buyer_weeks / WEEKS))
+        return spends
 
     def _add_up_weeks(self, condition: tree.Spend, customers: Array) -> Array:
         """The number of buyers, the sum of the buyers of each week, the sum of the net spend of all customers and
         weeks, and the sum of its squares.
 
-        A customer's squared sum equals the sum of each of its amounts times that sum. So no sale is grouped.
+        The square of a customer's sum equals the sum of each of the customer's amounts times that sum. So sales need
+        not be grouped by customer.
         """
         today = number_of(self._query.today)
         has_bought = np.zeros(self._cached.size, bool)
@@ -162,16 +169,16 @@ class SalesConditions:
         buyer_weeks, total, squares = 0, 0.0, 0.0
         for first in range(today - 7 * WEEKS, today, 7):
             week = []
-            bought_now = np.zeros(self._cached.size, bool)
+            bought_in_week = np.zeros(self._cached.size, bool)
             for selection in self._select(condition, None, (first, first + 6)):
                 customer, amount = selection.of("customer"), selection.of("amount").astype(np.float64)
-                among = customers[customer]
-                customer, amount = customer[among], amount[among]
-                bought_now[customer[selection.of("kind")[among] & 1 == 0]] = True
+                is_chosen = customers[customer]
+                customer, amount = customer[is_chosen], amount[is_chosen]
+                bought_in_week[customer[selection.of("kind")[is_chosen] & 1 == 0]] = True
                 np.add.at(sums, customer, amount)
                 week.append((customer, amount))
-            has_bought |= bought_now
-            buyer_weeks += int(np.count_nonzero(bought_now))
+            has_bought |= bought_in_week
+            buyer_weeks += int(np.count_nonzero(bought_in_week))
             for customer, amount in week:
                 total += float(amount.sum())
                 squares += float(amount @ sums[customer])
@@ -180,14 +187,14 @@ class SalesConditions:
         return np.array([np.count_nonzero(has_bought), buyer_weeks, total, squares])
 
     def _sums_within(
-        self, condition: tree.Spend | tree.Bought, lines: Lines | None, low: int | None, high: int | None
+        self, condition: tree.Spend | tree.Bought, lines: LineFilter | None, low: int | None, high: int | None
     ) -> Array:
-        """Which customers' sums are within the bounds; a customer without sales has 0. The sums are cached, since
-        a user who edits a bound requests the same sums again."""
+        """A mask of the customers whose sum is within the bounds; the sum of a customer without sales is 0. The sums
+        are cached, since a user who edits a bound requests the same sums again."""
         sums = self._sums(condition, lines)
         return are_within(sums[:2], None, 0) if condition.none else are_within(sums[:2], low, high)
 
-    def _sums(self, condition: tree.Spend | tree.Bought, lines: Lines | None) -> Result:
+    def _sums(self, condition: tree.Spend | tree.Bought, lines: LineFilter | None) -> Result:
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
         key = (
             "sums",
@@ -200,7 +207,7 @@ class SalesConditions:
             key, Result(*sum_by_index(list(self._values(condition, lines)), self._cached.size))
         )
 
-    def _values(self, condition: tree.Spend | tree.Bought, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
+    def _values(self, condition: tree.Spend | tree.Bought, lines: LineFilter | None) -> Iterator[tuple[Array, Array]]:
         """Per run: customer numbers, and one value to sum for each."""
         for selection in self._select(condition, lines, self._window(condition)):
             if isinstance(condition, tree.Spend) and lines is None:
@@ -208,35 +215,36 @@ class SalesConditions:
             else:
                 yield select_lines(selection, lines, "total" if isinstance(condition, tree.Spend) else "quantity")
 
-    def _has(self, condition: tree.OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
+    def _has(self, condition: tree.OfSales, lines: LineFilter | None, window: tuple[int, int]) -> Array:
         """Which customers have a matching sale in the window.
 
-        Day conditions also need "has ever bought", so that result is cached by itself.
+        The result for all days is cached separately, because conditions on the first or last purchase need it too.
         """
         if window != EVER:
             return self._find_any(condition, lines, window)
         key = ("ever", isinstance(condition, tree.Returned), *self._cache_key(condition, lines))
-        return self._cache(key, lambda: self._find_any(condition, lines, window)).copy()
+        return self._find_or_compute(key, lambda: self._find_any(condition, lines, window)).copy()
 
-    def _cache_key(self, condition: tree.OfSales, lines: Lines | None) -> tuple[object, ...]:
+    def _cache_key(self, condition: tree.OfSales, lines: LineFilter | None) -> tuple[object, ...]:
         """The part of the cache key that does not depend on days and kinds of sales."""
         declared = None if condition.property is None else self._query.properties.get(condition.property.key)
         stores = tuple(self._query.stores.get(reference) for reference in condition.stores)
-        about = (condition.products, condition.property, declared, stores, self._query.today, self._query.zone)
-        return *about, lines is not None and lines.takes_unreadable, self._cached.size, self._cached.sales_as_of
+        key = (condition.products, condition.property, declared, stores, self._query.today, self._query.zone)
+        return *key, lines is not None and lines.includes_unreadable, self._cached.size, self._cached.sales_as_of
 
-    def _cache(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
-        known = self._cached.results.find(key)
-        return (known or self._cached.results.add(key, Result(compute()))).holds
+    def _find_or_compute(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
+        result = self._cached.results.find(key)
+        return (result or self._cached.results.add(key, Result(compute()))).holds
 
-    def _find_any(self, condition: tree.OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
+    def _find_any(self, condition: tree.OfSales, lines: LineFilter | None, window: tuple[int, int]) -> Array:
         holds = np.zeros(self._cached.size, bool)
         for selection in self._select(condition, lines, window):
             holds[selection.of("customer")] = True
         return holds
 
-    def _has_ticket(self, condition: tree.TicketValue, lines: Lines | None) -> Array:
-        """Which customers have a purchase of such a value; with a product filter, the total of its matching lines."""
+    def _has_ticket(self, condition: tree.TicketValue, lines: LineFilter | None) -> Array:
+        """Which customers have a purchase whose value is in the range; with a product filter, the value is the total of
+        its matching lines."""
         holds = np.zeros(self._cached.size, bool)
         low, high = condition.at_least_cents, condition.at_most_cents
         for selection in self._select(condition, lines, self._window(condition)):
@@ -252,7 +260,7 @@ class SalesConditions:
         return holds
 
     def _select(
-        self, condition: tree.OfSales, lines: Lines | None, window: tuple[int, int]
+        self, condition: tree.OfSales, lines: LineFilter | None, window: tuple[int, int]
     ) -> Iterator[SalesSelection]:
         """The runs that overlap the window, each with its matching sales."""
         kinds = self._kinds(condition)
@@ -278,7 +286,8 @@ class SalesConditions:
             yield selection
 
     def _kinds(self, condition: tree.OfSales) -> Array:
-        """Which codes of `kind` match: purchases, returns or both, in one currency or in any."""
+        """A mask by `kind`, which is twice the code of the currency plus 1 for a return: purchases, returns or both
+        match, in one currency or in all."""
         currencies = self._cached.dictionaries.currencies
         kinds = np.zeros(2 * len(currencies) + 2, bool)
         is_purchase = not isinstance(condition, tree.Returned)
@@ -300,21 +309,23 @@ class SalesConditions:
                 stores[code] = True
         return stores
 
-    def _lines(self, condition: tree.OfSales) -> Lines | None:
-        """Which products match; None if every line does."""
+    def _lines(self, condition: tree.OfSales) -> LineFilter | None:
+        """The filter of lines by product; None if the condition has none."""
         if not condition.products and condition.property is None:
             return None
-        ids = ProductTruth(IDS, self._are_among(condition.products)) if condition.products else None
+        ids = ProductTruth(IDS, self._truth_of_ids(condition.products)) if condition.products else None
         wanted = condition.property
-        return Lines(ids, None if wanted is None else ProductTruth(PROPERTY + wanted.key, self._truth(wanted)))
+        return LineFilter(
+            ids, None if wanted is None else ProductTruth(PROPERTY + wanted.key, self._truth_of_property(wanted))
+        )
 
-    def _are_among(self, products: Sequence[str]) -> Array:
+    def _truth_of_ids(self, products: Sequence[str]) -> Array:
         dictionary = self._cached.dictionaries.product_values(IDS).dictionary
-        among = np.full(len(dictionary) + 1, NO)
-        among[[code for product in products if (code := dictionary.find(product)) >= 0]] = YES
-        return among
+        truth = np.full(len(dictionary) + 1, NO)
+        truth[[code for product in products if (code := dictionary.find(product)) >= 0]] = YES
+        return truth
 
-    def _truth(self, wanted: tree.OfProperty) -> Array:
+    def _truth_of_property(self, wanted: tree.OfProperty) -> Array:
         declared = self._query.properties.get(wanted.key)
         values = self._cached.dictionaries.product_values(PROPERTY + wanted.key)
         if declared is None:
@@ -323,7 +334,7 @@ class SalesConditions:
         truth = parsed.truth(wanted, values.dictionary.values, self._query.today, self._cached.progress)
         return np.append(truth, YES if holds_of_no_value(wanted) else NO)
 
-    def _unreadable(self, lines: Lines | None) -> Array | None:
+    def _unreadable(self, lines: LineFilter | None) -> Array | None:
         if lines is None or lines.property is None or not (lines.property.truth == UNREADABLE).any():
             return None
         holds = np.zeros(self._cached.size, bool)
@@ -338,7 +349,7 @@ class SalesConditions:
 
 
 def _is_one_of(kinds: Array, wanted: Array) -> Array:
-    """Compares with each kind: there are few, and a table lookup takes twenty times as long."""
+    """Compare with each wanted kind, since there are few; a table lookup takes twenty times as long."""
     selection = np.zeros(kinds.size, bool)
     for kind in np.flatnonzero(wanted).tolist():
         selection |= kinds == kind

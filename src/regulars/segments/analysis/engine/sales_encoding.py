@@ -1,4 +1,5 @@
-"""How runs of sales are stored: each array is a part of its own, so that a query loads only the parts it needs."""
+"""How runs of sales, which are immutable chunks, are stored: each array is a separate part, so that a query loads only
+the parts it needs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -10,7 +11,7 @@ from regulars.segments.analysis.engine.sales_runs import SCALED, Dictionaries, i
 from regulars.segments.columns.model import ERASED, SalesPack
 
 OF_SALES: Final = ("customer", "at_s", "store", "kind", "amount", "discount", "tax", "units", "lines")
-# Lines of products, and lines without a product, each with the part that has the index of its sale.
+# The arrays of lines with a product and of lines without one. The key is the array with the index of each line's sale.
 OF_LINES: Final = {
     "sale": ("product", "quantity", "line_units", "total"),
     "other_sale": ("other_units", "other_total"),
@@ -20,22 +21,23 @@ _CODED: Final = ("store", "kind", "product", *SCALED)
 
 
 def unpack(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
-    """All arrays of a run that was packed batch by batch, flat and unsorted: each line with its sale and product."""
-    # Product 0 means no product.
+    """All arrays of a packed run, flat and unsorted: one element per sale or per line."""
+    # In a pack product 0 means no product, and the others count from 1.
     products = np.concatenate((np.zeros(1, np.int64), dictionaries.map("product", pack.of_lines.products)))
-    flat = _unpacked(pack, dictionaries)
+    flat = _unpack_flat(pack, dictionaries)
     return flat | {"product": products[flat["product"]]}
 
 
 def unpack_grouped(pack: SalesPack, dictionaries: Dictionaries, product_parts: Iterable[str]) -> dict[str, Array]:
-    """The same grouped by product, with these product parts."""
-    parts = grouped(arranged(_unpacked(pack, dictionaries)))
-    products = [pack.of_lines.products[number - 1] for number in parts.pop("product").tolist()]
+    """All arrays of a packed run with lines grouped by product, and these product parts."""
+    parts = group_by_product(sort_flat(_unpack_flat(pack, dictionaries)))
+    products = [pack.of_lines.products[code - 1] for code in parts.pop("product").tolist()]
     return parts | {part: dictionaries.encode_products(part, products) for part in product_parts}
 
 
-def _unpacked(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
-    """Unsorted; products by their number in the pack, which counts from 1."""
+def _unpack_flat(pack: SalesPack, dictionaries: Dictionaries) -> dict[str, Array]:
+    """Flat, unsorted arrays; a product is its index in the pack plus 1."""
+    # A kind is twice the code of the currency, plus 1 for a return.
     kind = read_numbers(pack.kind)
     return with_sums_of_lines(
         {
@@ -56,7 +58,8 @@ _MONEY: Final = ("amount", "discount", "tax")
 
 
 def with_sums_of_lines(sales: Mapping[str, Array], lines: Mapping[str, Array]) -> dict[str, Array]:
-    """Flat arrays of sales and of their lines, which follow in the order of the sales; product 0 means no product."""
+    """Flat arrays of sales with the sum of their units, and of their lines; `lines` is in the order of the sales, and
+    product 0 means no product."""
     sale = np.repeat(np.arange(sales["lines"].size), sales["lines"])
     ends = np.cumsum(sales["lines"])
     units_before = _starts(lines["line_units"])
@@ -73,27 +76,28 @@ def with_sums_of_lines(sales: Mapping[str, Array], lines: Mapping[str, Array]) -
 
 
 def encode_parts(flat: Mapping[str, Array], dictionaries: Dictionaries) -> dict[str, bytes]:
-    """Encode arranged arrays; only dictionary values in use are written."""
+    """Encode sorted flat arrays; only dictionary values in use are written."""
     products, counts = np.unique(flat["product"], return_counts=True)
     return {
         **{name: encode(flat[name]) for name in ("customer", "at_s", *_MONEY, "lines", "total", "other_total")},
         "store": _encode_codes(flat["store"], dictionaries.stores.values),
-        "kind": _kinds(flat["kind"], dictionaries),
+        "kind": _encode_kinds(flat["kind"], dictionaries),
         "product": encode_values([dictionaries.products.values[code] for code in products.tolist()], counts),
-        # The sales of a product ascend, so the steps between them are small.
+        # The sale indexes of a product ascend, so their differences are small numbers, which compress well.
         **{name: encode(np.diff(flat[name], prepend=0)) for name in OF_LINES},
         **{name: _encode_scaled(flat[name]) for name in SCALED},
     }
 
 
 def _encode_scaled(values: Array) -> bytes:
-    """Millionths divided by their greatest common divisor, which is a million where all are whole."""
+    """Encode millionths divided by their greatest common divisor, which is a million if all values are whole
+    numbers."""
     unit = max(1, int(np.gcd.reduce(values))) if values.size else 1
     return encode_values([unit], values // unit)
 
 
 def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str, Array]:
-    """Decode a part into arrays, in the codes of the organization."""
+    """Decode a part into arrays with the organization-wide codes."""
     if name in OF_LINES:
         return {name: np.cumsum(decode(content), dtype=np.int32)}
     if name not in _CODED and not is_product_part(name):
@@ -107,6 +111,7 @@ def read_part(name: str, content: bytes, dictionaries: Dictionaries) -> dict[str
     if name == "product":
         return {name: codes[:-1], "starts": _starts(rows)}
     if (codes[:-1] == np.arange(len(values))).all():
+        # The codes of the run are the organization-wide codes already.
         return {name: rows}
     return {name: narrow(codes[rows] if name == "store" else 2 * codes[rows >> 1] + (rows & 1))}
 
@@ -121,7 +126,7 @@ def _starts(counts: Array) -> Array:
 
 
 def read_flat(blobs: Mapping[str, bytes], dictionaries: Dictionaries) -> dict[str, Array]:
-    """All arrays of a stored run, flat."""
+    """All arrays of a merged run, flat."""
     parts: dict[str, Array] = {}
     for name in PARTS:
         parts |= read_part(name, blobs[name], dictionaries)
@@ -131,58 +136,58 @@ def read_flat(blobs: Mapping[str, bytes], dictionaries: Dictionaries) -> dict[st
 
 
 def _encode_codes(codes: Array, values: Sequence[Any]) -> bytes:
-    used, places = np.unique(codes, return_inverse=True)
-    return encode_values([values[code] for code in used.tolist()], places)
+    used, indexes = np.unique(codes, return_inverse=True)
+    return encode_values([values[code] for code in used.tolist()], indexes)
 
 
-def _kinds(kinds: Array, dictionaries: Dictionaries) -> bytes:
-    used, places = np.unique(kinds >> 1, return_inverse=True)
-    return encode_values([dictionaries.currencies.values[code] for code in used.tolist()], 2 * places + (kinds & 1))
+def _encode_kinds(kinds: Array, dictionaries: Dictionaries) -> bytes:
+    used, indexes = np.unique(kinds >> 1, return_inverse=True)
+    return encode_values([dictionaries.currencies.values[code] for code in used.tolist()], 2 * indexes + (kinds & 1))
 
 
-def grouped(flat: Mapping[str, Array]) -> dict[str, Array]:
-    """From lines sorted by product to products with the slice of their lines."""
+def group_by_product(flat: Mapping[str, Array]) -> dict[str, Array]:
+    """Convert lines sorted by product to a list of products, each with the slice of its lines."""
     product, counts = np.unique(flat["product"], return_counts=True)
     parts = {name: narrow(part) for name, part in flat.items() if name != "product"}
     scales = {scale_of(name): np.ones(1, np.int64) for name in SCALED}
     return parts | scales | {"product": product, "starts": np.concatenate(([0], np.cumsum(counts)))}
 
 
-def arranged(flat: Mapping[str, Array]) -> dict[str, Array]:
+def sort_flat(flat: Mapping[str, Array]) -> dict[str, Array]:
     """Sort sales by time, so that a window is a slice, and lines by product."""
     order = np.argsort(flat["at_s"], kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
+    new_index = np.empty_like(order)
+    new_index[order] = np.arange(order.size)
     parts = {name: flat[name][order] for name in OF_SALES}
     for sale, names in OF_LINES.items():
-        places = place[flat[sale]]
-        lines = np.argsort(places if sale == "other_sale" else flat["product"].astype(np.int64) * order.size + places)
-        parts |= {sale: places[lines], **{name: flat[name][lines] for name in names}}
+        sales = new_index[flat[sale]]
+        lines = np.argsort(sales if sale == "other_sale" else flat["product"].astype(np.int64) * order.size + sales)
+        parts |= {sale: sales[lines], **{name: flat[name][lines] for name in names}}
     return parts
 
 
 def merge(runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Concatenate flat runs."""
+    """Concatenate flat runs and sort the result."""
     firsts = np.cumsum([0, *(run["customer"].size for run in runs)])[:-1]
-    moved = [
+    shifted = [
         {**run, **{sale: run[sale].astype(np.int64) + first for sale in OF_LINES}}
         for run, first in zip(runs, firsts, strict=True)
     ]
-    return arranged({name: np.concatenate([run[name] for run in moved]) for name in PARTS})
+    return sort_flat({name: np.concatenate([run[name] for run in shifted]) for name in PARTS})
 
 
-def split_erased(flat: Mapping[str, Array], dead: Array) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The sales of customers who exist, and those of erased customers, without the customer; both arranged."""
-    flat = arranged(flat)
-    is_dead = np.isin(flat["customer"], dead)
-    erased = _take(flat, is_dead)
-    return _take(flat, ~is_dead), {**erased, "customer": np.full_like(erased["customer"], ERASED)}
+def split_erased(flat: Mapping[str, Array], erased_customers: Array) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The sales of customers who exist, and those of erased customers without the customer; both sorted."""
+    flat = sort_flat(flat)
+    is_erased = np.isin(flat["customer"], erased_customers)
+    erased = _take(flat, is_erased)
+    return _take(flat, ~is_erased), {**erased, "customer": np.full_like(erased["customer"], ERASED)}
 
 
-def _take(flat: Mapping[str, Array], some: Array) -> dict[str, Array]:
-    parts = {name: flat[name][some] for name in OF_SALES}
-    place = np.cumsum(some) - 1
+def _take(flat: Mapping[str, Array], mask: Array) -> dict[str, Array]:
+    parts = {name: flat[name][mask] for name in OF_SALES}
+    new_index = np.cumsum(mask) - 1
     for sale, names in OF_LINES.items():
-        lines = some[flat[sale]]
-        parts |= {sale: place[flat[sale][lines]], **{name: flat[name][lines] for name in names}}
+        lines = mask[flat[sale]]
+        parts |= {sale: new_index[flat[sale][lines]], **{name: flat[name][lines] for name in names}}
     return parts

@@ -1,4 +1,5 @@
-"""Runs of sales in memory: each run has its own arrays, and all of them share dictionaries of stores and products."""
+"""Runs of sales in memory. A run is an immutable stored chunk of sales; each has its own arrays, which are its parts,
+and all runs share dictionaries of stores and products."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,15 +16,15 @@ from regulars.segments.analysis.engine.coded_values import UNREADABLE, YES, Valu
 from regulars.segments.analysis.engine.encoding import Array, Dictionary
 from regulars.segments.columns.model import Run
 
-# Above this many products, lines are selected one by one instead of product by product.
+# If more products than this match, the lines are selected by a mask instead of one slice per product.
 SLICES_MAX: Final = 2_000
-# Parts of products: their external ids, their names, and a property, whose key follows the prefix.
+# Names of the product parts: external ids, names, and properties (this prefix and the key of the property).
 IDS: Final = "ids"
 NAMES: Final = "names"
 PROPERTY: Final = "p:"
-# Purchase days, which are derived from the days in the zone whose name follows the prefix.
+# The prefix of derived parts with purchase days; the name of the time zone follows.
 BOUGHT: Final = "bought:"
-# Parts in millionths, which are stored divided by their common divisor.
+# Parts whose unit is a millionth; they are stored divided by the greatest common divisor of their values.
 SCALED: Final = ("units", "quantity", "line_units", "other_units")
 
 
@@ -39,14 +40,14 @@ _product = msgspec.json.Decoder(_Product)
 class Dictionaries:
     """The dictionaries of all runs of an organization. Threads that decode runs share them under a lock.
 
-    An organization may have millions of products, one per serial number that a till sends. So counting loads only the
-    parts of products that a query needs, and only a merge loads whole products, those of the runs it merges.
+    An organization may have millions of products, for example one per serial number. So a query loads only the parts of
+    products that it needs; whole products are loaded only to merge runs.
     """
 
     def __init__(self) -> None:
         self.stores = Dictionary()
         self.currencies = Dictionary()
-        # No product is 0, so the codes of products begin at 1.
+        # Code 0 means no product, so the codes of products begin at 1.
         self.products = Dictionary([b""])
         self._product_values: dict[str, Values] = {}
         self._lock = Lock()
@@ -57,21 +58,21 @@ class Dictionaries:
         return self.stores.nbytes + self.currencies.nbytes + self.products.nbytes + product_values
 
     def product_values(self, part: str) -> Values:
-        """The distinct values of a product part, and how its type parses them; the runs hold the codes."""
+        """The distinct values of a product part and their parsed forms; the runs contain the codes."""
         return self._product_values.setdefault(part, Values(Dictionary(), np.zeros(0, np.int32)))
 
     def encode_products(self, part: str, products: Sequence[bytes]) -> Array:
-        """The code of each product's value; NONE where it has no value."""
+        """The code of each product's value; NONE if the product has no value."""
         values = [_value_of(part, _product.decode(product)) for product in products]
         with self._lock:
             return np.fromiter(map(self.product_values(part).dictionary.code, values), np.int32, len(values))
 
     def forget(self, part: str) -> None:
-        """The caller has removed the codes of this part from all runs."""
+        """Drop the values of a part; the caller has removed its codes from all runs."""
         self._product_values.pop(part, None)
 
     def map(self, name: str, values: Sequence[Any]) -> Array:
-        """From indexes in the list of a run to codes of the organization."""
+        """The organization-wide codes of the values of a run, by their index in the list of the run."""
         dictionary = {"store": self.stores, "kind": self.currencies, "product": self.products}[name]
         with self._lock:
             return dictionary.map(values)
@@ -96,10 +97,10 @@ def _value_of(part: str, product: _Product) -> str | None:
 
 @dataclass(slots=True)
 class SalesRun:
-    """The arrays of a run that were loaded so far, in the codes of the organization.
+    """The arrays of a run that were loaded so far, with the organization-wide codes.
 
-    Lines are grouped by product: `starts` holds where the lines of each product begin, a product part holds one code
-    per product, and `sale` holds the index of the sale of each line. Lines without a product, which no condition
+    Lines are grouped by product: `starts` has the first line of each product, a product part has one code
+    per product, and `sale` has the index of the sale of each line. Lines without a product, which no condition
     needs, are in the parts `other_sale`, `other_units` and `other_total`.
     """
 
@@ -117,7 +118,7 @@ class SalesRun:
         return sum(part.nbytes for part in self.parts.values())
 
     def days(self, zone: Zone) -> Array:
-        """The local days of the sales. The times are dropped, since conditions only use days."""
+        """The local days of the sales. The exact times are dropped from memory, since conditions only use days."""
         key = f"day:{zone.name}"
         if key not in self.parts:
             days = zone.days(self.parts["at_s"])
@@ -129,7 +130,7 @@ class SalesRun:
         return self.parts[key]
 
     def pick(self, passing: Array | None, *names: str) -> list[Array]:
-        """These arrays, of the lines whose product matches; of all lines if `passing` is None."""
+        """The named arrays, reduced to the lines whose product is in the mask `passing`; None selects all lines."""
         parts = [self.parts[name] for name in names]
         if passing is None:
             return parts
@@ -143,15 +144,15 @@ class SalesRun:
         return [np.concatenate([part[first:last] for first, last in slices]) if slices else part[:0] for part in parts]
 
     def measures(self, name: str, values: Array) -> Array:
-        """Values of a part: cents as they are; quantities and units in millionths."""
+        """Stored values of a part as amounts: cents are unchanged, quantities and units become millionths."""
         return values.astype(np.int64) * self.factor_of(name) if name in SCALED else values
 
     def factor_of(self, name: str) -> int:
-        """By which values of a part are multiplied."""
+        """The factor by which the stored values of a part are multiplied."""
         return int(self.parts[scale_of(name)][0]) if name in SCALED else 1
 
 
-# The first and the last day there are.
+# A window that contains all days.
 EVER: Final = (number_of(date.min), number_of(date.max))
 
 
@@ -162,24 +163,24 @@ class ProductTruth(NamedTuple):
     truth: Array
 
 
-class Lines(NamedTuple):
-    """Which lines a condition wants, by product: one of these ids, such a property, or both."""
+class LineFilter(NamedTuple):
+    """Selects the lines that a condition wants, by the id of their product, a property of it, or both."""
 
     ids: ProductTruth | None
     property: ProductTruth | None
-    takes_unreadable: bool = False
+    includes_unreadable: bool = False
 
     def passing(self, run: SalesRun) -> Array:
         """A mask of the products of a run that match."""
-        return self._of(run, YES, UNREADABLE) if self.takes_unreadable else self._of(run, YES)
+        return self._of(run, YES, UNREADABLE) if self.includes_unreadable else self._of(run, YES)
 
     def unreadable(self, run: SalesRun) -> Array:
-        """A mask of the products whose property its type cannot read."""
+        """A mask of the products whose property cannot be parsed as its type."""
         return self._of(run, UNREADABLE)
 
-    def with_unreadable(self) -> "Lines":
+    def with_unreadable(self) -> "LineFilter":
         """The same, but products with an unreadable property match too."""
-        return self._replace(takes_unreadable=True)
+        return self._replace(includes_unreadable=True)
 
     def _of(self, run: SalesRun, *wanted: np.int8) -> Array:
         products = np.ones(run.parts["starts"].size - 1, bool)
@@ -191,36 +192,37 @@ class Lines(NamedTuple):
 
 
 class SalesSelection(NamedTuple):
-    """A slice of the sales of a run, from `first` to before `last`, with an optional mask."""
+    """A slice of the sales of a run, from `first` to before `last`, or some sales of the slice."""
 
     run: SalesRun
     first: int
     last: int
-    some: Array | None = None
+    # A mask or the indexes of the selected sales of the slice; None selects the whole slice.
+    picked: Array | None = None
 
     def all_of(self, part: str) -> Array:
         return self.run.parts[part][self.first : self.last]
 
     def of(self, part: str) -> Array:
-        return self.all_of(part) if self.some is None else self.all_of(part)[self.some]
+        return self.all_of(part) if self.picked is None else self.all_of(part)[self.picked]
 
     def days(self, zone: Zone) -> Array:
         days = self.run.days(zone)[self.first : self.last]
-        return days if self.some is None else days[self.some]
+        return days if self.picked is None else days[self.picked]
 
-    def where(self, some: Array) -> "SalesSelection":
-        return self._replace(some=some if self.some is None else self.some & some)
+    def where(self, mask: Array) -> "SalesSelection":
+        return self._replace(picked=mask if self.picked is None else self.picked & mask)
 
     def has(self, sales: Array) -> Array:
         """Which of these sale indexes are in the selection."""
-        among: Array = (sales >= self.first) & (sales < self.last)
-        if self.some is not None:
-            among[among] = self.some[sales[among] - self.first]
-        return among
+        is_selected: Array = (sales >= self.first) & (sales < self.last)
+        if self.picked is not None:
+            is_selected[is_selected] = self.picked[sales[is_selected] - self.first]
+        return is_selected
 
     @property
     def is_whole(self) -> bool:
-        return self.some is None and self.last - self.first == self.run.size
+        return self.picked is None and self.last - self.first == self.run.size
 
 
 def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSelection:
@@ -233,10 +235,10 @@ def select_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> SalesSe
     return SalesSelection(run, 0, run.size, (days >= window[0]) & (days <= window[1]))
 
 
-def select_lines(selection: SalesSelection, lines: Lines | None, part: str) -> tuple[Array, Array]:
+def select_lines(selection: SalesSelection, lines: LineFilter | None, part: str) -> tuple[Array, Array]:
     run = selection.run
-    sale, measured = run.pick(None if lines is None else lines.passing(run), "sale", part)
+    sale, values = run.pick(None if lines is None else lines.passing(run), "sale", part)
     if not selection.is_whole:
-        among = selection.has(sale)
-        sale, measured = sale[among], measured[among]
-    return run.parts["customer"][sale], run.measures(part, measured)
+        is_selected = selection.has(sale)
+        sale, values = sale[is_selected], values[is_selected]
+    return run.parts["customer"][sale], run.measures(part, values)

@@ -15,7 +15,7 @@ from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.engine.audience import FrozenAudience
+from regulars.segments.analysis.engine.audience import AudienceCopy
 from regulars.segments.analysis.engine.compaction import compact
 from regulars.segments.analysis.engine.engine import REQUESTS_AT_ONCE, Engine
 from regulars.segments.analysis.protocol import (
@@ -25,20 +25,20 @@ from regulars.segments.analysis.protocol import (
     read_message,
     write_message,
 )
-from regulars.segments.columns.model import Progress
+from regulars.segments.columns.model import BuildProgress
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
 
-# One per open request, one for compaction and one for the check of purged columns.
+# Connections: one per open request, one for compaction and one for the check of purged columns.
 POOL_MAX: Final = REQUESTS_AT_ONCE + 2
 STATEMENT_TIMEOUT_MS: Final = 60_000
 COMPACT_EVERY_S: Final = 2.0
 FORGET_EVERY_S: Final = 60.0
-# A client that sends no request or reads no response is disconnected. One that reads an audience stores each piece
-# before it reads the next.
+# A client that sends no request or reads no response for this time is disconnected. For pieces of an audience the time
+# is longer, because the client stores each piece before it reads the next.
 READ_S_MAX: Final = 10.0
 PIECE_S_MAX: Final = 60.0
-# Each has the ids of its audience in memory until the client has read them.
+# A limit because each such request has the ids of its audience in memory until the client has read them.
 FREEZES_AT_ONCE: Final = 4
 DEADLINE_S_MAX: Final = 60.0
 # A response that missed its deadline is retained this long for a repeated request.
@@ -47,12 +47,12 @@ COMPACTION_DUE: Final = Due(table="segment_columns", column="tidy_at")
 
 _log = log.get(__name__)
 UNREADABLE: Final = AnalysisResponse(fault="The question cannot be read; is the analysis process of another release?")
-_question = msgspec.msgpack.Decoder(AnalysisRequest)
+_request_decoder = msgspec.msgpack.Decoder(AnalysisRequest)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def run(settings: Settings, url: str, *, path: Path, lifeline: int | None = None) -> None:
-    """Answer until SIGTERM or SIGINT, or until the lifeline ends."""
+    """Serve until SIGTERM or SIGINT, or until the lifeline, a pipe from the parent process, is closed."""
     with listening(path) as bound, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, url, bound, lifeline=lifeline))
 
@@ -82,7 +82,7 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
     database = Database(url, pool_max=POOL_MAX, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     await database.open()
     engine = Engine(database, bytes_max=settings.analysis_memory_mb << 20)
-    server = await asyncio.start_unix_server(RequestHandler(engine).serve, sock=bound)
+    server = await asyncio.start_unix_server(ConnectionHandler(engine).serve, sock=bound)
     _log.info("analysis.started")
     tasks = [asyncio.create_task(_compact_forever(database)), asyncio.create_task(_forget_forever(engine))]
     try:
@@ -96,12 +96,12 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
     _log.info("analysis.stopped")
 
 
-class RequestHandler:
+class ConnectionHandler:
     """Handles connections. A request that misses its deadline keeps running; a repeated request gets its response."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._open: dict[bytes, asyncio.Task[AnalysisResponse | FrozenAudience]] = {}
+        self._open: dict[bytes, asyncio.Task[AnalysisResponse | AudienceCopy]] = {}
         self._freezes = asyncio.Semaphore(FREEZES_AT_ONCE)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -122,8 +122,8 @@ class RequestHandler:
         finally:
             writer.close()
 
-    async def _respond(self, request: AnalysisRequest) -> AnalysisResponse | FrozenAudience:
-        # The deadline is no part of the key: a repeated request waits for the same response.
+    async def _respond(self, request: AnalysisRequest) -> AnalysisResponse | AudienceCopy:
+        # The deadline is not part of the key, so a repeated request waits for the same response.
         key = _encode(msgspec.structs.replace(request, deadline_s=0.0))
         task = self._open.get(key)
         if task is None:
@@ -136,7 +136,7 @@ class RequestHandler:
             task.add_done_callback(lambda _: self._drop_later(key, task))
             progress = self._engine.cache.progress_of(request.organization_id)
             return AnalysisResponse(
-                is_ready=False, progress=Progress("building", "reading", progress.done, progress.total)
+                is_ready=False, progress=BuildProgress("building", "reading", progress.done, progress.total)
             )
         except Exception as error:  # noqa: BLE001  # the client gets a fault, and the log has the reason
             self._drop(key, task)
@@ -145,22 +145,22 @@ class RequestHandler:
                 fault="The question could not be answered; the log of the analysis process says why."
             )
 
-    def _drop(self, key: bytes, task: asyncio.Task[AnalysisResponse | FrozenAudience]) -> None:
+    def _drop(self, key: bytes, task: asyncio.Task[AnalysisResponse | AudienceCopy]) -> None:
         if self._open.get(key) is task:
             del self._open[key]
 
-    def _drop_later(self, key: bytes, task: asyncio.Task[AnalysisResponse | FrozenAudience]) -> None:
+    def _drop_later(self, key: bytes, task: asyncio.Task[AnalysisResponse | AudienceCopy]) -> None:
         asyncio.get_running_loop().call_later(RESPONSE_RETAINED_S, self._drop, key, task)
 
 
 def _read_request(message: bytes) -> AnalysisRequest | None:
     try:
-        return _question.decode(message)
+        return _request_decoder.decode(message)
     except msgspec.MsgspecError:
         return None
 
 
-async def _write(writer: asyncio.StreamWriter, response: AnalysisResponse | FrozenAudience) -> None:
+async def _write(writer: asyncio.StreamWriter, response: AnalysisResponse | AudienceCopy) -> None:
     if isinstance(response, AnalysisResponse):
         async with asyncio.timeout(READ_S_MAX):
             await write_message(writer, _encode(response))
@@ -179,7 +179,7 @@ async def _compact_forever(database: Database) -> None:
                 await compact(database, organization_id)
         except CONNECTION_ERRORS as error:
             _log.warning("analysis.tidy_failed", error=type(error).__name__)
-        except Exception as error:  # noqa: BLE001  # the loop must go on after any failure
+        except Exception as error:  # noqa: BLE001  # the loop must continue after any failure
             _log.warning("analysis.tidy_failed", exc_info=error)
         await asyncio.sleep(COMPACT_EVERY_S)
 
@@ -189,5 +189,5 @@ async def _forget_forever(engine: Engine) -> None:
         await asyncio.sleep(FORGET_EVERY_S)
         try:
             await engine.forget_purged()
-        except Exception as error:  # noqa: BLE001  # the loop must go on
+        except Exception as error:  # noqa: BLE001  # the loop must continue
             _log.warning("analysis.forget_failed", error=type(error).__name__)

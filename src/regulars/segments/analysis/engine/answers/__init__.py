@@ -1,1 +1,1 @@
-"""Answers to questions of analytics, from the columns of one snapshot."""
+"""Answers to analytics questions, computed from the columnar data of one snapshot."""

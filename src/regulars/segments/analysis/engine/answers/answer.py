@@ -1,10 +1,16 @@
-"""Answer a question of analytics, and the parts of sales that its answer reads."""
+"""Computes the answer to an analytics question, and lists the parts (arrays) of the sales data that the answer
+reads."""
 
 import asyncio
 from datetime import datetime
+from typing import Final
+
+import msgspec
+import numpy as np
 
 from regulars.conditions import tree
 from regulars.kit.db import Tx
+from regulars.segments.analysis import questions
 from regulars.segments.analysis.engine.answers.basket import answer_basket
 from regulars.segments.analysis.engine.answers.cohorts import answer_cohorts
 from regulars.segments.analysis.engine.answers.customers import answer_customers
@@ -14,81 +20,94 @@ from regulars.segments.analysis.engine.answers.products import answer_products
 from regulars.segments.analysis.engine.answers.rfm import answer_rfm
 from regulars.segments.analysis.engine.answers.sales import SUMMED, answer_sales
 from regulars.segments.analysis.engine.answers.tickets import RefusedQuestion, Tickets
-from regulars.segments.analysis.engine.cache import CachedColumns
+from regulars.segments.analysis.engine.cache import CachedColumns, Result
 from regulars.segments.analysis.engine.calendar import Zone
 from regulars.segments.analysis.engine.customer_columns import PROFILE
 from regulars.segments.analysis.engine.loading import RequiredParts
 from regulars.segments.analysis.engine.sales_runs import IDS, NAMES
 from regulars.segments.analysis.protocol import AnalysisRequest, AnalysisResponse, SegmentQuery
-from regulars.segments.analysis.questions import (
-    Answer,
-    BasketQuestion,
-    CohortsQuestion,
-    ColumnsQuestion,
-    CustomersQuestion,
-    LiftQuestion,
-    ProductsQuestion,
-    Question,
-    RfmQuestion,
-    SalesQuestion,
-)
-from regulars.segments.columns.model import ANONYMOUS, OF_CUSTOMERS
+from regulars.segments.columns.model import ANONYMOUS_SALES, IDENTIFIED_SALES
+
+_decode: Final = msgspec.msgpack.Decoder(questions.Answer).decode
 
 
 async def respond_to(
-    tx: Tx, request: AnalysisRequest, question: Question, cached: CachedColumns, zone: Zone
+    tx: Tx, request: AnalysisRequest, question: questions.Question, cached: CachedColumns, zone: Zone
 ) -> AnalysisResponse:
     try:
-        if isinstance(question, LiftQuestion):
+        if isinstance(question, questions.LiftQuestion):
             tickets = await asyncio.to_thread(Tickets, cached, request.query, zone, None)
             return AnalysisResponse(answer=await answer_lift(tx, request.organization_id, tickets, question))
-        return AnalysisResponse(answer=await asyncio.to_thread(_answer, cached, request.query, question, zone, tx.now))
+        answer = await asyncio.to_thread(_answer, cached, request.query, question, zone, tx.now)
+        encoded = np.frombuffer(msgspec.msgpack.encode(answer), np.uint8)
+        cached.results.add(_key(cached, request.query, question), Result(encoded))
+        return AnalysisResponse(answer=answer)
     except RefusedQuestion as error:
         return AnalysisResponse(fault=str(error))
     except OverflowError:
         return AnalysisResponse(fault="The amounts are too large to be added up.")
 
 
+def find_answer(
+    cached: CachedColumns, query: SegmentQuery, question: questions.Question, as_of: datetime
+) -> questions.Answer | None:
+    """The cached answer to the same question, if no column changed since then; its time becomes `as_of`."""
+    if isinstance(question, questions.LiftQuestion):
+        return None
+    stored = cached.results.find(_key(cached, query, question))
+    return None if stored is None else msgspec.structs.replace(_decode(stored.holds.tobytes()), as_of=as_of)
+
+
+def _key(cached: CachedColumns, query: SegmentQuery, question: questions.ColumnsQuestion) -> tuple[object, ...]:
+    """Runs, the stored chunks of the columns, never change. So the answer depends only on their ids and on the
+    do-not-contact numbers."""
+    snapshot = cached.snapshot
+    runs = tuple(run.id for run in snapshot.runs)
+    return msgspec.msgpack.encode((query, question)), snapshot.epoch, snapshot.next_number, snapshot.consents, runs
+
+
 def _answer(
-    cached: CachedColumns, query: SegmentQuery, question: ColumnsQuestion, zone: Zone, as_of: datetime
-) -> Answer:
+    cached: CachedColumns, query: SegmentQuery, question: questions.ColumnsQuestion, zone: Zone, as_of: datetime
+) -> questions.Answer:
     tickets = Tickets(cached, query, zone, question.store_ids)
     match question:
-        case SalesQuestion():
+        case questions.SalesQuestion():
             return answer_sales(tickets, question, as_of)
-        case CustomersQuestion():
+        case questions.CustomersQuestion():
             return answer_customers(tickets, question, as_of)
-        case CohortsQuestion():
+        case questions.CohortsQuestion():
             return answer_cohorts(tickets, question, as_of)
-        case RfmQuestion():
+        case questions.RfmQuestion():
             return answer_rfm(tickets, question, as_of)
-        case ProductsQuestion():
+        case questions.ProductsQuestion():
             return answer_products(tickets, question, as_of)
-        case BasketQuestion():
+        case questions.BasketQuestion():
             return answer_basket(tickets, question, as_of)
 
 
-def add_required(required: RequiredParts, query: SegmentQuery, question: Question) -> RequiredParts:
-    """With the parts that the answer reads."""
+def add_required(required: RequiredParts, query: SegmentQuery, question: questions.Question) -> RequiredParts:
+    """`required` plus the parts that the answer reads."""
     sales = {"customer", "kind", "at_s", *_parts_of(question)}
     if question.store_ids is not None:
         sales.add("store")
-    is_of_customers = query.match != tree.All() or isinstance(question, CohortsQuestion | RfmQuestion | LiftQuestion)
-    kinds = (OF_CUSTOMERS,) if is_of_customers else (OF_CUSTOMERS, ANONYMOUS)
-    ids = set(PROFILE) if isinstance(question, LiftQuestion) else set()
+    is_of_customers = query.match != tree.All() or isinstance(
+        question, questions.CohortsQuestion | questions.RfmQuestion | questions.LiftQuestion
+    )
+    kinds = (IDENTIFIED_SALES,) if is_of_customers else (IDENTIFIED_SALES, ANONYMOUS_SALES)
+    ids = set(PROFILE) if isinstance(question, questions.LiftQuestion) else set()
     return required._replace(customers=required.customers | ids, sales=required.sales | sales, kinds=kinds)
 
 
-def _parts_of(question: Question) -> set[str]:
+def _parts_of(question: questions.Question) -> set[str]:
     match question:
-        case SalesQuestion():
+        case questions.SalesQuestion():
             return {*SUMMED, "store"} if question.by == "store" else set(SUMMED)
-        case ProductsQuestion():
-            keys = {part_of(question.by), *(part_of(group.key) for group in question.inside)}
+        case questions.ProductsQuestion():
+            keys = {part_of(question.by), *(part_of(group.key) for group in question.filters)}
             names = {IDS, NAMES} if question.by.kind == "product" else {IDS}
             return {*PRODUCT_LINES, *OTHER_LINES, *keys, *names}
-        case BasketQuestion():
-            keys = {part_of(group.key) for group in question.inside}
+        case questions.BasketQuestion():
+            keys = {part_of(group.key) for group in question.filters}
             return {*PRODUCT_LINES, *OTHER_LINES, *keys, IDS, NAMES}
         case _:
             return {"amount"}

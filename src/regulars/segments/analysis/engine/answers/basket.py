@@ -1,4 +1,5 @@
-"""What else is on the same ticket."""
+"""Which other products are on the same tickets as the chosen products. Sales are read run by run; a run is a stored
+chunk of sales."""
 
 from datetime import datetime
 
@@ -19,28 +20,30 @@ from regulars.segments.analysis.questions import (
 
 
 def answer_basket(tickets: Tickets, question: BasketQuestion, as_of: datetime) -> BasketAnswer:
-    codes = tickets.cached.dictionaries.product_values(IDS).dictionary.values
-    reader = LineReader(tickets, question.currency, question.inside)
-    counts = np.zeros(len(codes), np.int64)
-    count = 0
-    of_runs: dict[int, np.ndarray] = {}
+    product_ids = tickets.cached.dictionaries.product_values(IDS).dictionary.values
+    reader = LineReader(tickets, question.currency, question.filters)
+    counts = np.zeros(len(product_ids), np.int64)
+    ticket_count = 0
+    # For each run, which of its sales have a chosen product.
+    sales_of_runs: dict[int, np.ndarray] = {}
     for lines in reader.read(window_of(question.period), ProductKey()):
         sales = lines.sale[~lines.is_return]
-        of_runs.setdefault(lines.run.run.id, np.zeros(lines.run.size, bool))[sales] = True
-    for run_id, has_line in of_runs.items():
+        sales_of_runs.setdefault(lines.run.run.id, np.zeros(lines.run.size, bool))[sales] = True
+    for run_id, has_line in sales_of_runs.items():
         run = tickets.cached.sales[run_id]
-        count += int(np.count_nonzero(has_line))
-        other = (run.parts[IDS] >= 0) & ~reader.passing(run)
-        code = np.repeat(np.where(other, run.parts[IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
+        ticket_count += int(np.count_nonzero(has_line))
+        is_other = (run.parts[IDS] >= 0) & ~reader.passing(run)
+        code = np.repeat(np.where(is_other, run.parts[IDS], -1), np.diff(run.parts["starts"])).astype(np.int64)
         sale = run.parts["sale"]
-        among = has_line[sale] & (code >= 0)
-        pairs = np.sort(code[among] * run.size + sale[among])
+        # Each pair of a product and a sale counts once.
+        is_counted = has_line[sale] & (code >= 0)
+        pairs = np.sort(code[is_counted] * run.size + sale[is_counted])
         counts += np.bincount(pairs[begins_of(pairs)] // max(1, run.size), minlength=counts.size)
     order = np.argsort(-counts, kind="stable")[: min(question.rows_max, PRODUCT_ROWS_MAX)]
     largest = order[counts[order] > 0].tolist()
-    names = names_of(tickets, largest, [tickets.cached.sales[run_id] for run_id in of_runs])
+    names = names_of(tickets, largest, [tickets.cached.sales[run_id] for run_id in sales_of_runs])
     return BasketAnswer(
         as_of=as_of,
-        tickets=count,
-        rows=tuple(BasketRow(codes[code], int(counts[code]), names.get(code)) for code in largest),
+        tickets=ticket_count,
+        rows=tuple(BasketRow(product_ids[code], int(counts[code]), names.get(code)) for code in largest),
     )

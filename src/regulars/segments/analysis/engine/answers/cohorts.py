@@ -28,7 +28,7 @@ from regulars.segments.analysis.questions import (
     Period,
 )
 
-# The cohort of a customer in none.
+# Marks a customer who is in no cohort.
 _NONE = -1
 
 
@@ -40,7 +40,7 @@ class _Months(NamedTuple):
     buckets: Buckets
 
     @property
-    def all(self) -> int:
+    def total(self) -> int:
         return len(self.buckets)
 
 
@@ -52,32 +52,32 @@ def answer_cohorts(tickets: Tickets, question: CohortsQuestion, as_of: datetime)
     cohort = _cohort_of_each(tickets, months, pairs)
     bought_in, again = _count(months, pairs, cohort)
     nets = _nets(tickets, months, cohort)
-    so_far = again.cumsum(axis=1), nets.cumsum(axis=1)
+    again_so_far, nets_so_far = again.cumsum(axis=1), nets.cumsum(axis=1)
     return CohortsAnswer(
         as_of=as_of,
         cohorts=tuple(
             Cohort(
-                first=date_of(first_day_of(months.first + number)),
-                customers=int(bought_in[number, 0]),
+                first=date_of(first_day_of(months.first + index)),
+                customers=int(bought_in[index, 0]),
                 months=tuple(
                     CohortMonth(
                         month=after,
-                        bought=int(bought_in[number, after]),
-                        bought_so_far=int(so_far[0][number, after]),
-                        net_cents=money_of(tickets.currencies, nets[number, after]),
-                        net_so_far_cents=money_of(tickets.currencies, so_far[1][number, after]),
-                        is_over=number + after < months.all - 1,
+                        bought=int(bought_in[index, after]),
+                        bought_so_far=int(again_so_far[index, after]),
+                        net_cents=money_of(tickets.currencies, nets[index, after]),
+                        net_so_far_cents=money_of(tickets.currencies, nets_so_far[index, after]),
+                        is_over=index + after < months.total - 1,
                     )
-                    for after in range(min(months.all - number, COHORTS_MAX + 1))
+                    for after in range(min(months.total - index, COHORTS_MAX + 1))
                 ),
             )
-            for number in range(months.cohorts)
+            for index in range(months.cohorts)
         ),
     )
 
 
 def _months(tickets: Tickets, question: CohortsQuestion) -> _Months:
-    """Those of the period between the first sale and today, at most 60."""
+    """The months of the period between the first sale and today, at most 60."""
     window = window_of(question.period)
     sales = tickets.first_and_last_day(of_customers=True)
     first, last = months_of(np.array([max(window[0], sales[0]), min(window[1], tickets.today)])).tolist()
@@ -88,7 +88,7 @@ def _months(tickets: Tickets, question: CohortsQuestion) -> _Months:
 
 
 def _customer_months(tickets: Tickets, months: _Months) -> PurchaseDays:
-    """Each customer with each month with a purchase, instead of days."""
+    """Each customer with each month in which they bought; `day` of the result is an index of a month, not a day."""
     bought = purchases_of(tickets, months.buckets.window)
     month = months.buckets.index(bought.day)
     starts = np.flatnonzero(begins_of(bought.customer, month))
@@ -96,17 +96,21 @@ def _customer_months(tickets: Tickets, months: _Months) -> PurchaseDays:
 
 
 def _cohort_of_each(tickets: Tickets, months: _Months, pairs: PurchaseDays) -> Array:
-    """Of customers who bought at the chosen stores in the month of their first purchase."""
+    """The cohort of each customer, by customer number: the month of the first purchase.
+
+    With chosen stores, only customers who bought at one of them in that month have a cohort.
+    """
     firsts = first_days(tickets)
     window = months.buckets.window
     is_known = (firsts >= window[0]) & (firsts <= window[1])
-    first_month = np.full(tickets.size, _NONE, np.int16)
-    first_month[is_known] = months.buckets.index(firsts[is_known])
-    first_month[first_month >= months.cohorts] = _NONE
+    month = months.buckets.index(firsts[is_known])
+    # There are at most 60 cohorts, and narrow numbers are looked up faster.
+    first_month = np.full(tickets.size, _NONE, np.int8)
+    first_month[is_known] = np.where(month < months.cohorts, month, _NONE)
     if tickets.stores is None:
         return first_month
     is_first = first_month[pairs.customer] == pairs.day
-    cohort = np.full(tickets.size, _NONE, np.int16)
+    cohort = np.full(tickets.size, _NONE, np.int8)
     cohort[pairs.customer[is_first]] = pairs.day[is_first]
     return cohort
 
@@ -117,29 +121,30 @@ def _count(months: _Months, pairs: PurchaseDays, cohort: Array) -> tuple[Array, 
     of_pair = cohort[pairs.customer]
     after = pairs.day - of_pair
     counted = of_pair != _NONE
-    shape = months.cohorts, months.all
-    places = of_pair * np.int32(months.all) + after
+    shape = months.cohorts, months.total
+    indexes = of_pair * np.int32(months.total) + after
     # The months of a customer ascend, so the second one is the first in which the customer bought again.
     again = counted.copy()
     again[:1] = False
     again[1:] &= (after[:-1] == 0) & (pairs.customer[1:] == pairs.customer[:-1])
     return (
-        np.bincount(places[counted], minlength=shape[0] * shape[1]).reshape(shape),
-        np.bincount(places[again], minlength=shape[0] * shape[1]).reshape(shape),
+        np.bincount(indexes[counted], minlength=shape[0] * shape[1]).reshape(shape),
+        np.bincount(indexes[again], minlength=shape[0] * shape[1]).reshape(shape),
     )
 
 
 def _nets(tickets: Tickets, months: _Months, cohort: Array) -> Array:
     """The net of each cohort in each month after its first, in each currency. A return before the month of the first
-    purchase is in none."""
-    shape = months.cohorts, months.all, len(tickets.currencies)
+    purchase is not counted."""
+    shape = months.cohorts, months.total, len(tickets.currencies)
     size = shape[0] * shape[1] * shape[2]
     values = []
     for selection in tickets.select(months.buckets.window, of_customers=True):
         of_sale = cohort.take(selection.of("customer"))
         after = months.buckets.index_of(selection, tickets.zone) - of_sale
-        places = (of_sale * np.int32(shape[1]) + after) * np.int32(shape[2]) + (selection.of("kind") >> 1)
-        # The last place is for what is not counted.
-        places[(of_sale == _NONE) | (after < 0)] = size
-        values.append(Summands(places, selection.of("amount")))
+        # `kind >> 1` is the currency.
+        indexes = (of_sale * np.int32(shape[1]) + after) * np.int32(shape[2]) + (selection.of("kind") >> 1)
+        # Sales that are not counted are summed at one more index, which is cut off at the end.
+        indexes[(of_sale == _NONE) | (after < 0)] = size
+        values.append(Summands(indexes, selection.of("amount")))
     return sum_groups(values, size + 1)[:size].reshape(shape)

@@ -26,31 +26,33 @@ from regulars.segments.analysis.questions import (
     IntervalCount,
     Intervals,
 )
-from regulars.segments.columns.model import NO_CUSTOMER, OF_CUSTOMERS
+from regulars.segments.columns.model import IDENTIFIED_SALES, NO_CUSTOMER
 
 # The first day of each range of the time between purchases.
 INTERVAL_DAYS: Final = (1, 8, 15, 31, 61, 91, 181, 366)
 _NEXT_DAYS: Final = (*INTERVAL_DAYS[1:], None)
-# Whether a customer is new, at a sale in a bucket.
+# Whether the customer of a sale is new in the bucket of the sale, new in another bucket of the period, or neither.
 _RETURNING, _NEW_IN_PERIOD, _NEW_IN_BUCKET = range(3)
 
 
 def answer_customers(tickets: Tickets, question: CustomersQuestion, as_of: datetime) -> CustomersAnswer:
-    between = tickets.first_and_last_day()
+    sales_window = tickets.first_and_last_day()
     firsts = first_days(tickets)
-    buckets = buckets_of(question.period, question.by, between)
+    buckets = buckets_of(question.period, question.by, sales_window)
     bought = purchases_of(tickets, buckets.window)
     nets = _nets(tickets, buckets, firsts)
     compared = None
     if question.comparison is not None:
-        other = whole_bucket(question.comparison, between)
-        other_nets = _nets(tickets, other, firsts)
-        compared = _whole(tickets, other, purchases_of(tickets, other.window), firsts, other_nets)
+        compared_bucket = whole_bucket(question.comparison, sales_window)
+        compared_nets = _nets(tickets, compared_bucket, firsts)
+        compared = _whole(
+            tickets, compared_bucket, purchases_of(tickets, compared_bucket.window), firsts, compared_nets
+        )
     count, identified = _count_tickets(tickets, window_of(question.period))
     return CustomersAnswer(
         as_of=as_of,
         buckets=tuple(_figures(tickets, buckets, bought, firsts, _split(nets))),
-        whole=_whole(tickets, whole_bucket(question.period, between), bought, firsts, nets),
+        whole=_whole(tickets, whole_bucket(question.period, sales_window), bought, firsts, nets),
         compared=compared,
         intervals=_intervals(tickets, window_of(question.period), bought),
         tickets=count,
@@ -63,32 +65,34 @@ def _figures(
 ) -> list[CustomerFigures]:
     """`nets` are those of new and of returning customers, for each bucket and currency."""
     if len(buckets) == 1:
-        starts = np.flatnonzero(bought.begins)
-        place = np.zeros(starts.size, np.int32)
+        starts = bought.starts
+        bucket_of_start = np.zeros(starts.size, np.int32)
     else:
         bucket = buckets.index(bought.day)
-        # A customer's days in a bucket stand together, since buckets ascend with the days.
+        # The days of a customer in one bucket are adjacent, since buckets ascend with the days.
         starts = np.flatnonzero(begins_of(bought.customer, bucket))
-        place = bucket[starts]
-    is_new = firsts[bought.customer[starts]] >= buckets.first[place]
-    # The next customer or bucket begins after the next day.
+        bucket_of_start = bucket[starts]
+    is_new = firsts[bought.customer[starts]] >= buckets.first.astype(np.int32)[bucket_of_start]
+    # True if the next day in the array still belongs to the same customer and bucket.
     has_second_day = np.diff(starts, append=bought.day.size) > 1
     size = len(buckets)
-    everyone, new, repeated = (
-        np.bincount(places, minlength=size) for places in (place, place[is_new], place[has_second_day])
-    )
+    # Four counts per bucket: the index is twice `is_new`, plus 1 for a second day.
+    kinds = bucket_of_start * np.int32(4) + (is_new.view(np.int8) * np.int8(2) + has_second_day.view(np.int8))
+    # For each bucket: of returning customers and of new ones, those with one day and those with several.
+    counts = np.bincount(kinds, minlength=4 * size).reshape(size, 2, 2)
+    all_customers, new, repeated = counts.sum(axis=(1, 2)), counts[:, 1].sum(axis=1), counts[:, :, 1].sum(axis=1)
     currencies = tickets.currencies
     return [
         CustomerFigures(
-            first=date_of(buckets.first[at]),
-            last=date_of(buckets.last[at]),
-            new=int(new[at]),
-            returning=int(everyone[at] - new[at]),
-            repeated=int(repeated[at]),
-            new_net_cents=money_of(currencies, nets[0][at]),
-            returning_net_cents=money_of(currencies, nets[1][at]),
+            first=date_of(buckets.first[index]),
+            last=date_of(buckets.last[index]),
+            new=int(new[index]),
+            returning=int(all_customers[index] - new[index]),
+            repeated=int(repeated[index]),
+            new_net_cents=money_of(currencies, nets[0][index]),
+            returning_net_cents=money_of(currencies, nets[1][index]),
         )
-        for at in range(size)
+        for index in range(size)
     ]
 
 
@@ -99,6 +103,7 @@ def _whole(tickets: Tickets, whole: Buckets, bought: PurchaseDays, firsts: Array
 
 
 def _split(nets: Array) -> tuple[Array, Array]:
+    """For each bucket the net of customers who are new in it, and that of all others."""
     return nets[:, _NEW_IN_BUCKET], nets[:, _RETURNING] + nets[:, _NEW_IN_PERIOD]
 
 
@@ -108,32 +113,42 @@ def _nets(tickets: Tickets, buckets: Buckets, firsts: Array) -> Array:
     shape = len(buckets), 3, len(tickets.currencies)
     window = buckets.window
     is_new = (firsts >= window[0]) & (firsts <= window[1])
-    first_bucket = np.full(tickets.size, -1, np.int16)
+    # Narrow numbers are looked up, compared and added in half of the time.
+    narrow_dtype = np.dtype(np.int8 if shape[0] <= np.iinfo(np.int8).max else np.int16)
+    size = shape[0] * shape[1] * shape[2]
+    # The 3 as well, in the type of the indexes.
+    three, currencies = np.array([3, shape[2]], np.int16 if size <= np.iinfo(np.int16).max else np.int32)
+    first_bucket = np.full(tickets.size, -1, narrow_dtype)
     first_bucket[is_new] = buckets.index(firsts[is_new])
     values = []
     for selection in tickets.select(window, of_customers=True):
-        bucket = buckets.index_of(selection, tickets.zone)
-        of_first = first_bucket.take(selection.of("customer"))
+        bucket = buckets.index_of(selection, tickets.zone).astype(narrow_dtype, copy=False)
+        of_first: Array = first_bucket.take(selection.of("customer"))
         newness = (of_first >= 0).view(np.int8) + (of_first == bucket).view(np.int8)
-        places = (bucket * np.int32(3) + newness) * np.int32(shape[2]) + (selection.of("kind") >> 1)
-        values.append(Summands(places, selection.of("amount")))
-    return sum_groups(values, shape[0] * shape[1] * shape[2]).reshape(shape)
+        indexes: Array = bucket * three + newness
+        if currencies > 1:
+            # `kind >> 1` is the currency.
+            indexes = indexes * currencies + (selection.of("kind") >> 1)
+        values.append(Summands(indexes, selection.of("amount")))
+    return sum_groups(values, size).reshape(shape)
 
 
 def _count_tickets(tickets: Tickets, window: Window) -> tuple[int, int]:
-    """All tickets, and those with a customer, also one who was erased."""
+    """The number of all tickets, and of those with a customer, even if the customer was erased."""
     count = identified = 0
     for selection in tickets.select(window):
-        size = selection.last - selection.first if selection.some is None else selection.some.size
+        size = selection.last - selection.first if selection.picked is None else selection.picked.size
         count += size
-        is_of_customers = selection.run.run.kind == OF_CUSTOMERS
-        identified += size if is_of_customers else int(np.count_nonzero(selection.of("customer") != NO_CUSTOMER))
+        is_identified = selection.run.run.kind == IDENTIFIED_SALES
+        identified += size if is_identified else int(np.count_nonzero(selection.of("customer") != NO_CUSTOMER))
     return count, identified
 
 
 def _intervals(tickets: Tickets, window: Window, bought: PurchaseDays) -> Intervals:
     history = all_purchases(tickets)
-    later = np.flatnonzero(history.within(window) & ~history.begins)
+    is_later = history.within(window)
+    is_later[history.starts] = False
+    later = np.flatnonzero(is_later)
     members = tickets.members_of(history.customer[later])
     if members is not None:
         later = later[members]
@@ -146,7 +161,7 @@ def _intervals(tickets: Tickets, window: Window, bought: PurchaseDays) -> Interv
 
 
 def _median(counts: Array) -> float | None:
-    """Of numbers that occur so many times each."""
+    """The median of the indexes, where index `i` occurs `counts[i]` times."""
     ends = counts.cumsum()
     total = int(ends[-1]) if ends.size else 0
     middle = np.searchsorted(ends, [(total - 1) // 2, total // 2], "right")

@@ -1,7 +1,12 @@
 """What two groups of customers spent in the same days: sums for the comparison in `segments/effect.py`.
 
-The columns have no exact order of the sales of a day, which decides about returns. So customers who bought in the
-window and returned something in its reach, a few in a hundred, are read from the rows.
+The columnar data does not have the exact order of the sales of a day, on which the matching of returns depends. So the
+sales of customers who bought in the window and returned something in the window or in the 30 days after it, which are a
+few in a hundred, are read from the sales table.
+
+An arm is one of the two groups: treated or held out. A customer is identified by an index, which is the position in the
+customer columns. The `kind` of a sale is twice the
+code of its currency, plus 1 for a return.
 """
 
 import asyncio
@@ -27,11 +32,13 @@ from regulars.segments.analysis.questions import ArmPeople, ArmSums, LiftAnswer,
 from regulars.segments.effect import slope_of
 
 BEFORE_DAYS: Final = 365
-# A return of the last moment may come on the day after the last of its 30 days, where the clock has changed.
+# One day more than 30, because a change to or from summer time can move a return at the end of the 30 days to the next
+# calendar day.
 _RETURN_DAYS: Final = RETURN_WITHIN.days + 1
-# Customers whose rows are read at a time.
+# How many customers' sales are read from the sales table at a time.
 READ_CUSTOMERS: Final = 2_000
-# Customers are put into so many parts; random samples of the parts stand for random samples of the customers.
+# Bootstrap: customers are divided into this many parts, and parts are sampled instead of single customers, which is
+# faster.
 _PARTS: Final = 200
 _SAMPLES: Final = 1_000
 _INTERVAL: Final = (2.5, 97.5)
@@ -42,11 +49,11 @@ _NO_ARM: Final = -1
 async def answer_lift(tx: Tx, organization_id: UUID, tickets: Tickets, question: LiftQuestion) -> LiftAnswer:
     groups = await asyncio.to_thread(Groups, tickets, question)
     since = groups.since
-    for first in range(0, groups.returning.size, READ_CUSTOMERS):
-        some = groups.returning[first : first + READ_CUSTOMERS].tolist()
-        numbers = {tickets.cached.profile_of(number): number for number in some}
-        sales = await find_customer_sales(tx, organization_id, dict.fromkeys(numbers, since))
-        await asyncio.to_thread(groups.match, {numbers[profile_id]: some for profile_id, some in sales.items()})
+    for first in range(0, groups.with_returns.size, READ_CUSTOMERS):
+        batch = groups.with_returns[first : first + READ_CUSTOMERS].tolist()
+        indexes = {tickets.cached.profile_of(index): index for index in batch}
+        sales = await find_customer_sales(tx, organization_id, dict.fromkeys(indexes, since))
+        await asyncio.to_thread(groups.match, {indexes[profile_id]: rows for profile_id, rows in sales.items()})
     treated, held_out = groups.people
     sums = await asyncio.to_thread(lambda: tuple(groups.add_up()))
     return LiftAnswer(as_of=tx.now, treated=treated, held_out=held_out, sums=sums)
@@ -59,7 +66,7 @@ class _Sales(NamedTuple):
 
 
 class Groups:
-    """Both groups by the numbers of their customers, and the sales of these."""
+    """Both groups of customers, and their sales."""
 
     def __init__(self, tickets: Tickets, question: LiftQuestion) -> None:
         self._tickets = tickets
@@ -67,106 +74,114 @@ class Groups:
         self._window = window_of(question.window)
         self._own_days = question.own_days
         self._arm = np.full(tickets.size, _NO_ARM, np.int8)
-        # The first day of each customer's own window; None if all have the same.
+        # The first day of each customer's separate window, by customer index; None if all customers have the same
+        # window.
         self._first: Array | None = None
         self._assign(question.treated, question.held_out)
         self.people = [int(np.count_nonzero(self._arm == arm)) for arm in (_TREATED, _HELD_OUT)]
         first, last = self._window
-        frozen_on = number_of(question.frozen_on)
-        self._before = list(self._select((frozen_on - BEFORE_DAYS, frozen_on - 1), own=(-BEFORE_DAYS, -1)))
+        # The day on which the customers were assigned to the groups.
+        assigned_on = number_of(question.frozen_on)
+        self._before = list(
+            self._select((assigned_on - BEFORE_DAYS, assigned_on - 1), days_after_first=(-BEFORE_DAYS, -1))
+        )
         self._bought = [
-            _where(sales, sales.kind & 1 == 0) for sales in self._select((first, last), own=(0, self._own_days))
+            _where(sales, sales.kind & 1 == 0)
+            for sales in self._select((first, last), days_after_first=(0, self._own_days))
         ]
-        returns = self._select((first, last + _RETURN_DAYS), own=(0, self._own_days + _RETURN_DAYS))
+        returns = self._select((first, last + _RETURN_DAYS), days_after_first=(0, self._own_days + _RETURN_DAYS))
         has_returned = self._mask(_where(sales, sales.kind & 1 == 1) for sales in returns)
         # The customers whose returns must be matched.
-        self.returning = np.flatnonzero(self._mask(self._bought) & has_returned)
-        # By currency: what such customers spent.
+        self.with_returns = np.flatnonzero(self._mask(self._bought) & has_returned)
+        # By currency and customer index: what these customers spent.
         self._matched: dict[str, dict[int, int]] = defaultdict(dict)
 
     def _assign(self, treated: ArmPeople, held_out: ArmPeople) -> None:
         ids, days = treated.profile_ids + held_out.profile_ids, treated.first_days + held_out.first_days
         if len(treated.profile_ids) % 16 or len(ids) % 16 or len(days) not in {0, len(ids) // 4}:
             raise RefusedQuestion("Each customer of a group has an id, and a first day if others have one.")
-        numbers = find_numbers(self._tickets.cached, ids, self._tickets.members)
-        are_found = numbers >= 0
+        indexes = find_numbers(self._tickets.cached, ids, self._tickets.members)
+        are_found = indexes >= 0
         arms = np.repeat(
-            np.array([_TREATED, _HELD_OUT], np.int8), [len(it.profile_ids) // 16 for it in (treated, held_out)]
+            np.array([_TREATED, _HELD_OUT], np.int8), [len(group.profile_ids) // 16 for group in (treated, held_out)]
         )
-        self._arm[numbers[are_found]] = arms[are_found]
+        self._arm[indexes[are_found]] = arms[are_found]
         if days:
             self._first = np.full(self._tickets.size, self._window[0], np.int32)
-            self._first[numbers[are_found]] = np.frombuffer(days, "<i4")[are_found]
+            self._first[indexes[are_found]] = np.frombuffer(days, "<i4")[are_found]
 
-    def _select(self, window: Window, *, own: tuple[int, int]) -> Iterator[_Sales]:
-        """The sales of the groups in a window; or in windows of the customers' own, from so many to so many days after
-        the first day."""
+    def _select(self, window: Window, *, days_after_first: tuple[int, int]) -> Iterator[_Sales]:
+        """The sales of both groups in the window or, if each customer has a separate window, in the range
+        `days_after_first`, counted from the first day of that customer's window."""
         if self._first is not None:
-            window = self._window[0] + min(0, own[0]), self._window[1] + max(0, own[1] - self._own_days)
+            window = (
+                self._window[0] + min(0, days_after_first[0]),
+                self._window[1] + max(0, days_after_first[1] - self._own_days),
+            )
         for selection in self._tickets.select(window, of_customers=True):
             customer = selection.of("customer")
-            some = self._arm.take(customer) != _NO_ARM
+            mask = self._arm.take(customer) != _NO_ARM
             if self._first is not None:
                 day = selection.days(self._tickets.zone) - self._first.take(customer)
-                some &= (day >= own[0]) & (day <= own[1])
-            yield _where(_Sales(customer, selection.of("kind"), selection.of("amount")), some)
+                mask &= (day >= days_after_first[0]) & (day <= days_after_first[1])
+            yield _where(_Sales(customer, selection.of("kind"), selection.of("amount")), mask)
 
     def _mask(self, sales: Iterator[_Sales] | Sequence[_Sales]) -> Array:
         mask = np.zeros(self._tickets.size, bool)
-        for some in sales:
-            mask[some.customer] = True
+        for batch in sales:
+            mask[batch.customer] = True
         return mask
 
     @property
     def since(self) -> datetime:
-        """From which on the sales of returning customers are read."""
+        """The start of the sales that are read for customers with returns."""
         return self._midnight(self._window[0])
 
     def _midnight(self, day: int) -> datetime:
         return datetime.combine(date_of(day), time(), self._zone).astimezone(UTC)
 
     def match(self, sales: Mapping[int, Sequence[LoadedSale]]) -> None:
-        """Take the spend of these customers from their rows."""
-        for number, some in sales.items():
+        """Compute the spend of these customers from their sales in the sales table."""
+        for index, sales_of_customer in sales.items():
             first, last = self._window
             if self._first is not None:
-                first = int(self._first[number])
+                first = int(self._first[index])
                 last = first + self._own_days
             since, until = (self._midnight(day) for day in (first, last + 1))
-            returned = match_loaded(some).returned_cents
-            for sale in some:
+            returned = match_loaded(sales_of_customer).returned_cents
+            for sale in sales_of_customer:
                 if not sale.is_return and since <= sale.occurred_at < until:
                     spent = self._matched[sale.currency]
-                    spent[number] = spent.get(number, 0) + net_cents(sale.total_cents, returned.get(sale.id, 0))
+                    spent[index] = spent.get(index, 0) + net_cents(sale.total_cents, returned.get(sale.id, 0))
 
     def add_up(self) -> Iterator[LiftSums]:
-        """For each currency in which customers bought in the window."""
+        """The sums for each currency in which customers bought in the window."""
         size = self._tickets.size
         for code, currency in enumerate(self._tickets.currencies):
             bought = [_where(sales, sales.kind == 2 * code) for sales in self._bought]
             spend = sum_groups([Summands(sales.customer, sales.amount) for sales in bought], size)
             has_bought = self._mask(bought)
-            spend[self.returning], has_bought[self.returning] = 0, False
+            spend[self.with_returns], has_bought[self.with_returns] = 0, False
             matched = self._matched[currency]
-            numbers = np.fromiter(matched, np.intp, len(matched))
-            spend[numbers], has_bought[numbers] = np.fromiter(matched.values(), np.int64, len(matched)), True
+            indexes = np.fromiter(matched, np.intp, len(matched))
+            spend[indexes], has_bought[indexes] = np.fromiter(matched.values(), np.int64, len(matched)), True
             if has_bought.any():
-                inside = (_where(sales, sales.kind >> 1 == code) for sales in self._before)
-                before = sum_groups([Summands(sales.customer, sales.amount) for sales in inside], size)
+                of_currency = (_where(sales, sales.kind >> 1 == code) for sales in self._before)
+                before = sum_groups([Summands(sales.customer, sales.amount) for sales in of_currency], size)
                 yield self._sums(currency, spend, before, has_bought)
 
     def _sums(self, currency: Currency, spend: Array, before: Array, has_bought: Array) -> LiftSums:
-        numbers = [np.flatnonzero(self._arm == arm) for arm in (_TREATED, _HELD_OUT)]
-        treated, held_out = (_sums_of(spend[some], before[some], has_bought[some]) for some in numbers)
+        groups = [np.flatnonzero(self._arm == arm) for arm in (_TREATED, _HELD_OUT)]
+        treated, held_out = (_sums_of(spend[indexes], before[indexes], has_bought[indexes]) for indexes in groups)
         adjusted = spend - slope_of(treated, held_out) * before
-        chance = np.random.default_rng(0)
-        means = [_sample_means(some, adjusted[some], chance) for some in numbers]
+        rng = np.random.default_rng(0)
+        means = [_sample_means(indexes, adjusted[indexes], rng) for indexes in groups]
         low, high = np.percentile(means[_TREATED] - means[_HELD_OUT], _INTERVAL).tolist()
         return LiftSums(currency, treated, held_out, (low, high))
 
 
-def _where(sales: _Sales, some: Array) -> _Sales:
-    return sales if some.all() else _Sales(*(part[some] for part in sales))
+def _where(sales: _Sales, mask: Array) -> _Sales:
+    return sales if mask.all() else _Sales(*(part[mask] for part in sales))
 
 
 def _sums_of(spend: Array, before: Array, has_bought: Array) -> ArmSums:
@@ -189,10 +204,10 @@ def _exact_sum(values: Array) -> int:
     return int(values.sum())
 
 
-def _sample_means(numbers: Array, values: Array, chance: np.random.Generator) -> Array:
-    """The means of random samples of customers, who are taken part by part."""
-    part = numbers % _PARTS
+def _sample_means(indexes: Array, values: Array, rng: np.random.Generator) -> Array:
+    """The means of random samples of customers; whole parts are drawn, with replacement."""
+    part = indexes % _PARTS
     sums, sizes = np.bincount(part, values, _PARTS), np.bincount(part, minlength=_PARTS)
-    times = chance.multinomial(_PARTS, np.full(_PARTS, 1 / _PARTS), _SAMPLES)
+    times = rng.multinomial(_PARTS, np.full(_PARTS, 1 / _PARTS), _SAMPLES)
     means: Array = (times @ sums) / np.maximum(1, times @ sizes)
     return means

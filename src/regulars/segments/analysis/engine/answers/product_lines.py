@@ -1,4 +1,7 @@
-"""Lines of sales by what a question groups them by: the product, a property of it, or the store."""
+"""Lines of sales, grouped by what the question asks for: the product, a property of the product, or the store.
+
+Sales are read run by run; a run is an immutable stored chunk of sales.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -14,7 +17,7 @@ from regulars.segments.analysis.engine.purchase_days import begins_of
 from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, SalesRun, SalesSelection
 from regulars.segments.analysis.questions import ProductGroup, ProductKey
 
-# Groups of lines: without a product, of products without the value, and then one for each value.
+# Numbers of groups: 0 has the lines without a product, 1 the products without the property, then one group per value.
 NO_PRODUCT, UNSET, FIRST_VALUE = range(3)
 PRODUCT_LINES: Final = ("sale", "line_units", "total")
 OTHER_LINES: Final = ("other_sale", "other_units", "other_total")
@@ -22,9 +25,10 @@ _PURCHASE, _RETURN, _NOT_COUNTED = range(3)
 
 
 class Lines(NamedTuple):
-    """Some lines of a run: the sale of each, whether it was returned, and its values.
+    """Lines of one run: the sale of each line, whether it is a return, and its values.
 
-    `groups` has the group of each line or, with `starts`, of each range of lines that stand together.
+    `groups` has the group of each line or, with `starts`, of each range of adjacent lines; `starts` has
+    the first line of each range.
     """
 
     run: SalesRun
@@ -32,25 +36,36 @@ class Lines(NamedTuple):
     is_return: Array
     totals: Array
     units: Array
-    # By which units are multiplied, to have millionths.
-    factor: int
+    # `units` times this number are millionths of a unit.
+    unit_scale: int
     groups: Array
     starts: Array | None = None
 
     def look_up(self, of_group: Array) -> Array:
-        """For each line the element of its group."""
+        """For each line the element of `of_group` at the number of its group."""
         values = of_group.take(self.groups)
         return values if self.starts is None else np.repeat(values, np.diff(self.starts, append=self.sale.size))
 
     def summands(self, values: Array, factor: int = 1) -> Summands:
-        """To add up values of lines by group; ranges are added up here, which takes a third of the time."""
-        if self.starts is None or values.size * max(abs(int(values.min())), abs(int(values.max()))) > SUM_MAX:
+        """The values of lines, to be summed by group. Ranges of lines are summed here first, which takes a third of the
+        time."""
+        sum_max = values.size * max(abs(int(values.min())), abs(int(values.max())))
+        if self.starts is None or sum_max > SUM_MAX:
             return Summands(self.look_up(np.arange(int(self.groups.max()) + 1)), values, factor)
-        return Summands(self.groups, np.add.reduceat(values, self.starts, dtype=np.int64), factor)
+        # A conversion before is faster than one inside the sum, and narrow numbers are added faster.
+        longest = int(np.diff(self.starts, append=values.size).max())
+        dtype = np.int32 if sum_max // values.size * longest <= np.iinfo(np.int32).max else np.int64
+        return Summands(self.groups, np.add.reduceat(values.astype(dtype, copy=False), self.starts), factor)
+
+    def returned(self) -> Summands:
+        """The units that were returned, which are few."""
+        indexes = np.flatnonzero(self.is_return)
+        ranges = indexes if self.starts is None else np.searchsorted(self.starts, indexes, "right") - 1
+        return Summands(self.groups[ranges], self.units[indexes], self.unit_scale)
 
 
 def part_of(key: ProductKey) -> str:
-    """The part of products that a key reads; the stores, if it is no part of products."""
+    """The part of the sales data that a key reads."""
     match key.kind:
         case "product":
             return IDS
@@ -66,15 +81,15 @@ def values_of(tickets: Tickets, key: ProductKey) -> Dictionary:
 
 
 class LineReader:
-    """Reads the lines inside some groups, of tickets in one currency."""
+    """Reads the lines that belong to all groups of `filters`, of tickets in one currency."""
 
-    def __init__(self, tickets: Tickets, currency: Currency, inside: Sequence[ProductGroup]) -> None:
-        if any(group.kind == "others" for group in inside):
+    def __init__(self, tickets: Tickets, currency: Currency, filters: Sequence[ProductGroup]) -> None:
+        if any(group.kind == "others" for group in filters):
             raise RefusedQuestion("The other groups cannot be opened together.")
         self._tickets = tickets
         self._kinds = tickets.kinds_of(currency)
-        self._stores = [self._code_of(group) for group in inside if group.key.kind == "store"]
-        self._inside = [group for group in inside if group.key.kind != "store"]
+        self._stores = [self._code_of(group) for group in filters if group.key.kind == "store"]
+        self._product_filters = [group for group in filters if group.key.kind != "store"]
 
     def read(self, window: Window, key: ProductKey) -> Iterator[Lines]:
         """The lines of a window with their groups."""
@@ -86,33 +101,33 @@ class LineReader:
                 by_product = None if passing.all() else passing
                 group = None if key.kind == "store" else run.parts[part_of(key)] + np.int32(FIRST_VALUE)
                 yield from _lines_of(selection, sales, PRODUCT_LINES, by_product, group)
-            if all(group.kind == "no_product" for group in self._inside):
+            if all(group.kind == "no_product" for group in self._product_filters):
                 group = None if key.kind == "store" else np.full(1, NO_PRODUCT, np.int32)
                 yield from _lines_of(selection, sales, OTHER_LINES, None, group)
 
     def passing(self, run: SalesRun) -> Array:
-        """A mask of the products of a run that are inside the groups."""
+        """A mask of the products of a run that belong to all groups of `filters`."""
         products = np.ones(run.parts["starts"].size - 1, bool)
-        for group in self._inside:
+        for group in self._product_filters:
             codes = run.parts[part_of(group.key)]
             products &= codes == self._code_of(group) if group.kind != "no_product" else False
         return products
 
     def _kinds_of(self, selection: SalesSelection) -> Array:
-        """For each sale of the run whether it is a counted purchase or return: one lookup for each line instead of
-        several."""
+        """For each sale of the run whether it is a counted purchase, a counted return, or not counted. So each line
+        needs one lookup instead of several."""
         sales = np.full(selection.run.size, _NOT_COUNTED, np.int8)
-        kind, inside = selection.all_of("kind"), sales[selection.first : selection.last]
+        kind, in_window = selection.all_of("kind"), sales[selection.first : selection.last]
         is_purchase, is_return = (kind == self._kinds[0]).view(np.int8), (kind == self._kinds[1]).view(np.int8)
-        inside -= is_purchase * np.int8(_NOT_COUNTED - _PURCHASE) + is_return * np.int8(_NOT_COUNTED - _RETURN)
-        if selection.some is not None:
-            inside[~selection.some] = _NOT_COUNTED
+        in_window -= is_purchase * np.int8(_NOT_COUNTED - _PURCHASE) + is_return * np.int8(_NOT_COUNTED - _RETURN)
+        if selection.picked is not None:
+            in_window[~selection.picked] = _NOT_COUNTED
         for code in self._stores:
-            inside[selection.all_of("store") != code] = _NOT_COUNTED
+            in_window[selection.all_of("store") != code] = _NOT_COUNTED
         return sales
 
     def _code_of(self, group: ProductGroup) -> int:
-        """A code that no product and no store has if the value is not known."""
+        """The code of the value of a group; if the value does not exist, a code that no product and no store has."""
         if group.kind == "unset":
             return NONE
         if group.key.kind == "store":
@@ -130,34 +145,37 @@ def _lines_of(
     passing: Array | None,
     group_of_product: Array | None,
 ) -> Iterator[Lines]:
-    """`group_of_product` None: stores are the groups; of lines without a product it has one element."""
+    """`group_of_product` is None if the groups are stores; for lines without a product it has one element."""
     run = selection.run
     sale_of_line = run.parts[names[0]]
-    places = _places(selection, sale_of_line)
+    indexes = _line_indexes(selection, sale_of_line)
     if passing is not None:
         is_passing = np.repeat(passing, np.diff(run.parts["starts"]))
-        places = np.flatnonzero(is_passing) if places is None else places[is_passing[places]]
-    sale = sale_of_line if places is None else sale_of_line[places]
+        indexes = np.flatnonzero(is_passing) if indexes is None else indexes[is_passing[indexes]]
+    sale = sale_of_line if indexes is None else sale_of_line[indexes]
     kind = sales.take(sale)
-    counted = np.flatnonzero(kind != _NOT_COUNTED)
-    if not counted.size:
+    is_counted = kind != _NOT_COUNTED
+    if not is_counted.all():
+        counted = np.flatnonzero(is_counted)
+        indexes = counted if indexes is None else indexes[counted]
+        sale, kind = sale[counted], kind[counted]
+    if not sale.size:
         return
-    places = counted if places is None else places[counted]
-    sale, kind = sale[counted], kind[counted]
-    units, totals = (run.parts[name][places] for name in names[1:])
+    units, totals = (run.parts[name] if indexes is None else run.parts[name][indexes] for name in names[1:])
     lines = Lines(run, sale, kind == _RETURN, totals, units, run.factor_of(names[1]), np.zeros(1, np.int32))
     if group_of_product is None:
         yield lines._replace(groups=run.parts["store"].take(sale) + np.int32(FIRST_VALUE))
     elif names is OTHER_LINES:
         yield lines._replace(groups=group_of_product, starts=np.zeros(1, np.int64))
     else:
-        edges = np.searchsorted(places, run.parts["starts"])
+        edges = run.parts["starts"] if indexes is None else np.searchsorted(indexes, run.parts["starts"])
         has_lines = edges[1:] > edges[:-1]
         yield lines._replace(groups=group_of_product[has_lines], starts=edges[:-1][has_lines])
 
 
-def _places(selection: SalesSelection, sale_of_line: Array) -> Array | None:
-    """The lines of the slice; None if most lines are."""
+def _line_indexes(selection: SalesSelection, sale_of_line: Array) -> Array | None:
+    """The indexes of the lines whose sale is in the selection; None (all lines) if that is more than half of the
+    run."""
     if 2 * (selection.last - selection.first) > selection.run.size:
         return None
     return np.flatnonzero((sale_of_line >= selection.first) & (sale_of_line < selection.last))
@@ -168,11 +186,11 @@ class DistinctPairs(NamedTuple):
 
     keys: Array
     size: int
-    # How many values each group has.
+    # The number of distinct values of each group.
     counts: Array
 
     def of_groups(self, groups: int) -> tuple[Array, Array]:
-        """The groups and the values of the pairs of the first groups."""
+        """The groups and the values of the pairs whose group is below `groups`."""
         counts = self.counts[:groups]
         keys = self.keys[: int(counts.sum())]
         group: Array = np.repeat(np.arange(groups).astype(keys.dtype), counts)
@@ -180,13 +198,14 @@ class DistinctPairs(NamedTuple):
 
 
 def distinct_pairs(pairs: Sequence[tuple[Array, Array]], groups: int, size: int) -> DistinctPairs:
-    """Of pairs of arrays (groups, values below a size). Small numbers are sorted in half of the time."""
-    kind = np.dtype(np.uint32 if groups * size < 1 << 32 else np.int64)
-    factor: Array = np.array(size, kind)
+    """The distinct pairs of pairs of arrays (groups, values below `size`). 32-bit numbers are sorted in half of the
+    time."""
+    dtype = np.dtype(np.uint32 if groups * size < 1 << 32 else np.int64)
+    multiplier: Array = np.array(size, dtype)
     keys = np.concatenate(
-        [np.zeros(0, kind), *(group.astype(kind) * factor + value.astype(kind) for group, value in pairs)]
+        [np.zeros(0, dtype), *(group.astype(dtype) * multiplier + value.astype(dtype) for group, value in pairs)]
     )
     keys.sort()
     keys = keys[np.flatnonzero(begins_of(keys))]
-    ends = np.searchsorted(keys, (np.arange(1, groups, dtype=np.int64) * size).astype(kind))
+    ends = np.searchsorted(keys, (np.arange(1, groups, dtype=np.int64) * size).astype(dtype))
     return DistinctPairs(keys, size, np.diff(np.concatenate(([0], ends, [keys.size]))))

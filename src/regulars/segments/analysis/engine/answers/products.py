@@ -1,4 +1,7 @@
-"""Products and categories: net, units, returns, tickets and customers of the largest groups, and of the others."""
+"""Products and categories: net, units, returns, tickets and customers of the largest groups, and of the others.
+
+Sales are read run by run; a run is an immutable stored chunk of sales.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -23,22 +26,23 @@ from regulars.segments.analysis.engine.numbers import Summands, sum_groups
 from regulars.segments.analysis.engine.sales_runs import IDS, NAMES, SalesRun
 from regulars.segments.analysis.questions import (
     PRODUCT_ROWS_MAX,
-    SPARK_WEEKS,
+    TREND_WEEKS,
     ProductFigures,
     ProductGroup,
     ProductRow,
     ProductsAnswer,
     ProductsQuestion,
 )
-from regulars.segments.columns.model import OF_CUSTOMERS
+from regulars.segments.columns.model import IDENTIFIED_SALES
 
 
 class _Ranks(NamedTuple):
-    """The groups that have a row of their own, and the row of each group; the last row is of all others."""
+    """The groups that get their own row, and the row of each group; all other groups share the last row. `total_groups`
+    counts all of them."""
 
     groups: Sequence[int]
     of_group: Array
-    all: int
+    total_groups: int
 
     @property
     def rows(self) -> int:
@@ -46,33 +50,33 @@ class _Ranks(NamedTuple):
 
 
 def answer_products(tickets: Tickets, question: ProductsQuestion, as_of: datetime) -> ProductsAnswer:
-    reader = LineReader(tickets, question.currency, question.inside)
+    reader = LineReader(tickets, question.currency, question.filters)
     window = window_of(question.period)
     lines = list(reader.read(window, question.by))
     sums = _sums(lines, FIRST_VALUE + len(values_of(tickets, question.by)))
-    before = None
+    compared_sums = None
     if question.comparison is not None:
-        before = _sums(reader.read(window_of(question.comparison), question.by), sums.present.size)
-    present = sums.present if before is None else sums.present | before.present
+        compared_sums = _sums(reader.read(window_of(question.comparison), question.by), sums.present.size)
+    present = sums.present if compared_sums is None else sums.present | compared_sums.present
     ranks = _rank(sums.net, present, min(question.rows_max, PRODUCT_ROWS_MAX))
-    sparks = _sparks(tickets, reader, question, window[1], ranks)
+    weekly_nets = _weekly_nets(tickets, reader, question, window[1], ranks)
     counts = _count(tickets, lines, ranks)
-    figures = _figures(ranks, counts, sparks, sums, before)
-    # A product of the comparison only may have its name in any run.
-    named = {some.run.run.id for some in lines} if before is None else {run.id for run in tickets.runs()}
-    runs = [tickets.cached.sales[run_id] for run_id in named]
+    figures = _figures(ranks, counts, weekly_nets, sums, compared_sums)
+    # The name of a product that was sold only in the comparison period may be in any run.
+    run_ids = {batch.run.run.id for batch in lines} if compared_sums is None else {run.id for run in tickets.runs()}
+    runs = [tickets.cached.sales[run_id] for run_id in run_ids]
     names = _names(tickets, ranks.groups, runs) if question.by.kind == "product" else {}
     rows = [
         ProductRow(_group(tickets, question, group), figures[row], names.get(group))
         for row, group in enumerate(ranks.groups)
     ]
-    if ranks.all > len(ranks.groups):
+    if ranks.total_groups > len(ranks.groups):
         rows.append(ProductRow(ProductGroup(question.by, "others"), figures[ranks.rows - 1]))
-    return ProductsAnswer(as_of=as_of, rows=tuple(rows), whole=figures[ranks.rows], groups=ranks.all)
+    return ProductsAnswer(as_of=as_of, rows=tuple(rows), whole=figures[ranks.rows], groups=ranks.total_groups)
 
 
 class _Sums(NamedTuple):
-    """Of each group."""
+    """Sums for each group."""
 
     net: Array
     sold: Array
@@ -80,7 +84,7 @@ class _Sums(NamedTuple):
     present: Array
 
     def of_rows(self, ranks: _Ranks) -> tuple[list[int], list[int], list[int]]:
-        """Of each row, and of all together."""
+        """The sums for each row, and at the end those of all rows together."""
         net, sold, returned = (
             sum_groups([Summands(ranks.of_group, values)], ranks.rows).tolist()
             for values in (self.net, self.sold, self.returned)
@@ -91,39 +95,40 @@ class _Sums(NamedTuple):
 def _sums(lines: Iterable[Lines], size: int) -> _Sums:
     totals, units, returned = [], [], []
     present = np.zeros(size, bool)
-    for some in lines:
-        totals.append(some.summands(some.totals))
-        units.append(some.summands(some.units, some.factor))
-        returned.append(some.summands(some.units * some.is_return, some.factor))
-        present[some.groups] = True
-    back = sum_groups(returned, size)
-    return _Sums(sum_groups(totals, size), sum_groups(units, size) - back, -back, present)
+    for batch in lines:
+        totals.append(batch.summands(batch.totals))
+        units.append(batch.summands(batch.units, batch.unit_scale))
+        returned.append(batch.returned())
+        present[batch.groups] = True
+    # Returned units are negative.
+    returned_sums = sum_groups(returned, size)
+    return _Sums(sum_groups(totals, size), sum_groups(units, size) - returned_sums, -returned_sums, present)
 
 
 def _rank(nets: Array, present: Array, rows_max: int) -> _Ranks:
-    """The largest net first; groups without a value come after them."""
+    """The groups with the largest net first; the groups without a value come after them."""
     groups = FIRST_VALUE + np.flatnonzero(present[FIRST_VALUE:])
     order = _largest(nets[groups], rows_max)
-    without = [group for group in (UNSET, NO_PRODUCT) if present[group]]
-    chosen = [*groups[order].tolist(), *without]
+    without_value = [group for group in (UNSET, NO_PRODUCT) if present[group]]
+    chosen = [*groups[order].tolist(), *without_value]
     of_group = np.full(nets.size, len(chosen), np.int32)
     of_group[chosen] = np.arange(len(chosen))
-    return _Ranks(chosen, of_group, groups.size + len(without))
+    return _Ranks(chosen, of_group, groups.size + len(without_value))
 
 
 def _largest(values: Array, count: int) -> Array:
     """The indexes of the largest values, the largest first; there may be millions, so not all are sorted."""
-    some = np.argpartition(-values, count)[:count] if values.size > count else np.arange(values.size)
-    return some[np.argsort(-values[some], kind="stable")]
+    indexes = np.argpartition(-values, count)[:count] if values.size > count else np.arange(values.size)
+    return indexes[np.argsort(-values[indexes], kind="stable")]
 
 
 def _figures(
-    ranks: _Ranks, counts: tuple[list[int], list[int]], sparks: Array, sums: _Sums, before: _Sums | None
+    ranks: _Ranks, counts: tuple[list[int], list[int]], weekly_nets: Array, sums: _Sums, compared_sums: _Sums | None
 ) -> list[ProductFigures]:
-    """Of each row, and at last of all together."""
+    """The figures of each row, and at the end those of all rows together."""
     net, sold, returned = sums.of_rows(ranks)
-    compared = None if before is None else before.of_rows(ranks)[0]
-    weeks = np.vstack((sparks, sparks.sum(axis=0)))
+    compared_net = None if compared_sums is None else compared_sums.of_rows(ranks)[0]
+    weeks = np.vstack((weekly_nets, weekly_nets.sum(axis=0)))
     return [
         ProductFigures(
             net_cents=net[row],
@@ -131,20 +136,22 @@ def _figures(
             returned_millionths=returned[row],
             tickets=counts[0][row],
             customers=counts[1][row],
-            spark_cents=tuple(weeks[row].tolist()),
-            compared_net_cents=None if compared is None else compared[row],
+            weekly_net_cents=tuple(weeks[row].tolist()),
+            compared_net_cents=None if compared_net is None else compared_net[row],
         )
         for row in range(ranks.rows + 1)
     ]
 
 
 def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[list[int], list[int]]:
-    """Purchases with a line of each row, and customers who made one; and both of all rows together."""
-    # The lines with a product and those without one are of the same sales. Returned lines are in a row after all.
+    """For each row the number of purchases with a line of the row and of customers who made one; at the end the numbers
+    for all rows together."""
+    # Lines with and without a product belong to the same sales, so both are collected per run. Returned lines get an
+    # additional last row, which is not counted.
     of_runs: dict[int, list[tuple[Array, Array]]] = {}
-    for some in lines:
-        row = np.where(some.is_return, np.int32(ranks.rows), some.look_up(ranks.of_group))
-        of_runs.setdefault(some.run.run.id, []).append((row, some.sale))
+    for batch in lines:
+        row = np.where(batch.is_return, np.int32(ranks.rows), batch.look_up(ranks.of_group))
+        of_runs.setdefault(batch.run.run.id, []).append((row, batch.sale))
     counts, all_tickets = np.zeros(ranks.rows, np.int64), 0
     has_bought = np.zeros(tickets.size, bool)
     customers = []
@@ -156,7 +163,7 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
         is_sold = np.zeros(run.size, bool)
         is_sold[sale] = True
         all_tickets += int(np.count_nonzero(is_sold))
-        if run.run.kind == OF_CUSTOMERS:
+        if run.run.kind == IDENTIFIED_SALES:
             customer = run.parts["customer"].take(sale)
             members = tickets.members_of(customer)
             customers.append((row, customer) if members is None else (row[members], customer[members]))
@@ -168,14 +175,14 @@ def _count(tickets: Tickets, lines: Sequence[Lines], ranks: _Ranks) -> tuple[lis
     ]
 
 
-def _sparks(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:
+def _weekly_nets(tickets: Tickets, reader: LineReader, question: ProductsQuestion, last: int, ranks: _Ranks) -> Array:
     """The net of each row in each of the weeks that end with the last day."""
-    first = last - 7 * SPARK_WEEKS + 1
+    first = last - 7 * TREND_WEEKS + 1
     values = []
-    for some in reader.read((first, last), question.by):
-        week = ((some.run.days(tickets.zone) - first) // 7).take(some.sale)
-        values.append(Summands(some.look_up(ranks.of_group) * SPARK_WEEKS + week, some.totals))
-    return sum_groups(values, ranks.rows * SPARK_WEEKS).reshape(-1, SPARK_WEEKS)
+    for batch in reader.read((first, last), question.by):
+        week = ((batch.run.days(tickets.zone) - first) // 7).take(batch.sale)
+        values.append(Summands(batch.look_up(ranks.of_group) * TREND_WEEKS + week, batch.totals))
+    return sum_groups(values, ranks.rows * TREND_WEEKS).reshape(-1, TREND_WEEKS)
 
 
 def _group(tickets: Tickets, question: ProductsQuestion, group: int) -> ProductGroup:
@@ -191,17 +198,18 @@ def _names(tickets: Tickets, groups: Sequence[int], runs: Sequence[SalesRun]) ->
 
 
 def names_of(tickets: Tickets, codes: Sequence[int], runs: Sequence[SalesRun]) -> dict[int, str]:
-    """The names under which products with these codes were last sold in these runs, of those that have one."""
-    known = tickets.cached.dictionaries.product_values(NAMES).dictionary.values
+    """The name under which each product was last sold in these runs, by the code of the product; products without a
+    name are absent."""
+    all_names = tickets.cached.dictionaries.product_values(NAMES).dictionary.values
     wanted = np.array([code for code in codes if code >= 0], np.int64)
     names: dict[int, str] = {}
-    for run in sorted(runs, key=lambda one: one.run.last_s or 0):
+    for run in sorted(runs, key=lambda each: each.run.last_s or 0):
         products = np.flatnonzero(np.isin(run.parts[IDS], wanted) & (run.parts[NAMES] >= 0))
         # The sales of a product ascend, so the last line is of the last sale.
         last_sale = run.parts["sale"][run.parts["starts"][products + 1] - 1]
         products = products[np.argsort(last_sale, kind="stable")]
         names |= {
-            code: known[name]
+            code: all_names[name]
             for code, name in zip(run.parts[IDS][products].tolist(), run.parts[NAMES][products].tolist(), strict=True)
         }
     return names

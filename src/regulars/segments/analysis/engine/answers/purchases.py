@@ -7,55 +7,90 @@ import numpy as np
 from regulars.segments.analysis.engine.answers.tickets import Tickets, Window
 from regulars.segments.analysis.engine.cache import Result
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.purchase_days import PurchaseDays, purchase_days, purchase_days_of
-from regulars.segments.columns.model import OF_CUSTOMERS
+from regulars.segments.analysis.engine.purchase_days import (
+    PurchaseDays,
+    merge_keys,
+    purchase_days,
+    purchase_keys,
+    unpack,
+)
+from regulars.segments.analysis.engine.sales_runs import EVER, SalesRun
+from regulars.segments.columns.model import IDENTIFIED_SALES
 
-# After all days: the first day of a customer who never bought.
+# Used as the first day of a customer who never bought; it is later than all days.
 NEVER: Final = np.iinfo(np.int32).max
 
 
 def all_purchases(tickets: Tickets) -> PurchaseDays:
-    """Of all customers and stores, also of erased customers."""
+    """The purchase days of all customers, including erased customers, at all stores."""
     cached = tickets.cached
     key = ("purchase days", tickets.zone.name, cached.sales_as_of)
-    known = cached.results.find(key)
-    if known is None:
-        days = purchase_days_of([cached.sales[run.id] for run in cached.runs(OF_CUSTOMERS)], tickets.zone)
-        known = cached.results.add(key, Result(days.customer, days.day))
-    if known.unknown is None:
+    result = cached.results.find(key)
+    if result is None:
+        days = unpack(_all_keys(tickets))
+        # The cache stores up to three arrays; here they are customers, days, and where each customer begins.
+        result = cached.results.add(key, Result(days.customer, days.day, days.starts))
+    if result.unknown is None:
         raise AssertionError("purchases have days")
-    return PurchaseDays(known.holds, known.unknown)
+    return PurchaseDays(result.holds, result.unknown, result.unreadable)
+
+
+def _all_keys(tickets: Tickets) -> Array:
+    """The keys of all purchase days. Those of large runs (stored chunks of sales) are cached, since new sales
+    are in small runs."""
+    cached, zone = tickets.cached, tickets.zone
+    large: list[SalesRun] = []
+    small: list[SalesRun] = []
+    for meta in cached.runs(IDENTIFIED_SALES):
+        (large if cached.is_large(meta) else small).append(cached.sales[meta.id])
+    key = ("purchase keys", zone.name, *(run.run.id for run in large))
+    result = cached.results.find(key) or cached.results.add(key, Result(purchase_keys(large, zone)))
+    return merge_keys(result.holds, purchase_keys(small, zone))
 
 
 def purchases_of(tickets: Tickets, window: Window) -> PurchaseDays:
-    """Of the members at the chosen stores."""
+    """The purchase days of the members at the chosen stores."""
     if tickets.stores is None:
         days = all_purchases(tickets)
-        some = np.flatnonzero(days.within(window))
-        members = tickets.members_of(days.customer[some])
-        return days.where(some if members is None else some[members])
+        within = days if window == EVER else days.where(np.flatnonzero(days.within(window)))
+        members = tickets.members_of(within.customer)
+        return within if members is None else within.where(members)
     purchases = [
-        selection.where(selection.all_of("kind") & 1 == 0) for selection in tickets.mask(window, of_customers=True)
+        # The lowest bit of a kind is set for returns.
+        selection.where(selection.all_of("kind") & 1 == 0)
+        for selection in tickets.mask(window, of_customers=True)
     ]
     return purchase_days([(selection.of("customer"), selection.days(tickets.zone)) for selection in purchases])
 
 
 def first_days(tickets: Tickets) -> Array:
-    """The first purchase day of each customer at any store; NEVER without one."""
+    """The first purchase day of each customer at any store; NEVER for a customer without a purchase."""
     key = ("first purchase", tickets.zone.name, tickets.cached.sales_as_of, tickets.size)
-    known = tickets.cached.results.find(key)
-    if known is None:
+    result = tickets.cached.results.find(key)
+    if result is None:
         purchases = all_purchases(tickets)
         first = np.full(tickets.size, NEVER, np.int32)
-        begins = np.flatnonzero(purchases.begins)
-        first[purchases.customer[begins]] = purchases.day[begins]
-        known = tickets.cached.results.add(key, Result(first))
-    return known.holds
+        first[purchases.customer[purchases.starts]] = purchases.day[purchases.starts]
+        result = tickets.cached.results.add(key, Result(first))
+    return result.holds
 
 
 def last_days(purchases: PurchaseDays, size: int) -> Array:
-    """The last day of each customer; the smallest number without one."""
+    """The last purchase day of each customer; the smallest 32-bit integer, a day before all days, for a customer
+    without a purchase."""
     last = np.full(size, np.iinfo(np.int32).min, np.int32)
-    ends = np.flatnonzero(np.append(purchases.begins[1:], True)[: purchases.day.size])
-    last[purchases.customer[ends]] = purchases.day[ends]
+    last[purchases.customer[purchases.starts]] = purchases.day[_ends(purchases)]
     return last
+
+
+def count_days(purchases: PurchaseDays, window: Window, size: int) -> Array:
+    """How many days of each customer are in the window."""
+    so_far = np.cumsum(purchases.within(window), dtype=np.int32)[_ends(purchases)]
+    counts = np.zeros(size, np.int32)
+    counts[purchases.customer[purchases.starts]] = np.diff(so_far, prepend=np.int32(0))
+    return counts
+
+
+def _ends(purchases: PurchaseDays) -> Array:
+    """The index of the last day of each customer."""
+    return np.append(purchases.starts, purchases.day.size)[1:] - 1

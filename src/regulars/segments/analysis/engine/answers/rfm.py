@@ -1,8 +1,8 @@
 """Customers by recency, frequency and money, in named groups with the thresholds of the day.
 
 A score from 1 to 5 is the quintile of a value by its rank: the share of customers with a smaller value, so equal values
-have equal scores. Scores are of customers with a purchase and a net above 0 in 24 months; the others stand apart. A
-purchase after today, of a clock that is ahead, takes its customer out of all groups until that day.
+have equal scores. Only customers with a purchase and a net above 0 in 24 months have scores; the others are in separate
+groups. A customer with a purchase after today, from a clock that is ahead, is in no group until that day.
 """
 
 from collections.abc import Sequence
@@ -11,15 +11,16 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from regulars.segments.analysis.engine.answers.purchases import last_days, purchases_of
+from regulars.segments.analysis.engine.answers.purchases import count_days, last_days, purchases_of
 from regulars.segments.analysis.engine.answers.tickets import Tickets, date_of, money_of
+from regulars.segments.analysis.engine.cache import Result
 from regulars.segments.analysis.engine.encoding import Array
-from regulars.segments.analysis.engine.numbers import Summands, sum_groups
-from regulars.segments.analysis.engine.sales_runs import EVER
+from regulars.segments.analysis.engine.numbers import SUM_MAX, Summands, sum_groups
+from regulars.segments.analysis.engine.sales_runs import EVER, SalesSelection
 from regulars.segments.analysis.questions import RFM_DAYS, Money, Range, RfmAnswer, RfmGroup, RfmName, RfmQuestion
 
 _QUINTILES: Final = 5
-# Scores from the first to the last.
+# Ranges of scores, first and last included.
 _ANY, _HIGH, _MIDDLE, _LOW, _NOT_HIGH = (1, 5), (4, 5), (2, 3), (1, 1), (1, 3)
 _Scores = tuple[int, int]
 
@@ -41,20 +42,34 @@ RULES: Final = (
     _Rule("at_risk_high_value", _LOW, _ANY, _HIGH),
     _Rule("at_risk", _LOW, _ANY, _NOT_HIGH),
 )
+# By the three scores; every combination of them is in one rule.
+_SCORES: Final = _QUINTILES + 1
+_NUMBER_OF_RULE: Final = np.zeros((_SCORES,) * 3, np.int8)
+for _number, _rule in enumerate(RULES):
+    _NUMBER_OF_RULE[tuple(slice(first, last + 1) for first, last in _rule[1:])] = _number
 
 
 class _Values(NamedTuple):
-    """The values of some customers, and the smallest value of each score; None where no value has it or a higher."""
+    """The values of customers, and for each score the smallest value that has it; None if no value has this score or a
+    higher one."""
 
     values: Array
     thresholds: Sequence[int | None]
 
+    def scores(self) -> Array:
+        """The score of each value."""
+        scores = np.ones(self.values.size, np.int16)
+        for threshold in self.thresholds[1:]:
+            if threshold is not None:
+                scores += self.values >= threshold
+        return scores
+
     def of(self, scores: _Scores) -> tuple[Range, bool]:
-        """The range of values with these scores, and whether there can be any."""
+        """The range of values with these scores, and whether any value can be in it."""
         low, score_above = self.thresholds[scores[0] - 1], scores[1] + 1
         high = None if score_above > _QUINTILES else self.thresholds[score_above - 1]
         is_possible = low is not None and (high is None or low < high)
-        # The smallest value of all is no bound.
+        # For the lowest score the range has no lower bound.
         return Range(None if scores[0] == 1 else low, None if high is None else high - 1), is_possible
 
 
@@ -62,28 +77,30 @@ def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmA
     window = tickets.today - RFM_DAYS + 1, tickets.today
     bought = purchases_of(tickets, EVER)
     last = last_days(bought, tickets.size)
-    frequency = np.bincount(bought.customer[bought.within(window)], minlength=tickets.size)
+    frequency = count_days(bought, window, tickets.size)
     nets = _nets(tickets, window)
     code = tickets.kinds_of(question.currency)[0] >> 1
     money = nets[code] if code >= 0 else np.zeros(tickets.size, np.int64)
     has_bought = (last > np.iinfo(np.int32).min) & (last <= tickets.today)
     is_recent = has_bought & (last >= window[0])
     scored = is_recent & (money > 0)
-    days_ago = tickets.today - last[scored].astype(np.int64)
-    axes = _with_thresholds(-days_ago), _with_thresholds(frequency[scored]), _with_thresholds(money[scored])
-    # Rules are disjoint. The last two numbers are of customers without a score, and of those who never bought.
-    number = np.full(tickets.size, len(RULES) + 2, np.int8)
-    number[has_bought] = len(RULES) + 1
-    number[is_recent] = len(RULES)
+    axes = (
+        _with_thresholds(last[scored] - np.int32(tickets.today)),
+        _with_thresholds(frequency[scored]),
+        _with_thresholds(money[scored]),
+    )
+    # The group of each customer. Rules are disjoint, so each customer has one. After the rules come the groups of
+    # customers who bought in 24 months but have no score, who bought only before, and who never bought.
+    group_of = np.full(tickets.size, len(RULES) + 2, np.int8)
+    group_of[has_bought] = len(RULES) + 1
+    group_of[is_recent] = len(RULES)
     ranges = [[axis.of(scores) for axis, scores in zip(axes, rule[1:], strict=True)] for rule in RULES]
-    of_scored = np.zeros(axes[0].values.size, np.int8)
-    for place, of_rule in enumerate(ranges):
-        of_scored[_are_inside(axes, of_rule)] = place
-    number[scored] = of_scored
-    counts = np.bincount(number, minlength=len(RULES) + 3).tolist()
+    r, f, m = (axis.scores() for axis in axes)
+    group_of[scored] = _NUMBER_OF_RULE.take((r * np.int16(_SCORES) + f) * np.int16(_SCORES) + m)
+    counts = np.bincount(group_of, minlength=len(RULES) + 3).tolist()
     sums = sum_groups(
         [
-            Summands(code * (len(RULES) + 3) + number.astype(np.intp), nets[code])
+            Summands(code * (len(RULES) + 3) + group_of.astype(np.intp), nets[code])
             for code in range(len(tickets.currencies))
         ],
         len(tickets.currencies) * (len(RULES) + 3),
@@ -109,33 +126,44 @@ def answer_rfm(tickets: Tickets, question: RfmQuestion, as_of: datetime) -> RfmA
 
 
 def _nets(tickets: Tickets, window: tuple[int, int]) -> Array:
-    """The net of each currency and customer."""
+    """The net, by currency and customer. The sum of large runs (stored chunks of sales) is cached, since new
+    sales are in small runs."""
     shape = len(tickets.currencies), tickets.size
-    values = [
-        Summands(
-            (selection.of("kind") >> 1).astype(np.intp) * shape[1] + selection.of("customer"), selection.of("amount")
-        )
-        for selection in tickets.select(window, of_customers=True)
-    ]
+    large: list[SalesSelection] = []
+    others: list[SalesSelection] = []
+    for selection in tickets.select(window, of_customers=True):
+        is_large = selection.picked is None and tickets.cached.is_large(selection.run.run)
+        (large if is_large else others).append(selection)
+    key = ("net of customers", shape[0], *((each.run.run.id, each.first, each.last) for each in large))
+    cached_sums = tickets.cached.results.find(key) or tickets.cached.results.add(key, Result(_sum_nets(large, shape)))
+    nets = _sum_nets(others, shape)
+    if any(max(int(part.max()), -int(part.min())) > SUM_MAX // 2 for part in (cached_sums.holds, nets) if part.size):
+        raise OverflowError("a sum exceeds 64 bits")
+    # Customers who came later have the numbers after those of the cached sums.
+    nets[:, : cached_sums.holds.shape[1]] += cached_sums.holds
+    return nets
+
+
+def _sum_nets(selections: Sequence[SalesSelection], shape: tuple[int, int]) -> Array:
+    values = []
+    for selection in selections:
+        indexes = selection.of("customer")
+        if shape[0] > 1:
+            indexes = (selection.of("kind") >> 1).astype(np.intp) * shape[1] + indexes
+        values.append(Summands(indexes, selection.of("amount")))
     return sum_groups(values, shape[0] * shape[1]).reshape(shape)
 
 
 def _with_thresholds(values: Array) -> _Values:
-    distinct, counts = np.unique(values, return_counts=True)
-    below = np.concatenate(([0], np.cumsum(counts)))[:-1]
-    scores = 1 + _QUINTILES * below // max(1, values.size)
-    places = np.searchsorted(scores, np.arange(1, _QUINTILES + 1)).tolist()
-    return _Values(values, [int(distinct[place]) if place < distinct.size else None for place in places])
-
-
-def _are_inside(axes: Sequence[_Values], ranges: Sequence[tuple[Range, bool]]) -> Array:
-    inside = np.full(axes[0].values.size, all(is_possible for _, is_possible in ranges))
-    for axis, (bounds, _) in zip(axes, ranges, strict=True):
-        if bounds.low is not None:
-            inside &= axis.values >= bounds.low
-        if bounds.high is not None:
-            inside &= axis.values <= bounds.high
-    return inside
+    """The threshold of score `s` is the lowest value for which at least `s - 1` fifths of all values are smaller; equal
+    values have equal scores."""
+    ordered = np.sort(values)
+    # How many values must be smaller, rounded up.
+    smaller = -(-np.arange(_QUINTILES) * values.size // _QUINTILES)
+    at = ordered[np.minimum(smaller, values.size - 1)] if values.size else ordered
+    begins, ends = (np.searchsorted(ordered, at, side) for side in ("left", "right"))
+    indexes = np.where(begins >= smaller[: at.size], begins, ends).tolist() if values.size else [0] * _QUINTILES
+    return _Values(values, [int(ordered[index]) if index < values.size else None for index in indexes])
 
 
 def _group(rule: _Rule, ranges: Sequence[tuple[Range, bool]], customers: int, net_cents: Money) -> RfmGroup:

@@ -1,4 +1,5 @@
-"""The sales that a question counts: those of its period, its stores and its members, run by run."""
+"""The sales that a question counts: those of its period, its stores and its members, run by run; a run is an immutable
+stored chunk of sales."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ from regulars.segments.analysis.engine.sales_conditions import overlaps
 from regulars.segments.analysis.engine.sales_runs import SalesSelection, select_window
 from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.segments.analysis.questions import Bucket, Period
-from regulars.segments.columns.model import ANONYMOUS, OF_CUSTOMERS, Run
+from regulars.segments.columns.model import ANONYMOUS_SALES, IDENTIFIED_SALES, Run
 
-# A table has at most so many rows of days, weeks or months.
+# The largest number of days, weeks or months in one answer.
 BUCKETS_MAX: Final = 4_000
 # 1 January 1970 was a Thursday.
 _MONDAY_BEFORE_EPOCH: Final = 3
@@ -33,7 +34,7 @@ class RefusedQuestion(Exception):
 
 
 class Tickets:
-    """The sales of the members of a query at some stores; of all tickets if the query has no condition."""
+    """The sales of the members of a query at the chosen stores; all sales if the query has no condition."""
 
     def __init__(
         self, cached: CachedColumns, query: SegmentQuery, zone: Zone, store_ids: Sequence[UUID] | None
@@ -41,10 +42,10 @@ class Tickets:
         self.cached = cached
         self.zone = zone
         self.today = number_of(query.today)
-        # A mask of the living members.
+        # A mask of the members who are not erased.
         self.members = Evaluation(cached, query, zone).members()
         self._are_all_members = bool(self.members.all())
-        self.is_of_all = query.match == tree.All()
+        self.counts_all_sales = query.match == tree.All()
         self.stores = None if store_ids is None else self._mask_of(store_ids)
 
     @property
@@ -56,14 +57,15 @@ class Tickets:
         return list(self.cached.dictionaries.currencies.values)
 
     def select(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
-        """The same by their indexes, which takes half of the time where several parts are read."""
+        """The sales of `mask` as indexes instead of booleans, which takes half of the time if several parts are
+        read."""
         for selection in self.mask(window, of_customers=of_customers):
-            some = selection.some
-            yield selection if some is None else selection._replace(some=np.flatnonzero(some))
+            picked = selection.picked
+            yield selection if picked is None else selection._replace(picked=np.flatnonzero(picked))
 
     def mask(self, window: Window, *, of_customers: bool = False) -> Iterator[SalesSelection]:
         """All counted sales of a window, or only those of customers who are not erased."""
-        is_of_some = (of_customers or not self.is_of_all) and not self._are_all_members
+        is_members_only = (of_customers or not self.counts_all_sales) and not self._are_all_members
         for meta in self.runs(of_customers=of_customers):
             if not overlaps(meta.first_s, meta.last_s, window):
                 continue
@@ -72,7 +74,7 @@ class Tickets:
                 continue
             if self.stores is not None:
                 selection = selection.where(self.stores[selection.all_of("store")])
-            if is_of_some:
+            if is_members_only:
                 selection = selection.where(self.members.take(selection.all_of("customer")))
             yield selection
 
@@ -81,12 +83,15 @@ class Tickets:
         return None if self._are_all_members else self.members.take(customers)
 
     def kinds_of(self, currency: Currency) -> tuple[int, int]:
-        """The codes of purchases and returns in a currency; of no sale if there are none in it."""
+        """The kinds of purchases and of returns in a currency; -1, which no sale has, if the currency does not occur.
+
+        The kind of a sale is twice the code of its currency, plus 1 for a return.
+        """
         code = self.cached.dictionaries.currencies.find(currency)
         return (-1, -1) if code < 0 else (2 * code, 2 * code + 1)
 
     def first_and_last_day(self, *, of_customers: bool = False) -> Window:
-        """The days that have all sales between them; the last is before the first if there are no sales."""
+        """The days of the first and of the last sale; without sales the last day is before the first."""
         bounds = [
             (int(days.min()), int(days.max()))
             for meta in self.runs(of_customers=of_customers)
@@ -96,8 +101,10 @@ class Tickets:
 
     def runs(self, *, of_customers: bool = False) -> list[Run]:
         """The runs that have counted sales, or those with sales of customers."""
-        is_of_customers = of_customers or not self.is_of_all
-        return self.cached.runs(OF_CUSTOMERS) if is_of_customers else self.cached.runs(OF_CUSTOMERS, ANONYMOUS)
+        is_identified = of_customers or not self.counts_all_sales
+        return (
+            self.cached.runs(IDENTIFIED_SALES) if is_identified else self.cached.runs(IDENTIFIED_SALES, ANONYMOUS_SALES)
+        )
 
     def _mask_of(self, store_ids: Sequence[UUID]) -> Array:
         stores = self.cached.dictionaries.stores
@@ -112,7 +119,7 @@ class Buckets:
 
     first: Array
     last: Array
-    # The first day that can be looked up, and for each day from it the index of its bucket.
+    # The first day that has a bucket, and for each day from that one the index of its bucket.
     since: int
     of_day: Array
 
@@ -124,16 +131,16 @@ class Buckets:
         return self.since, self.since + self.of_day.size - 1
 
     def index_of(self, selection: SalesSelection, zone: Zone) -> Array:
-        """The bucket of each sale of a selection inside the window. Days that ascend are repeated instead of looked
-        up."""
+        """The bucket of each sale of a selection inside the window. If the days of the run ascend, only the bounds of
+        the buckets are searched, instead of looking up each day."""
         days = selection.run.days(zone)[selection.first : selection.last]
         if selection.run.is_in_order:
             edges = np.searchsorted(days, np.append(self.first, self.last[-1:] + 1).astype(days.dtype))
             edges[0], edges[-1] = 0, days.size
-            buckets = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(edges))
+            buckets = np.repeat(np.arange(len(self), dtype=self.of_day.dtype), np.diff(edges))
         else:
             buckets = self.index(days)
-        return buckets if selection.some is None else buckets[selection.some]
+        return buckets if selection.picked is None else buckets[selection.picked]
 
     def index(self, days: Array) -> Array:
         indexes: Array = self.of_day.take(days - self.since)
@@ -144,24 +151,24 @@ def window_of(period: Period) -> Window:
     return number_of(period.first), number_of(period.last)
 
 
-def whole_bucket(period: Period, between: Window) -> Buckets:
-    """The whole period as one bucket."""
+def whole_bucket(period: Period, sales_window: Window) -> Buckets:
+    """The whole period as one bucket; `sales_window` has the days of the first and the last sale."""
     window = window_of(period)
-    first, last = max(window[0], between[0]), min(window[1], between[1])
-    of_day = np.zeros(max(0, last - first + 1), np.int32)
+    first, last = max(window[0], sales_window[0]), min(window[1], sales_window[1])
+    of_day = np.zeros(max(0, last - first + 1), np.int16)
     return Buckets(np.array([window[0]]), np.array([window[1]]), first, of_day)
 
 
-def buckets_of(period: Period, by: Bucket, between: Window) -> Buckets:
-    """The buckets of a period; those before the first and after the last sale are left out."""
+def buckets_of(period: Period, by: Bucket, sales_window: Window) -> Buckets:
+    """The buckets of a period; those before the first and after the last sale are omitted."""
     window = window_of(period)
-    first, last = max(window[0], between[0]), min(window[1], between[1])
+    first, last = max(window[0], sales_window[0]), min(window[1], sales_window[1])
     days = np.arange(first, max(first, last + 1))
     starts, ends = _bounds(days, by)
-    firsts, places, of_day = np.unique(starts, return_index=True, return_inverse=True)
+    firsts, indexes, of_day = np.unique(starts, return_index=True, return_inverse=True)
     if firsts.size > BUCKETS_MAX:
         raise RefusedQuestion(f"The period has more than {BUCKETS_MAX:,} rows; choose longer ones or fewer days.")
-    return Buckets(np.maximum(firsts, window[0]), np.minimum(ends[places], window[1]), first, of_day.astype(np.int32))
+    return Buckets(np.maximum(firsts, window[0]), np.minimum(ends[indexes], window[1]), first, of_day.astype(np.int16))
 
 
 def _bounds(days: Array, by: Bucket) -> tuple[Array, Array]:
@@ -195,5 +202,5 @@ def date_of(day: int) -> date:
 
 
 def money_of(currencies: Sequence[Currency], cents: Array) -> Mapping[Currency, int]:
-    """Amounts by currency, without those of 0."""
+    """Amounts by currency; amounts of 0 are omitted."""
     return {currency: amount for currency, amount in zip(currencies, cents.tolist(), strict=True) if amount}

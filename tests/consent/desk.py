@@ -14,7 +14,7 @@ from regulars.consent import queries
 from regulars.consent.find import find_subscription
 from regulars.consent.history import list_entries
 from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
-from regulars.consent.ledger import OptInResult, Origin, Payload
+from regulars.consent.ledger import EventOrigin, OptInResult, Payload
 from regulars.consent.model import Event, LedgerEntry, OptIn, OptOut, Proof
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
@@ -33,7 +33,7 @@ NOW = parse_timestamp("2026-03-02T09:30:00.000Z")
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 PROOF = Proof("https://shop.example/terms", "2026-01", "Offers by SMS, please.")
-ORIGIN = Origin(api_key_id=UUID(int=7), request_id="req-1")
+ORIGIN = EventOrigin(api_key_id=UUID(int=7), request_id="req-1")
 
 
 def consent(

@@ -27,7 +27,7 @@ from regulars.journeys.definition import read_definition
 from regulars.kit.db import Database
 from regulars.kit.ids import ByExternalId
 from regulars.kit.vault import Vault
-from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
+from regulars.messaging.settings.model import OptOutNotice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import load_texting, save_texting, seal_token
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
@@ -112,7 +112,7 @@ class _Game:
                 brand="Shop",
                 rules={"FR": ALWAYS},
                 caps=(),
-                notices={"FR": Notice("STOP 36111", "36111")},
+                notices={"FR": OptOutNotice("STOP 36111", "36111")},
                 twilio=TwilioAccount(ACCOUNT, "Shop"),
             )
             sealed = seal_token(Vault(KEY), organization_id, TOKEN)

@@ -17,7 +17,7 @@ from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.kit.ids import ByExternalId, new_uuid
-from regulars.messaging.settings.model import Cap, OpenHours, Rule, SmsSettings
+from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
 
 DAY = timedelta(days=1)
 NUMBER = "+33612345678"
@@ -185,8 +185,10 @@ def test_a_text_waits_for_its_hours_and_is_judged_again_then(desk, past):
     assert played["outcomes"] == {"left by a withdrawal": 1}
 
 
-def _opens_only_on(weekday: int) -> Rule:
-    return Rule(days=tuple(OpenHours(0, 24 * 60) if day == weekday else None for day in range(7)), on_holidays=True)
+def _opens_only_on(weekday: int) -> SendHoursRule:
+    return SendHoursRule(
+        days=tuple(OpenHours(0, 24 * 60) if day == weekday else None for day in range(7)), on_holidays=True
+    )
 
 
 def test_a_wait_for_a_purchase_goes_on_by_the_sales_that_followed(desk, past):

@@ -27,14 +27,14 @@ from regulars.journeys.backtest.run import backtest
 from regulars.kit import ids
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
-from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
+from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
 
 EXAMPLES = int(os.environ.get("REGULARS_TEST_EXAMPLES", "2"))
 JOURNEYS = 6
 DAYS = 8
 NUMBERS = {"C1": "+33612345601", "C2": "+33612345602"}
 # Texts wait for the morning, and for Sunday: some are withdrawn, and some runs leave meanwhile.
-MORNINGS = Rule(days=(OpenHours(480, 720),) * 4 + (None, None) + (OpenHours(0, 1440),), on_holidays=True)
+MORNINGS = SendHoursRule(days=(OpenHours(480, 720),) * 4 + (None, None) + (OpenHours(0, 1440),), on_holidays=True)
 TURNS_MAX = 200
 KEYS = ("a", "b", "n")
 VALUES = ("1", "2", "x")

@@ -9,7 +9,7 @@ from tests.messaging.test_holdout import draw_all
 from regulars.journeys.definition import read_definition
 from regulars.journeys.personal import PERSONAL_DATA
 from regulars.journeys.program import holdouts_of
-from regulars.journeys.runs.holdouts import read_sides
+from regulars.journeys.runs.holdouts import read_holdout_groups
 from regulars.messaging.holdout.settings import change_holdout
 from regulars.work.personal import ErasedPeople
 
@@ -64,7 +64,9 @@ def test_who_passes_a_holdout_is_stored_with_the_side_and_the_first_time(desk):
     desk.work()
     assert len(desk.runs(journey)) == 40
     assert desk.sql(passed) == before
-    sides_read = desk.do(lambda tx: read_sides(tx, desk.organization_id, journey, "1", tomorrow.replace(day=1)))
+    sides_read = desk.do(
+        lambda tx: read_holdout_groups(tx, desk.organization_id, journey, "1", tomorrow.replace(day=1))
+    )
     assert {len(ids) for ids, _ in sides_read.values()} == {
         16 * len([it for it in stored.values() if it is side]) for side in (True, False)
     }

@@ -9,7 +9,7 @@ from tests.messaging.desk import OPEN
 from regulars.journeys import manage
 from regulars.journeys.runs import queries
 from regulars.kit.ids import ById
-from regulars.messaging.settings.model import Rule, SmsSettings
+from regulars.messaging.settings.model import SendHoursRule, SmsSettings
 from regulars.privacy import erase as privacy
 from regulars.profiles.personal import lock_profiles_to_erase
 
@@ -105,7 +105,7 @@ def test_a_run_that_leaves_takes_its_queued_text_with_it(desk, how):
     desk.opt_in()
     tomorrow = (desk.now().weekday() + 2) % 7
     days = tuple(OPEN["FR"].days[0] if day == tomorrow else None for day in range(7))
-    desk.texts.settings(SmsSettings(brand="Shop", rules={"FR": Rule(days=days, on_holidays=True)}))
+    desk.texts.settings(SmsSettings(brand="Shop", rules={"FR": SendHoursRule(days=days, on_holidays=True)}))
     journey = desk.journey(TEXT, exit_on=["return"])
     desk.sale(customer)
     desk.work()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from regulars.consent.check import CheckItem, check
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.model import Reason
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
@@ -20,16 +20,16 @@ from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, Outcome, OutgoingText
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
+from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
 
 T = TypeVar("T")
 
 NUMBER = "+33612345678"
-ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 OPEN = dict.fromkeys(("FR", "CH", "DE", "US"), ALWAYS)
-ORIGIN = Origin(request_id="req-1")
+ORIGIN = EventOrigin(request_id="req-1")
 
 
 class Gateway:
@@ -96,7 +96,7 @@ class Desk:
     def order(self, words: str = "Hello", *, number: str = NUMBER, now: datetime | None = None, **more: Any) -> UUID:
         texting = self.texting
         given: dict[str, Any] = {"origin_kind": OriginKind.PERSON, "origin_id": new_uuid(), "step": "1", **more}
-        order = TextOrder(words=words, phone_number=number, **given)
+        order = TextOrder(rendered=words, phone_number=number, **given)
         [ordered] = self.do(lambda tx: request_texts(tx, self.organization_id, [order], texting=texting), now=now)
         return ordered.id
 
@@ -104,7 +104,9 @@ class Desk:
         """A text of one origin to each of the numbers."""
         texting, origin_id = self.texting, origin_id or new_uuid()
         orders = [
-            TextOrder(origin_kind=kind, origin_id=origin_id, step=str(new_uuid()), words="Hello", phone_number=number)
+            TextOrder(
+                origin_kind=kind, origin_id=origin_id, step=str(new_uuid()), rendered="Hello", phone_number=number
+            )
             for number in numbers
         ]
         self.do(lambda tx: request_texts(tx, self.organization_id, orders, texting=texting))

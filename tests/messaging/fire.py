@@ -27,7 +27,7 @@ from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.providers.twilio import sign
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
+from regulars.messaging.settings.model import OptOutNotice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
@@ -109,7 +109,8 @@ async def _play(
     try:
         async with fake_twilio() as fake:
             report = _watch(fake)
-            texting = await _prepare(database, tenant, numbers, server.url)
+            texting = await open_twilio_shop(database, tenant, numbers)
+            await _request(database, tenant, numbers, texting)
             worker = Worker(database_url, fake.url, server.url)
             worker.start()
             try:
@@ -137,12 +138,13 @@ def _watch(fake: FakeTwilio) -> Report:
     return report
 
 
-async def _prepare(database: Database, tenant: Tenant, numbers: list[str], public_url: str) -> Texting:
+async def open_twilio_shop(database: Database, tenant: Tenant, numbers: list[str]) -> Texting:
+    """Texts leave through Twilio at any hour, and each number has a customer who consented."""
     settings = SmsSettings(
         brand="Shop",
         rules={"FR": ALWAYS},
         caps=(),
-        notices={"FR": Notice("STOP 36111", "36111")},
+        notices={"FR": OptOutNotice("STOP 36111", "36111")},
         twilio=TwilioAccount(ACCOUNT, "Shop"),
     )
     organization_id = tenant.organization_id
@@ -167,14 +169,19 @@ async def _prepare(database: Database, tenant: Tenant, numbers: list[str], publi
                 for it in some
             ]
             await opt_in(tx, organization_id, consents, secret=texting.secret)
+    return texting
+
+
+async def _request(database: Database, tenant: Tenant, numbers: list[str], texting: Texting) -> None:
+    for start in range(0, len(numbers), CHUNK):
+        async with database.transaction() as tx:
             orders = [
                 TextOrder(
-                    origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", words="Soldes", phone_number=it
+                    origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", rendered="Soldes", phone_number=it
                 )
-                for it in some
+                for it in numbers[start : start + CHUNK]
             ]
-            await request_texts(tx, organization_id, orders, texting=texting)
-    return texting
+            await request_texts(tx, tenant.organization_id, orders, texting=texting)
 
 
 async def _withdraw_all(

@@ -19,7 +19,7 @@ from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReache
 from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.request import resend
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import Cap, Rule, SmsSettings
+from regulars.messaging.settings.model import Cap, SendHoursRule, SmsSettings
 from regulars.messaging.template import MissingValue
 from regulars.work.outbox import register_interest
 
@@ -80,7 +80,7 @@ def test_a_text_is_not_sent_again_after_its_campaigns_last_moment(desk):
     desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
     assert desk.sql("SELECT expires_at FROM texts WHERE organization_id = %s") == [(last_moment,)]
     desk.turn()
-    with pytest.raises(NotUnknown, match="last moment"):
+    with pytest.raises(NotUnknown, match="has passed"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id), now=last_moment)
     assert desk.texts() == [("unknown", "lost")]
 
@@ -254,7 +254,7 @@ def test_a_forecast_says_when_the_caps_and_the_hours_allow_one_more_text(desk):
     other, german, unknown = "+33612345679", "+4915112345678", "+88312345678"
     now = desk.do(_now)
     weekday = (now + timedelta(days=2)).weekday()
-    later = Rule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
+    later = SendHoursRule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
     desk.settings(SmsSettings(rules={"FR": ALWAYS, "DE": later}, caps=(Cap(1, 24), Cap(2, 72))))
     desk.subscribe(NUMBER, other, german)
     for hours in (60, 30):

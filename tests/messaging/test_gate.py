@@ -12,7 +12,7 @@ from regulars.messaging.holds import hold, release
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
 from regulars.messaging.request import resend
-from regulars.messaging.settings.model import Cap, Notice, Rule, SmsSettings
+from regulars.messaging.settings.model import Cap, OptOutNotice, SendHoursRule, SmsSettings
 from regulars.messaging.template import MissingValue
 
 ZONES = {
@@ -81,7 +81,7 @@ def test_the_cap_counts_what_was_sent_and_what_may_have_been(desk):
 
 
 def test_outside_the_hours_a_text_waits_and_is_skipped_after_96_hours(desk):
-    desk.settings(SmsSettings(rules={"FR": Rule(days=(None,) * 7)}))
+    desk.settings(SmsSettings(rules={"FR": SendHoursRule(days=(None,) * 7)}))
     desk.subscribe()
     desk.order()
     desk.turn()
@@ -91,7 +91,7 @@ def test_outside_the_hours_a_text_waits_and_is_skipped_after_96_hours(desk):
 def test_a_text_that_waits_for_the_morning_is_not_looked_at_before(desk):
     now = desk.do(_now)
     weekday = (now + timedelta(days=2)).weekday()
-    rule = Rule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
+    rule = SendHoursRule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
     desk.settings(SmsSettings(rules={"FR": rule}))
     desk.subscribe()
     desk.order()
@@ -154,7 +154,7 @@ def test_a_sender_that_dies_leaves_unknown_and_never_sends_again(desk):
     desk.alter("UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s")
     desk.gateway.answer = None
     desk.turn()
-    assert desk.texts() == [("unknown", "The sender ended before it knew.")]
+    assert desk.texts() == [("unknown", "The worker ended before the outcome was known.")]
     assert len(desk.gateway.sent) == 1
 
 
@@ -242,7 +242,7 @@ def test_a_text_that_was_written_before_its_country_had_a_notice_does_not_leave_
     desk.alter("UPDATE sms_settings SET provider = 'twilio' WHERE organization_id = %s")
     desk.subscribe()
     desk.order()
-    desk.settings(SmsSettings(rules=OPEN, notices={"FR": Notice("STOP 36111", "36111")}))
+    desk.settings(SmsSettings(rules=OPEN, notices={"FR": OptOutNotice("STOP 36111", "36111")}))
     desk.turn()
     assert desk.texts() == [("skipped", "country_not_set")]
 

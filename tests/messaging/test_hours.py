@@ -11,7 +11,7 @@ from regulars.messaging.public_holidays import find_closed_days, holidays_of, re
 from regulars.messaging.send import _take
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.change import looser_caps, looser_than_default
-from regulars.messaging.settings.model import Cap, OpenHours, Rule, default_rule
+from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, default_rule
 from regulars.stores.model import Address, StoreUpsert
 from regulars.stores.upsert import upsert_stores
 
@@ -81,7 +81,7 @@ def test_a_number_of_no_country_has_no_zone():
 
 
 def test_nothing_opens_after_96_hours():
-    closed = Rule(days=(None,) * 6 + (OpenHours(480, 1200),))
+    closed = SendHoursRule(days=(None,) * 6 + (OpenHours(480, 1200),))
     monday = datetime(2026, 11, 16, 12, tzinfo=UTC)
     assert next_opening(closed, "FR", ("Europe/Paris",), monday).at is None
     assert next_opening(closed, "FR", ("Europe/Paris",), monday + timedelta(days=2)).at is not None
@@ -133,7 +133,7 @@ def test_a_store_whose_region_is_not_known_names_none(country):
 
 
 def test_a_looser_rule_is_named():
-    sunday = Rule(days=(OpenHours(420, 1260), *[OpenHours(480, 1200)] * 6), on_holidays=True)
+    sunday = SendHoursRule(days=(OpenHours(420, 1260), *[OpenHours(480, 1200)] * 6), on_holidays=True)
     assert looser_than_default("FR", sunday) == [
         "Monday is open from 8:00 to 20:00 by default in FR.",
         "Sunday is closed by default in FR.",

@@ -11,7 +11,7 @@ from tests.messaging.test_erasure import customer, erase
 from regulars.kit.ids import new_uuid
 from regulars.messaging.links.marks import SAMPLE_CODE, set_link_url
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages.links import LinkPages
+from regulars.messaging.pages.links import ShortLinkPages
 from regulars.messaging.request import compose
 from regulars.messaging.template import (
     TemplateError,
@@ -37,7 +37,7 @@ def host() -> Iterator[None]:
 @pytest.fixture
 def opened(desk, host):
     """Requests to the pages of short links, as a customer's browser makes them."""
-    pages = LinkPages(desk.database, fallback_url="https://shop.example")
+    pages = ShortLinkPages(desk.database, fallback_url="https://shop.example")
     transport = httpx.ASGITransport(Starlette(routes=pages.routes()))
 
     def send(url, *, method="GET", agent="Mozilla/5.0 (iPhone) Safari", **headers):

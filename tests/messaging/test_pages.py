@@ -1,7 +1,9 @@
 """Messages, the inbox and the simulator in the web application."""
 
+import html
 import re
 
+import psycopg
 import pytest
 from tests.support import samples
 from tests.support.client import Api
@@ -10,7 +12,7 @@ from tests.support.tenant import Tenant, new_tenant
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor, sign_in_now
 
-from regulars.kit.ids import TEXT
+from regulars.kit.ids import TEXT, new_uuid
 from regulars.messaging.settings.model import Simulation
 from regulars.web.access import Role
 
@@ -77,6 +79,25 @@ def test_a_skip_says_why_and_can_be_filtered_by(desk):
     assert "Not for you" not in desk.owner.get("/messages", direction="received").text
     assert "No message matches" in desk.owner.get("/messages", **{"from": "2040-01-01"}).text
     assert WORDS in desk.owner.get("/messages", to="2040-01-01").text
+
+
+def test_a_state_that_most_texts_have_is_searched_further_back(desk):
+    desk.send()
+    with psycopg.connect(desk.url, autocommit=True) as connection:
+        organization_id = desk.tenant.organization_id
+        connection.execute("UPDATE texts SET state = 'delivered' WHERE organization_id = %s", (organization_id,))
+        connection.execute(
+            "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, body, parts, state, expires_at,"
+            " created_at) SELECT %s, id, 'person', id, '1', 'x', 1, 'sent', now(), now() FROM unnest(%s::uuid[]) AS id",
+            (organization_id, [new_uuid() for _ in range(10_000)]),
+        )
+    assert "No message matches" in desk.owner.get("/messages", state="failed").text
+    page = desk.owner.get("/messages", state="delivered").text
+    assert "among the 10,000 texts searched." in page
+    further = html.unescape(re.search(r'href="([^"]+)">Search further back', page)[1])
+    found = desk.owner.get("//" + further.removeprefix("/")).text
+    assert WORDS in found
+    assert "further back" not in found
 
 
 def test_stop_on_the_phone_withdraws_and_shows_the_ledger_entry_and_the_confirmation(desk):

@@ -121,7 +121,7 @@ def test_a_confirmation_and_a_journeys_text_leave_beside_5000_texts_of_a_campaig
             stop, journey = arrived
             incoming = IncomingMessage(provider="simulator", provider_id="1", phone_number=stop, body="STOP")
             order = TextOrder(
-                origin_kind=OriginKind.JOURNEY, origin_id=new_uuid(), step="1", words="Hello", phone_number=journey
+                origin_kind=OriginKind.JOURNEY, origin_id=new_uuid(), step="1", rendered="Hello", phone_number=journey
             )
             async with database.transaction() as tx:
                 await receive(tx, desk.organization_id, incoming, texting=texting)

@@ -12,7 +12,7 @@ from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted
 from regulars.messaging.rates import find_rate
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
+from regulars.messaging.settings.model import OptOutNotice, SmsSettings, TwilioAccount
 
 A_SECOND_LATER = """
     UPDATE sender_rates SET refilled_at = now() - interval '1 second' WHERE organization_id = %s
@@ -61,7 +61,7 @@ def test_a_sender_without_tokens_does_not_hold_up_another(desk):
         rules=OPEN,
         twilio=TwilioAccount("AC1", "+15005550006"),
         senders={"FR": "Shop"},
-        notices={country: Notice("STOP 36111", "36111") for country in ("FR", "DE")},
+        notices={country: OptOutNotice("STOP 36111", "36111") for country in ("FR", "DE")},
         parts_per_second={"Shop": 1000.0},
     )
     desk.settings(settings)

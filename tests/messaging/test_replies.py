@@ -156,13 +156,13 @@ def test_an_answer_goes_through_the_gate(desk):
     desk.subscribe()
     reply = desk.reply("A quelle heure ouvrez-vous ?")
     texting = desk.texting
-    desk.do(lambda tx: answer(tx, desk.organization_id, reply.id, words="A 9 h.", answered_by="Ada", texting=texting))
+    desk.do(lambda tx: answer(tx, desk.organization_id, reply.id, text="A 9 h.", answered_by="Ada", texting=texting))
     desk.turn()
     assert desk.texts() == [("sent", None)]
     [row] = replies(desk)
     assert (row.decided, row.decided_by) == ("answered", "Ada")
     with pytest.raises(ReplyNotFound):
-        desk.do(lambda tx: answer(tx, desk.organization_id, new_uuid(), words="x", answered_by="Ada", texting=texting))
+        desk.do(lambda tx: answer(tx, desk.organization_id, new_uuid(), text="x", answered_by="Ada", texting=texting))
 
 
 def test_a_conversation_shows_both_sides_in_order(desk):

@@ -14,8 +14,8 @@ from regulars.messaging.errors import SettingRefused
 from regulars.messaging.holds import hold
 from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.change import change_settings, with_notice, with_price, with_rate, with_sender
-from regulars.messaging.settings.model import Notice, Price, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import change_provider, lock_texting, share_texting
+from regulars.messaging.settings.model import OptOutNotice, Price, SmsSettings, TwilioAccount
+from regulars.messaging.settings.store import change_provider, load_texting_shared, lock_texting
 
 
 def set_twilio(desk):
@@ -56,7 +56,7 @@ def test_a_hold_is_answered_after_the_claims_before_it_and_seen_by_all_after_it(
 
     async def play():
         async with desk.database.transaction() as tx:
-            seen = await share_texting(tx, desk.organization_id)
+            seen = await load_texting_shared(tx, desk.organization_id)
             holding = asyncio.create_task(_hold(desk))
             await asyncio.sleep(0.3)
             assert not holding.done(), "it would be answered while a claim that saw no hold is still open"
@@ -112,15 +112,17 @@ def test_a_change_of_settings_that_runs_beside_a_hold_does_not_undo_it(desk):
 )
 @pytest.mark.parametrize("country", ["FR", "RE", "GP", "MQ", "GF", "YT"])
 def test_a_text_to_france_under_a_name_needs_a_number_that_stops(country, sender, reply_path, is_reached):
-    settings = SmsSettings(twilio=TwilioAccount("AC1", sender), notices={country: Notice("STOP 36111", reply_path)})
-    assert (settings.notice_of(country, "twilio") is not None) is is_reached
+    settings = SmsSettings(
+        twilio=TwilioAccount("AC1", sender), notices={country: OptOutNotice("STOP 36111", reply_path)}
+    )
+    assert (settings.opt_out_notice_of(country, "twilio") is not None) is is_reached
     if is_reached:
         assert with_notice(settings, country, words="STOP 36111", reply_path=reply_path)
     else:
         with pytest.raises(SettingRefused, match="36111"):
             with_notice(settings, country, words="STOP", reply_path=reply_path)
     # Elsewhere it is not asked for.
-    assert with_notice(settings, "DE", words="STOP", reply_path="STOP").notice_of("DE", "twilio") is not None
+    assert with_notice(settings, "DE", words="STOP", reply_path="STOP").opt_out_notice_of("DE", "twilio") is not None
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_an_account_whose_sender_a_country_refuses_is_not_saved_until_that_count
 )
 def test_a_text_leaves_under_no_sender_that_its_country_refuses(desk, sender, senders, outcome):
     desk.queue = TextQueue({"twilio": desk.gateway})
-    notices = {"FR": Notice("STOP 36111", "36111")}
+    notices = {"FR": OptOutNotice("STOP 36111", "36111")}
     desk.settings(SmsSettings(rules=OPEN, notices=notices, twilio=TwilioAccount("AC1", sender), senders=senders))
     desk.alter("UPDATE sms_settings SET provider = 'twilio' WHERE organization_id = %s")
     desk.subscribe()

@@ -73,8 +73,8 @@ def test_the_page_says_until_when_replies_were_read_and_why_they_are_not(owner, 
         ({**TWILIO, "auth_token": ""}, "needs the token"),
         ({**TWILIO, "sender": ""}, "Fill this in."),
         ({**TWILIO, "sender": "A long name of a sender"}, "at most 11 letters"),
-        ({**TWILIO, "parts_per_second": "fast"}, "'fast' is no number"),
-        ({**SIMULATOR, "fails": "60", "loses": "60"}, "at most 100 together"),
+        ({**TWILIO, "parts_per_second": "fast"}, "'fast' is not a number"),
+        ({**SIMULATOR, "fails": "60", "loses": "60"}, "add up to at most 100"),
         ({**SIMULATOR, "delay_ms": "60000"}, "A whole number from 0 to 7000."),
         ({"provider": "pigeon"}, "Choose one of the list."),
     ],
@@ -142,7 +142,7 @@ def test_the_holidays_of_the_next_twelve_months_are_named(owner):
     for day in ("25 Dec", "1 Jan", "14 Jul"):
         assert day in table
     assert "Polynesia" not in page
-    assert "The federal ones" in text_of(owner, "/settings/texts/countries/US")
+    assert "Only federal holidays" in text_of(owner, "/settings/texts/countries/US")
     assert owner.get("/settings/texts/countries/ZZ").status_code == 404
     opened = owner.get("/settings/texts/countries", country="IT")
     assert opened.headers["location"].endswith("/settings/texts/countries/IT")

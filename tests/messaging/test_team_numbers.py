@@ -11,12 +11,12 @@ from regulars.messaging.errors import NotUnknown, SettingRefused
 from regulars.messaging.providers.base import Unclear
 from regulars.messaging.request import resend
 from regulars.messaging.retention import erase_messages
-from regulars.messaging.settings.model import Rule, SmsSettings
+from regulars.messaging.settings.model import SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import lock_texting
 from regulars.messaging.team_numbers import find_team_number, request_code, send_test, verify_code, write_test
 from regulars.messaging.template import TextVariants
 
-CLOSED = dict.fromkeys(OPEN, Rule(days=(None,) * 7))
+CLOSED = dict.fromkeys(OPEN, SendHoursRule(days=(None,) * 7))
 
 
 class Member:

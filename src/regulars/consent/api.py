@@ -6,34 +6,18 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.check import CheckRequest, FindSuppressed, Verdict, check
+from regulars.consent import wire
+from regulars.consent.check import CheckRequest, ConsentVerdict, FindSuppressed, check
 from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_subscriptions
 from regulars.consent.history import list_entries
-from regulars.consent.ledger import OptInResult, Origin
+from regulars.consent.ledger import EventOrigin, OptInResult
 from regulars.consent.model import LedgerEntry, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
 from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
-from regulars.consent.wire import (
-    CheckIn,
-    CheckOut,
-    EntryOut,
-    HistoryPageOut,
-    LinkedProfileOut,
-    OptInIn,
-    OptInOut,
-    OptInReceipt,
-    OptOutBody,
-    OptOutOut,
-    OptOutReceipt,
-    SubscriptionOut,
-    SubscriptionPageOut,
-    SubscriptionReceipt,
-    VerdictOut,
-)
 from regulars.http.route import (
     CHANGES_PARAMETER,
     LONG_WAIT_S_MAX,
@@ -61,7 +45,7 @@ from regulars.profiles.find import find_profiles
 from regulars.stores.model import StoreNotFound
 from regulars.work.facts import AutomationOut
 
-_NOTHING = msgspec.Raw(b"null")
+_NULL_JSON = msgspec.Raw(b"null")
 
 
 def prepare_opt_in(request: Request) -> Consent:
@@ -98,8 +82,8 @@ async def handle_check(
     tx: Tx, request: Request, questions: CheckRequest, *, suppressed: FindSuppressed | None = None
 ) -> ApiResponse:
     caller = request.caller
-    judged = await check(tx, caller.organization_id, questions.items, secret=caller.secret, suppressed=suppressed)
-    return ApiResponse(200, encode(CheckOut([_verdict_out(verdict) for verdict in judged])))
+    verdicts = await check(tx, caller.organization_id, questions.items, secret=caller.secret, suppressed=suppressed)
+    return ApiResponse(200, encode(wire.CheckOut([_verdict_out(verdict) for verdict in verdicts])))
 
 
 async def handle_list(tx: Tx, request: Request) -> ApiResponse:
@@ -129,9 +113,16 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         limit=limit + 1,
     )
     page, has_more, cursor = start.cut(
-        found, limit, secret=caller.secret, scope=scope, position_of=lambda it: (it.updated_at, it.id)
+        found,
+        limit,
+        secret=caller.secret,
+        scope=scope,
+        position_of=lambda subscription: (subscription.updated_at, subscription.id),
     )
-    return ApiResponse(200, encode(SubscriptionPageOut([show_subscription(it) for it in page], has_more, cursor)))
+    return ApiResponse(
+        200,
+        encode(wire.SubscriptionPageOut([show_subscription(subscription) for subscription in page], has_more, cursor)),
+    )
 
 
 async def handle_subscription(tx: Tx, request: Request) -> ApiResponse:
@@ -150,19 +141,19 @@ async def handle_history(tx: Tx, request: Request) -> ApiResponse:
         found, limit, secret=caller.secret, scope=scope, position_of=lambda entry: (str(entry.sequence),)
     )
     return ApiResponse(
-        200, encode(HistoryPageOut([_entry_out(entry) for entry in page], following is not None, following))
+        200, encode(wire.HistoryPageOut([_entry_out(entry) for entry in page], following is not None, following))
     )
 
 
-def _origin(request: Request) -> Origin:
-    return Origin(api_key_id=request.caller.api_key_id, request_id=request.request_id)
+def _origin(request: Request) -> EventOrigin:
+    return EventOrigin(api_key_id=request.caller.api_key_id, request_id=request.request_id)
 
 
 def _read_number_filter(query: Mapping[str, str]) -> str | None:
     text = query.get("phone_number")
     if text is None:
         return None
-    # A plus in a query string means a space; a number that arrives with one in front was sent with a plus.
+    # In a query string a plus means a space: a number that begins with a space was sent with a plus.
     return read_consent_number("+" + text[1:] if text.startswith(" ") else text)
 
 
@@ -187,40 +178,42 @@ async def _referred_subscription(tx: Tx, request: Request) -> Subscription:
 def _respond_to_opt_in(recorded: OptInResult, caller: Caller) -> ApiResponse:
     subscription, outcome = recorded.subscription, recorded.outcome.value
     automation = AutomationOut(recorded.automation)
-    out: OptInOut | OptInReceipt
+    out: wire.OptInOut | wire.OptInReceipt
     if caller.is_ingest_only:
-        out = OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
+        out = wire.OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
     else:
-        out = OptInOut(show_subscription(subscription), outcome, automation)
+        out = wire.OptInOut(show_subscription(subscription), outcome, automation)
     return ApiResponse(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
 
 
 def _respond_to_opt_out(withdrawn: OptOutResult, write: Write) -> ApiResponse:
     main, outcome, automation = withdrawn.subscription, withdrawn.outcome.value, AutomationOut("not_applicable")
-    out: OptOutOut | OptOutReceipt
+    out: wire.OptOutOut | wire.OptOutReceipt
     if write.request.caller.is_ingest_only:
         withdrawal: Withdrawal = write.command
         receipt_of = partial(_receipt, names_number=withdrawal.phone_number is not None)
-        out = OptOutReceipt(receipt_of(main), [receipt_of(it) for it in withdrawn.subscriptions], outcome, automation)
+        out = wire.OptOutReceipt(
+            receipt_of(main), [receipt_of(other) for other in withdrawn.subscriptions], outcome, automation
+        )
     else:
-        shown = [show_subscription(it) for it in withdrawn.subscriptions]
-        out = OptOutOut(show_subscription(main), shown, outcome, automation)
+        shown = [show_subscription(other) for other in withdrawn.subscriptions]
+        out = wire.OptOutOut(show_subscription(main), shown, outcome, automation)
     return ApiResponse(200, encode(out), concerns=withdrawn.number_hashes)
 
 
-def _receipt(subscription: Subscription, *, names_number: bool) -> SubscriptionReceipt:
+def _receipt(subscription: Subscription, *, names_number: bool) -> wire.SubscriptionReceipt:
     """The response to a key that may only ingest; it has the number only if the request named it."""
     state = subscription.state
     number = state.phone_number if names_number and state.phone_number is not None else msgspec.UNSET
-    return SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
+    return wire.SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
 
 
-def _verdict_out(verdict: Verdict) -> VerdictOut:
+def _verdict_out(verdict: ConsentVerdict) -> wire.VerdictOut:
     profile, found = verdict.profile, verdict.subscription
     withdrawn_or_given = None if found is None else found.state.unsubscribed_at or found.state.consented_at
-    return VerdictOut(
+    return wire.VerdictOut(
         phone_number=verdict.phone_number,
-        profile=None if profile is None else LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
+        profile=None if profile is None else wire.LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
         may_text=verdict.reason is Reason.SUBSCRIBED,
         status=None if found is None else found.state.status.value,
         since=show_timestamp(withdrawn_or_given),
@@ -228,15 +221,15 @@ def _verdict_out(verdict: Verdict) -> VerdictOut:
     )
 
 
-def _entry_out(entry: LedgerEntry) -> EntryOut:
-    return EntryOut(
+def _entry_out(entry: LedgerEntry) -> wire.EntryOut:
+    return wire.EntryOut(
         sequence=entry.sequence,
         kind=entry.kind,
         outcome=entry.outcome,
         effective_at=format_timestamp(entry.effective_at),
         claimed_at=show_timestamp(entry.claimed_at),
         received_at=format_timestamp(entry.received_at),
-        payload=_NOTHING if entry.payload is None else msgspec.Raw(entry.payload.encode()),
+        payload=_NULL_JSON if entry.payload is None else msgspec.Raw(entry.payload.encode()),
         salt=None if entry.salt is None else entry.salt.hex(),
         commitment=entry.commitment.hex(),
         previous_hash=entry.previous_hash.hex(),
@@ -275,9 +268,9 @@ ROUTES: tuple[Route, ...] = (
         "than a known event of the number joins the history only (`superseded`). A resync that leaves out the proof, "
         "the profile or the store keeps them. Without `profile_id` the number is linked to the only profile that has "
         "it.",
-        body=OptInIn,
-        answers={201: OptInOut, 200: OptInOut},
-        receipts={201: OptInReceipt, 200: OptInReceipt},
+        body=wire.OptInIn,
+        responses={201: wire.OptInOut, 200: wire.OptInOut},
+        receipts={201: wire.OptInReceipt, 200: wire.OptInReceipt},
         errors=(ValidationError, InvalidPhoneNumber, ConsentedAtInFuture, ProfileNotFound, StoreNotFound),
         examples={
             "loyalty_card": {
@@ -302,9 +295,9 @@ ROUTES: tuple[Route, ...] = (
         description="By `phone_number`, or by `profile_id` for every number linked to the profile (its own number if "
         "none is). With both, the number decides and must be linked to the profile. An unknown number is recorded as "
         "a do-not-contact entry, which no older consent can revive.",
-        body=OptOutBody,
-        answers={200: OptOutOut},
-        receipts={200: OptOutReceipt},
+        body=wire.OptOutBody,
+        responses={200: wire.OptOutOut},
+        receipts={200: wire.OptOutReceipt},
         errors=(ValidationError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound),
         examples={"stop": {"phone_number": "+33612345678", "reason": "Asked at the till", "source": "POS"}},
         prepare=prepare_opt_out,
@@ -319,8 +312,8 @@ ROUTES: tuple[Route, ...] = (
         description="For up to 500 numbers or profiles, in order: whether a text may go there, since when and why. A "
         "profile is judged by its subscribed number that was consented last, else by its latest withdrawal. It only "
         "reads: an `Idempotency-Key` is ignored. Each item costs one request of the rate limit.",
-        body=CheckIn,
-        answers={200: CheckOut},
+        body=wire.CheckIn,
+        responses={200: wire.CheckOut},
         errors=(ValidationError,),
         examples={"two": {"items": [{"phone_number": "+33612345678"}, {"profile_id": "CUST-1042"}]}},
         prepare=prepare_check,
@@ -335,7 +328,7 @@ ROUTES: tuple[Route, ...] = (
         description="Subscriptions in the order of their creation, page by page; with `updated_from` in the order of "
         "their last change.",
         parameters=(*PAGE_PARAMETERS, CHANGES_PARAMETER, *FILTERS),
-        answers={200: SubscriptionPageOut},
+        responses={200: wire.SubscriptionPageOut},
         errors=(ValidationError, InvalidPhoneNumber, InvalidCursor, ProfileNotFound),
         handle=handle_list,
     ),
@@ -345,7 +338,7 @@ ROUTES: tuple[Route, ...] = (
         operation_id="getSubscription",
         tag="Subscriptions",
         summary="Read a subscription",
-        answers={200: SubscriptionOut},
+        responses={200: wire.SubscriptionOut},
         errors=(SubscriptionNotFound,),
         handle=handle_subscription,
     ),
@@ -358,7 +351,7 @@ ROUTES: tuple[Route, ...] = (
         description="Every consent event of the number in order of arrival, superseded ones included. Each entry is "
         "chained to the one before it by its hash; the content of erased entries is gone, and the chain still holds.",
         parameters=PAGE_PARAMETERS,
-        answers={200: HistoryPageOut},
+        responses={200: wire.HistoryPageOut},
         errors=(ValidationError, InvalidCursor, SubscriptionNotFound),
         handle=handle_history,
     ),

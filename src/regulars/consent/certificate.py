@@ -43,7 +43,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 async def make_certificate(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime | None
 ) -> Certificate | None:
-    """The whole ledger of one number, verified at this moment; None if there is no such subscription."""
+    """The whole ledger of one number, verified now; None if there is no such subscription."""
     subscription = await find_subscription(tx, organization_id, subscription_id)
     verification = await verify_subscription(tx, organization_id, subscription_id)
     if subscription is None or verification is None:
@@ -82,6 +82,7 @@ def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
             if profile is None
             else {"id": PROFILE.encode(profile.id), "external_id": profile.external_id},
         },
+        # Whether a text was allowed at the time that the reader asked about.
         "question": None if certificate.answer is None else _moment_as_json(certificate.answer),
         "verification": {
             "is_whole": verification.fault is None,
@@ -116,12 +117,13 @@ def entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
         "kind": entry.kind,
         "outcome": entry.outcome,
         "effective_at": format_timestamp(entry.effective_at),
+        # The time that the caller stated.
         "claimed_at": show_timestamp(entry.claimed_at),
         "received_at": format_timestamp(entry.received_at),
         "commitment": entry.commitment.hex(),
         "previous_hash": entry.previous_hash.hex(),
         "hash": entry.hash.hex(),
         "salt": None if entry.salt is None else entry.salt.hex(),
-        # The text itself, because it is the text that was committed to.
+        # The payload as the stored string, because the commitment is a hash of exactly this string.
         "payload": entry.payload,
     }

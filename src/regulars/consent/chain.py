@@ -1,7 +1,7 @@
 """The hashes of the ledger: numbers, commitments to payloads, and the chain that runs over the commitments.
 
-A commitment is an HMAC of the payload under a salt of its own. Once payload and salt are deleted, the commitment says
-nothing about the person, and the chain over it still verifies.
+A commitment is an HMAC of the payload with a random salt as its key, a new one for each payload. Once payload and salt
+are deleted, the commitment reveals nothing about the person, and the chain over it still verifies.
 """
 
 import hashlib
@@ -31,7 +31,8 @@ class ChainLink(msgspec.Struct, frozen=True):
 
 
 def hash_number(secret: bytes, phone_number: str) -> bytes:
-    """The key of a number inside one organization; without its secret the number cannot be found by trying them all."""
+    """The hash by which a number is stored in one organization. It needs the organization's secret, so that the number
+    cannot be found by hashing all possible numbers."""
     return hmac.digest(secret, _NUMBER_DOMAIN + phone_number.encode(), "sha256")
 
 

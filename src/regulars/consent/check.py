@@ -23,11 +23,11 @@ class CheckItem(NamedTuple):
 
 class CheckRequest(NamedTuple):
     items: Sequence[CheckItem]
-    # The unknown members of the body they were read from.
+    # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
-class Verdict(NamedTuple):
+class ConsentVerdict(NamedTuple):
     reason: Reason
     phone_number: str | None = None
     profile: ProfileRef | None = None
@@ -35,7 +35,8 @@ class Verdict(NamedTuple):
     subscription: Subscription | None = None
 
 
-# Finds the hashes of numbers with a reply that may be a STOP and waits for a user's decision; a room above has them.
+# Finds which of these number hashes have a reply that may be a STOP and waits for a user's decision. It is passed in,
+# because replies are stored by `messaging`, which this module does not import.
 FindSuppressed = Callable[[Tx, UUID, Collection[bytes]], Awaitable[set[bytes]]]
 
 
@@ -46,13 +47,15 @@ async def check(
     *,
     secret: bytes,
     suppressed: FindSuppressed | None = None,
-) -> list[Verdict]:
-    """Check each in order. A profile is decided by its subscribed number that was consented last, else by its latest
-    withdrawal; the number on the profile itself does not count."""
+) -> list[ConsentVerdict]:
+    """Check each item, in order. A profile is decided by its subscribed number with the latest consent, else by its
+    latest withdrawal; the phone number in the profile's own fields does not count."""
     hashes = {
-        it.phone_number: chain.hash_number(secret, it.phone_number) for it in items if it.phone_number is not None
+        item.phone_number: chain.hash_number(secret, item.phone_number)
+        for item in items
+        if item.phone_number is not None
     }
-    references = {it.profile for it in items if it.profile is not None}
+    references = {item.profile for item in items if item.profile is not None}
     profiles = await find_profiles(tx, organization_id, references) if references else {}
     by_hash = {
         row.head.number_hash: subscription_in(row)
@@ -65,21 +68,21 @@ async def check(
         if row.head.state is not None
     }
     verdicts = []
-    for it in items:
-        if it.phone_number is not None:
-            verdicts.append(_judge(by_hash.get(hashes[it.phone_number]), phone_number=it.phone_number))
-        elif it.profile is None:
-            verdicts.append(Verdict(Reason.INVALID_PHONE_NUMBER))
-        elif (profile := profiles.get(it.profile)) is None:
-            verdicts.append(Verdict(Reason.UNKNOWN_PROFILE))
+    for item in items:
+        if item.phone_number is not None:
+            verdicts.append(_judge(by_hash.get(hashes[item.phone_number]), phone_number=item.phone_number))
+        elif item.profile is None:
+            verdicts.append(ConsentVerdict(Reason.INVALID_PHONE_NUMBER))
+        elif (profile := profiles.get(item.profile)) is None:
+            verdicts.append(ConsentVerdict(Reason.UNKNOWN_PROFILE))
         else:
             verdicts.append(_judge(by_profile.get(profile.id), profile=profile))
     return verdicts if suppressed is None else await _suppress(tx, organization_id, verdicts, secret, suppressed)
 
 
 async def _suppress(
-    tx: Tx, organization_id: UUID, verdicts: list[Verdict], secret: bytes, suppressed: FindSuppressed
-) -> list[Verdict]:
+    tx: Tx, organization_id: UUID, verdicts: list[ConsentVerdict], secret: bytes, suppressed: FindSuppressed
+) -> list[ConsentVerdict]:
     """Suppress the subscribed numbers whose reply may be a STOP, until a user has decided about it."""
     hashes = {
         verdict.phone_number: chain.hash_number(secret, verdict.phone_number)
@@ -95,11 +98,11 @@ async def _suppress(
 
 def _judge(
     found: Subscription | None, *, phone_number: str | None = None, profile: ProfileRef | None = None
-) -> Verdict:
+) -> ConsentVerdict:
     if found is None:
-        return Verdict(Reason.NEVER_ASKED, phone_number, profile)
+        return ConsentVerdict(Reason.NEVER_ASKED, phone_number, profile)
     if found.state.status is Status.SUBSCRIBED:
         reason = Reason.SUBSCRIBED
     else:
         reason = Reason.DO_NOT_CONTACT if found.state.is_erased else Reason.UNSUBSCRIBED
-    return Verdict(reason, phone_number or found.state.phone_number, profile or found.profile, found)
+    return ConsentVerdict(reason, phone_number or found.state.phone_number, profile or found.profile, found)

@@ -4,38 +4,29 @@ from functools import partial
 
 import msgspec
 
+from regulars.consent import wire
 from regulars.consent.check import CheckItem, CheckRequest
 from regulars.consent.errors import InvalidPhoneNumber
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
 from regulars.consent.phone import read_lenient_number, read_opt_in_number
-from regulars.consent.wire import (
-    CheckIn,
-    OptInIn,
-    OptOutBody,
-    OptOutIn,
-    ProofIn,
-    check_named,
-    check_one_named,
-    check_url,
-)
 from regulars.kit.body_reader import Reader
 from regulars.kit.ids import PROFILE, STORE, Reference, read_reference
 from regulars.kit.text import check_reference, read_timestamp
 
-_consents: Reader[OptInIn] = Reader(OptInIn)
-_checks: Reader[CheckIn] = Reader(CheckIn)
-_withdrawals: Reader[OptOutIn] = Reader(OptOutBody)
+_consents: Reader[wire.OptInIn] = Reader(wire.OptInIn)
+_checks: Reader[wire.CheckIn] = Reader(wire.CheckIn)
+_withdrawals: Reader[wire.OptOutIn] = Reader(wire.OptOutBody)
 
 
-def decode_opt_in(body: bytes, *, origin: Origin) -> Consent:
+def decode_opt_in(body: bytes, *, origin: EventOrigin) -> Consent:
     """Decode and validate one consent, or raise an `ApiError`."""
     return _consents.read(body, partial(_consent, origin))
 
 
-def _consent(origin: Origin, sent: OptInIn, ignored: tuple[str, ...]) -> Consent:
+def _consent(origin: EventOrigin, sent: wire.OptInIn, ignored: tuple[str, ...]) -> Consent:
     return Consent(
         phone_number=read_opt_in_number(sent.phone_number, field="phone_number"),
         source=sent.consent_source,
@@ -48,14 +39,16 @@ def _consent(origin: Origin, sent: OptInIn, ignored: tuple[str, ...]) -> Consent
     )
 
 
-def decode_opt_out(body: bytes, *, origin: Origin, default_country: str | None) -> Withdrawal:
+def decode_opt_out(body: bytes, *, origin: EventOrigin, default_country: str | None) -> Withdrawal:
     """Decode and validate one withdrawal, or raise an `ApiError`."""
-    given = {"default_country": default_country}
-    return _withdrawals.read(body, partial(_withdrawal, origin, default_country), given=given)
+    arguments = {"default_country": default_country}
+    return _withdrawals.read(body, partial(_withdrawal, origin, default_country), check_arguments=arguments)
 
 
-def _withdrawal(origin: Origin, default_country: str | None, sent: OptOutIn, ignored: tuple[str, ...]) -> Withdrawal:
-    check_named(msgspec.structs.asdict(sent), field="")
+def _withdrawal(
+    origin: EventOrigin, default_country: str | None, sent: wire.OptOutIn, ignored: tuple[str, ...]
+) -> Withdrawal:
+    wire.check_named(msgspec.structs.asdict(sent), field="")
     number, moment = sent.phone_number, sent.unsubscribed_at
     return Withdrawal(
         phone_number=None if number is None else read_lenient_number(number, default_country=default_country),
@@ -69,13 +62,13 @@ def _withdrawal(origin: Origin, default_country: str | None, sent: OptOutIn, ign
 
 
 def decode_check(body: bytes, *, default_country: str | None) -> CheckRequest:
-    """Decode a check; a number that cannot be read gets a result of its own and refuses nothing."""
+    """Decode a check. A number that cannot be read does not fail the request: its own result says so."""
     return _checks.read(body, partial(_check_request, default_country))
 
 
-def _check_request(default_country: str | None, sent: CheckIn, ignored: tuple[str, ...]) -> CheckRequest:
+def _check_request(default_country: str | None, sent: wire.CheckIn, ignored: tuple[str, ...]) -> CheckRequest:
     for index, item in enumerate(sent.items):
-        check_one_named(msgspec.structs.asdict(item), field=f"items[{index}]")
+        wire.check_one_named(msgspec.structs.asdict(item), field=f"items[{index}]")
     items = [
         CheckItem(phone_number=_read_number(item.phone_number or "", default_country))
         if item.profile_id is None
@@ -100,9 +93,9 @@ def _read_store(text: str) -> Reference:
     return read_reference(STORE, check_reference(text, field="store_id"))
 
 
-def _read_proof(sent: ProofIn) -> Proof | None:
-    """An empty proof is no proof."""
+def _read_proof(sent: wire.ProofIn) -> Proof | None:
+    """The proof, or None if all its fields are empty."""
     if sent.terms_url is not None:
-        check_url(sent.terms_url, field="consent_proof.terms_url")
+        wire.check_url(sent.terms_url, field="consent_proof.terms_url")
     proof = Proof(sent.terms_url, sent.terms_version, sent.source_text)
     return None if proof == Proof() else proof

@@ -1,4 +1,4 @@
-"""The facts that consent publishes to the rooms above."""
+"""The facts of consent: events that are recorded for listeners in the modules that import it."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -10,10 +10,10 @@ from regulars.work.facts import Fact
 
 
 class SubscriptionChange(msgspec.Struct, frozen=True):
-    """One entry of the ledger that changed a subscription, with the subscription as the API would have shown it."""
+    """One entry of the ledger that changed a subscription, with the subscription as the API showed it right after."""
 
     id: UUID
-    # Identifies the entry together with the id.
+    # The number of the entry in the subscription's ledger.
     sequence: int
     outcome: str
     # Whether automations may act on it, decided when it was recorded: the same value as in the response.

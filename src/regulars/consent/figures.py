@@ -1,7 +1,7 @@
 """How many numbers may be texted, by source and over time; the worker counts them when a page requests it.
 
 Counting reads every subscription of the organization, which no page may do. So a page shows the last count and its
-time; if that is too old, it requests a new count, which is there a second later.
+time; if that is too old, it requests a new count, which is usually done a second later.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from regulars.work.queue import Due, Queue
 WEEKS: Final = 26
 BY_STORE_DAYS: Final = 30
 FRESH_S_MIN: Final = 30.0
-# While a page is open, counting takes at most this share of the time: one second in this many.
+# While a page is open, counting takes at most one second out of this many.
 FRESH_PER_COUNTING: Final = 50
 
 
@@ -46,7 +46,7 @@ class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
     withdrawn: int = 0
     do_not_contact: int = 0
     weak_proofs: int = 0
-    # Subscribed by the source of their consent, the largest first.
+    # The number of subscribed phone numbers by the source of their consent, largest first.
     sources: list[tuple[str, int]] = []
     stores: list[StoreConsents] = []
     changes: list[DailyChange] = []
@@ -55,13 +55,15 @@ class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
         return next((one.opt_ins for one in self.stores if one.store_id == store_id), 0)
 
     def since(self, day: date) -> DailyChange:
-        """The sum of the changes from a day on."""
-        fitting = [change for change in self.changes if change.day >= day]
-        return DailyChange(day, sum(one.opt_ins for one in fitting), sum(one.withdrawals for one in fitting))
+        """The sum of the changes since a day, that day included."""
+        later_changes = [change for change in self.changes if change.day >= day]
+        return DailyChange(
+            day, sum(change.opt_ins for change in later_changes), sum(change.withdrawals for change in later_changes)
+        )
 
 
 class FiguresSnapshot(msgspec.Struct, frozen=True):
-    """ConsentFigures and their time; None while they are being counted for the first time."""
+    """The figures and the time of their count; None while they are being counted for the first time."""
 
     figures: ConsentFigures | None
     counted_at: datetime | None
@@ -80,7 +82,7 @@ class StatusCount(NamedTuple):
     is_erased: bool
     source: str | None
     numbers: int
-    # How many of these have neither terms nor a text as proof.
+    # How many of these numbers have neither terms nor a source text as proof of consent.
     weak: int
 
 
@@ -108,7 +110,7 @@ async def read_figures(database: Database, organization_id: UUID, *, time_zone: 
 
 
 async def recount(tx: Tx, organization_id: UUID) -> None:
-    """Have the figures counted again; figures that no page has requested yet are counted on request."""
+    """Request a new count, if there was a count before; otherwise the first page that needs one requests it."""
     await _request_recount(tx, organization_id)
     tx.touched.add((ConsentFiguresQueue.name, organization_id))
 
@@ -170,7 +172,9 @@ def _figures(
         weak_proofs=sum(one.weak for one in subscribed),
         sources=sources.most_common(),
         stores=sorted(stores, key=lambda one: -one.opt_ins),
-        changes=[DailyChange(day, many[True], many[False]) for day, many in sorted(days.items())],
+        changes=[
+            DailyChange(day, counts_of_day[True], counts_of_day[False]) for day, counts_of_day in sorted(days.items())
+        ],
     )
 
 
@@ -238,7 +242,7 @@ async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCoun
 
 
 async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreConsents]:
-    """For the worker only: numbers by the store of their consent, and those that consented since a moment."""
+    """For the worker only: phone numbers by the store of their consent, and how many of them consented since then."""
     rows = await tx.fetch(
         """
         SELECT store_id, count(*) FILTER (WHERE status = 'SUBSCRIBED'),
@@ -253,7 +257,7 @@ async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> 
 
 
 async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
-    """For the worker only: it reads the whole ledger."""
+    """For the worker only: it scans the ledger of the organization, which has no index on `effective_at`."""
     rows = await tx.fetch(
         """
         SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)

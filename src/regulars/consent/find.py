@@ -4,8 +4,6 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.consent import chain, queries
 from regulars.consent.model import Status
 from regulars.consent.phone import read_if_number
@@ -16,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# How many rows one page scans for a rare filter; then the user decides whether to scan further.
+# With a filter that matches few rows, one page scans at most this many rows; then the user decides whether to go on.
 ROWS_SCANNED_MAX: Final = 20_000
 PER_CUSTOMER_MAX: Final = 20
 # A withdrawn number of an erased person: only its keyed hash is stored.
@@ -75,7 +73,7 @@ def subscription_in(row: SubscriptionRow) -> Subscription:
 async def search_subscription(
     tx: Tx, organization_id: UUID, text: str, *, secret: bytes, sees_personal: bool
 ) -> Subscription | None:
-    """The subscription with this id or number; a user who may not see personal data cannot try out numbers."""
+    """The subscription with this id or phone number; a user who may not see personal data cannot probe numbers."""
     identifier = SUBSCRIPTION.decode(text)
     if identifier is not None:
         return await find_subscription(tx, organization_id, identifier)
@@ -127,36 +125,35 @@ async def list_newest(
     source: str | None = None,
     is_weak: bool = False,
 ) -> PageRows[SubscriptionLine]:
-    """Subscriptions, the newest first, among a bounded number of rows.
+    """Subscriptions, newest first, from a limited number of scanned rows.
 
-    `status` is one of a subscription, or `DO_NOT_CONTACT`; a withdrawn number that was erased has only the latter.
+    `status` is a status of subscriptions, or `DO_NOT_CONTACT`. A withdrawn number of an erased person is listed only
+    under `DO_NOT_CONTACT`.
     """
     is_erased = None if status is None or status == Status.SUBSCRIBED else status == DO_NOT_CONTACT
     return await _NEWEST.scan(
         tx,
-        SQL(
-            """
-            SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
-                   CASE WHEN s.status = 'UNSUBSCRIBED' THEN s.latest_opt_out_at END, s.terms_version IS NOT NULL,
-                   p.id, p.external_id, p.first_name, p.last_name
-            FROM (
-                SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
-                       s.terms_version, s.source_text, s.profile_id
-                FROM subscriptions AS s
-                WHERE s.organization_id = %(organization_id)s {indexed} {beyond}
-                ORDER BY {ordered}
-                LIMIT %(looked_at)s
-            ) AS s
-            LEFT JOIN LATERAL (
-                SELECT id, external_id, first_name, last_name FROM profiles
-                WHERE organization_id = %(organization_id)s AND id = s.profile_id
-                LIMIT 1
-            ) AS p ON true
-            WHERE true {narrowed}
+        """
+        SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
+               CASE WHEN s.status = 'UNSUBSCRIBED' THEN s.latest_opt_out_at END, s.terms_version IS NOT NULL,
+               p.id, p.external_id, p.first_name, p.last_name
+        FROM (
+            SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
+                   s.terms_version, s.source_text, s.profile_id
+            FROM subscriptions AS s
+            WHERE s.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
             ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
+            LIMIT %(scan_limit)s
+        ) AS s
+        LEFT JOIN LATERAL (
+            SELECT id, external_id, first_name, last_name FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = s.profile_id
+            LIMIT 1
+        ) AS p ON true
+        WHERE true {and_filters}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
         page,
         {
             "organization_id": organization_id,
@@ -174,14 +171,15 @@ async def list_newest(
 
 
 class ConsentStatus(NamedTuple):
-    """The consent status of a customer, and the number that decides it; an erased number is None."""
+    """The consent status of a customer, and the phone number that decides it, None if that number was erased."""
 
     status: str
     phone_number: str | None
 
 
 async def find_consent_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> dict[UUID, ConsentStatus]:
-    """SUBSCRIBED if any number linked to the customer is, else UNSUBSCRIBED; a customer without numbers is absent."""
+    """SUBSCRIBED if any phone number linked to the customer is, else UNSUBSCRIBED. A customer without numbers is not in
+    the result."""
     found: dict[UUID, ConsentStatus] = {}
     rows = await _find_statuses(tx, organization_id, profile_ids) if profile_ids else []
     for profile_id, status, phone_number in rows:

@@ -1,4 +1,4 @@
-"""Read the ledger of a number: its entries, and whether a text was allowed at a moment."""
+"""Read the ledger of a number: its entries, and whether a text was allowed at a given time."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,8 @@ _ENTRY: Final = SQL(
 async def list_entries(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int = 0, limit: int | None
 ) -> list[LedgerEntry]:
-    """Entries in the order of their arrival, from the one after `after` on, with what is left of their payloads."""
+    """Entries in the order of their arrival, starting after the sequence number `after`. Salt and payload are None
+    where they were erased."""
     rows = await tx.fetch(
         _ENTRY + SQL("AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s"),
         {"organization_id": organization_id, "subscription_id": subscription_id, "after": after, "limit": limit},
@@ -51,7 +52,7 @@ async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Yes or no, and the entry that decides it; None where there was none."""
+    """Whether a text was allowed, and the ledger entry that decides it; None if there was no entry."""
 
     may_text: bool
     entry: LedgerEntry | None
@@ -59,15 +60,16 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentAtMoment:
-    """Whether a number could be texted at a moment: by the entries recorded until then, and by all known now.
+    """Whether a number could be texted at a past time: by the entries recorded until then (`recorded`), and by all
+    entries known now (`known`).
 
-    The two may differ: a store may send a withdrawal a week late. A dispute is usually about the first.
+    The two may differ: a store may send a withdrawal a week late. A dispute is usually about `recorded`.
     """
 
     at: datetime
     recorded: Judgement
     known: Judgement
-    # The entry that ended the state at the moment, if one has since.
+    # The first later entry that changed the state, if there is one.
     next: LedgerEntry | None
 
     @property
@@ -91,15 +93,18 @@ def _judge(entry: LedgerEntry | None) -> Judgement:
 async def find_entries_in_effect(
     tx: Tx, organization_id: UUID, moments: Sequence[tuple[UUID, datetime]]
 ) -> list[LedgerEntry | None]:
-    """For each subscription and moment the entry that decided then, among those that had been received."""
-    return await _find_deciding_entries(tx, organization_id, [(one, at, at) for one, at in moments])
+    """For each subscription and time the entry that decided then, among those that had been received by then."""
+    return await _find_deciding_entries(
+        tx, organization_id, [(subscription_id, at, at) for subscription_id, at in moments]
+    )
 
 
 async def _find_deciding_entries(
-    tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, datetime, datetime]]
+    tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime, datetime]]
 ) -> list[LedgerEntry | None]:
-    """For each subscription the latest entry at a moment, among those received until another."""
-    subscriptions, moments, limits = ([one[column] for one in wanted] for column in range(3))
+    """For each subscription the latest entry that was effective at the first time, among those received until the
+    second time."""
+    subscriptions, moments, limits = ([lookup[column] for lookup in lookups] for column in range(3))
     rows = await tx.fetch(
         SQL(
             """
@@ -122,13 +127,13 @@ async def _find_deciding_entries(
         {"organization_id": organization_id, "subscriptions": subscriptions, "moments": moments, "limits": limits},
     )
     found = {position: LedgerEntry(*entry) for position, *entry in rows}
-    return [found.get(position) for position in range(1, len(wanted) + 1)]
+    return [found.get(position) for position in range(1, len(lookups) + 1)]
 
 
 async def _find_next_change(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: datetime, is_opt_in: bool
 ) -> LedgerEntry | None:
-    """The first entry of a kind after a moment."""
+    """The first opt-in (or the first withdrawal) after a time."""
     rows = await tx.fetch(
         _ENTRY
         + SQL(
@@ -170,16 +175,19 @@ class NumberHistory:
     entries: list[LinkedEntry]
 
     def consented_at(self, moment: datetime) -> datetime | None:
-        """The time of the consent in effect at a moment, among the entries that had arrived; None if there was none."""
-        arrived = (it for it in self.entries if it.effective_at <= moment and it.received_at <= moment)
-        last = max(arrived, key=lambda it: (it.effective_at, it.kind != Kind.OPT_IN, it.sequence), default=None)
+        """The time of the consent in effect at `moment`, by the entries that had arrived then; None without consent."""
+        arrived = (entry for entry in self.entries if entry.effective_at <= moment and entry.received_at <= moment)
+        last = max(
+            arrived, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence), default=None
+        )
         return last.effective_at if last is not None and last.kind == Kind.OPT_IN else None
 
 
 async def load_histories(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
 ) -> dict[UUID, list[NumberHistory]]:
-    """The numbers that are linked to customers now, each with its newest entries; a customer without is absent."""
+    """The numbers that are linked to customers now, each with its newest entries; customers without a number are not in
+    the result."""
     entries = await _list_linked_entries(
         tx, organization_id, sorted(profile_ids), numbers_max=NUMBERS_MAX, entries_max=ENTRIES_MAX
     )

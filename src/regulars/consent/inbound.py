@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from regulars.consent.ledger import OptInResult, Origin
+from regulars.consent.ledger import EventOrigin, OptInResult
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent, OptInReferences, opt_in
 from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
@@ -27,10 +27,10 @@ class Reply:
 async def record_inbound_stop(
     tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes
 ) -> list[OptOutResult | ApiError]:
-    """Withdraw at once: a STOP takes effect after every known event and is never superseded."""
+    """Withdraw at once: a STOP takes effect after all events recorded so far and is never superseded."""
     stops = [
-        Withdrawal(phone_number=it.phone_number, origin=Origin(message_id=it.message_id), message=it.text)
-        for it in replies
+        Withdrawal(phone_number=reply.phone_number, origin=EventOrigin(message_id=reply.message_id), message=reply.text)
+        for reply in replies
     ]
     return await opt_out(tx, organization_id, stops, secret=secret)
 
@@ -38,16 +38,17 @@ async def record_inbound_stop(
 async def lock_profiles_for_start(tx: Tx, organization_id: UUID, phone_numbers: Sequence[str]) -> OptInReferences:
     """Find and lock the profiles that a START may concern. Opt-ins and erasures lock profiles before numbers, so the
     handler of a reply calls this before it locks the number."""
-    starts = [_start(Reply(phone_number=it, text="", message_id=""), now=tx.now) for it in phone_numbers]
+    starts = [_start(Reply(phone_number=number, text="", message_id=""), now=tx.now) for number in phone_numbers]
     return await OptInReferences.load(tx, organization_id, starts)
 
 
 async def record_inbound_start(
-    tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes, found: OptInReferences | None = None
+    tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes, references: OptInReferences | None = None
 ) -> list[OptInResult | ApiError]:
-    """Subscribe again, with the message as the proof; the number stays linked to its profile."""
-    starts = [_start(it, now=tx.now) for it in replies]
-    return await opt_in(tx, organization_id, starts, secret=secret, found=found)
+    """Subscribe again, with the message as the proof; the number stays linked to its profile. `references` come from
+    `lock_profiles_for_start`."""
+    starts = [_start(reply, now=tx.now) for reply in replies]
+    return await opt_in(tx, organization_id, starts, secret=secret, references=references)
 
 
 def _start(reply: Reply, *, now: datetime) -> Consent:
@@ -56,7 +57,7 @@ def _start(reply: Reply, *, now: datetime) -> Consent:
         source=KEYWORD_SOURCE,
         consented_at=now,
         proof=Proof(source_text=reply.text),
-        origin=Origin(message_id=reply.message_id),
+        origin=EventOrigin(message_id=reply.message_id),
         message=reply.text,
         keeps_profile=True,
     )

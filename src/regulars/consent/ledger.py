@@ -1,8 +1,9 @@
 """A batch on the ledger: open the heads of its numbers, append events in order of arrival, write everything at once.
 
-New heads are inserted before existing ones are locked, both in the order of their hash, so two batches that share
-numbers run one after the other and cannot deadlock. Heads are never deleted, so the lock statement, which is a new one
-with a new snapshot, always sees the row that won. There are two ways to open a ledger:
+A head is a row of `subscriptions`: the current state of one number's ledger. New heads are inserted before existing
+ones are locked, both in the order of their hash, so two batches that share numbers run one after the other and cannot
+deadlock. Heads are never deleted, so the lock statement, which has a newer snapshot than the insert, always sees the
+row that won. There are two ways to open a ledger:
 
 - `reserve_ledger` inserts and locks the heads before anything is decided. An opt-out and an erasure need that: they
   decide by the profile that the number is linked to.
@@ -23,7 +24,7 @@ from regulars.consent import chain, queries, statements
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.consent.model import Event, OptIn, OptOut, Outcome, SubscriptionState, apply, opt_in_automation
 from regulars.consent.queries import HeadRow
-from regulars.consent.subscription import Subscription, find_names, show_subscription, subscription_of
+from regulars.consent.subscription import Subscription, find_external_ids, show_subscription, subscription_of
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit, new_salt
@@ -32,7 +33,7 @@ from regulars.work import outbox
 from regulars.work.facts import AutomationState
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class EventOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of an event: an API key with its request, or a message; an erasure has neither."""
 
     api_key_id: UUID | None = None
@@ -42,9 +43,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDetails:
-    """What the ledger stores of an event beyond what the rules need."""
+    """The details of an event that the ledger stores but the rules of `model.py` do not need."""
 
-    origin: Origin
+    origin: EventOrigin
     reason: str | None = None
     source: str | None = None
     message: str | None = None
@@ -58,7 +59,8 @@ class OptInResult:
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content an entry commits to, in the one way it is written: fields in this order, absent ones left out."""
+    """The content that the commitment of an entry is computed from. It has one canonical form: fields in this order,
+    absent ones omitted."""
 
     kind: str
     phone_number: str | None = None
@@ -79,10 +81,10 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request_id: str | None = None
 
 
-CHANGES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Outcome.UNSUBSCRIBED}
+CHANGING_OUTCOMES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Outcome.UNSUBSCRIBED}
 
 
-class Appended(NamedTuple):
+class AppendedEvent(NamedTuple):
     """An event on the ledger, its outcome, and the head after it."""
 
     head: HeadRow
@@ -93,8 +95,9 @@ class Appended(NamedTuple):
 
     @property
     def is_change(self) -> bool:
-        """Whether the API shows anything different now; an erasure removes the number of a withdrawn subscription."""
-        return self.outcome in CHANGES or (self.is_erasure and not self.was_erased)
+        """Whether the API shows the subscription differently now. An erasure is a change even of a withdrawn
+        subscription: it removes the number."""
+        return self.outcome in CHANGING_OUTCOMES or (self.is_erasure and not self.was_erased)
 
     @property
     def is_erasure(self) -> bool:
@@ -113,14 +116,14 @@ class Ledger:
         self._unsaved = {head.number_hash for head in unsaved}
         self._heads = {head.number_hash: head for head in (*heads, *unsaved)}
         self._events: list[tuple[bytes, Event, EventDetails]] = []
-        self._decided: list[_Decided] = []
+        self._decided: list[_DecidedEvent] = []
 
     def state(self, number_hash: bytes) -> SubscriptionState | None:
         head = self._heads.get(number_hash)
         return None if head is None else head.state
 
     def linked_to(self, number_hash: bytes) -> UUID | None:
-        """The profile of the number, which may have changed between the look-up and the lock."""
+        """The profile that the number is linked to now; it may have changed between the look-up and the lock."""
         state = self.state(number_hash)
         return None if state is None else state.profile_id
 
@@ -133,10 +136,10 @@ class Ledger:
         self._decided.append(self._decide(number_hash, event, details))
         return len(self._events) - 1
 
-    def _decide(self, number_hash: bytes, event: Event, details: EventDetails) -> "_Decided":
+    def _decide(self, number_hash: bytes, event: Event, details: EventDetails) -> "_DecidedEvent":
         before = self._heads[number_hash]
         state, outcome, effective_at = apply(before.state, event)
-        # An erased number gets no new content: its entries say only that an event arrived.
+        # Nothing about the person is stored for an erased number: its entries record only that an event arrived.
         is_erased = state.is_erased
         payload = msgspec.json.encode(_payload(event, details, is_erased=is_erased))
         salt = new_salt()
@@ -150,35 +153,35 @@ class Ledger:
             commit(salt, payload),
             before.last_hash,
         )
-        hashed = chain.hash_link(link)
-        named = None if is_erased else _named_profile(event) or state.profile_id
+        entry_hash = chain.hash_link(link)
+        profile_id = None if is_erased else _named_profile(event) or state.profile_id
         is_unchanged = before.state is not None and state.shows_as(before.state)
         after = before._replace(
             state=state,
             entry_count=link.sequence,
-            last_hash=hashed,
+            last_hash=entry_hash,
             updated_at=before.updated_at if is_unchanged else self._tx.now,
             status=state.status.value,
         )
         self._heads[number_hash] = after
         was_erased = before.state is not None and before.state.is_erased
-        return _Decided(
-            Appended(after, state, outcome, event, was_erased),
-            statements.NewEntry(before.id, link, hashed),
-            statements.NewPayload(before.id, link.sequence, named, salt, payload),
+        return _DecidedEvent(
+            AppendedEvent(after, state, outcome, event, was_erased),
+            statements.NewEntry(before.id, link, entry_hash),
+            statements.NewPayload(before.id, link.sequence, profile_id, salt, payload),
         )
 
-    async def write(self) -> list[Appended]:
-        """One statement for each of the three tables, whatever the size of the batch; then publish what changed."""
+    async def write(self) -> list[AppendedEvent]:
+        """Write the batch with one statement for each of the three tables, then publish the changes."""
         if not self._events:
             return []
         tx, organization_id = self._tx, self._organization_id
         changed = {number_hash: self._heads[number_hash] for number_hash, _, _ in self._events}
         new = [head for number_hash, head in changed.items() if number_hash in self._unsaved]
         inserted = await statements.insert_heads_if_new(tx, organization_id, new) if new else set()
-        lost = {head.number_hash for head in new} - inserted
-        if lost:
-            await self._decide_again(lost)
+        existing = {head.number_hash for head in new} - inserted
+        if existing:
+            await self._decide_again(existing)
         others = [self._heads[number_hash] for number_hash in changed if number_hash not in inserted]
         await statements.insert_entries(tx, organization_id, [one.entry for one in self._decided])
         await statements.insert_payloads(tx, organization_id, [one.payload for one in self._decided])
@@ -197,16 +200,16 @@ class Ledger:
                 self._decided[position] = self._decide(number_hash, event, details)
 
 
-class _Decided(NamedTuple):
+class _DecidedEvent(NamedTuple):
     """The outcome of an event, and the rows to insert for it."""
 
-    appended: Appended
+    appended: AppendedEvent
     entry: statements.NewEntry
     payload: statements.NewPayload
 
 
 def open_ledger(tx: Tx, organization_id: UUID, numbers: Iterable[bytes]) -> Ledger:
-    """For numbers that each get an entry, and are probably new."""
+    """Open a ledger for numbers that each get an entry, and of which most are new."""
     return Ledger(tx, organization_id, (), unsaved=_new_heads(tx, organization_id, numbers))
 
 
@@ -220,11 +223,12 @@ async def reserve_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes],
 
 
 def _new_heads(tx: Tx, organization_id: UUID, numbers: Iterable[bytes]) -> list[HeadRow]:
-    """Heads without an entry: the transaction that creates one appends to it and writes the real status."""
-    wanted = list(dict.fromkeys(numbers))
+    """Heads without an entry: the transaction that creates such a head also appends its first entry and sets its
+    status."""
+    distinct = list(dict.fromkeys(numbers))
     return [
         HeadRow(head_id, number_hash, None, 0, chain.genesis(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED")
-        for number_hash, identifier in zip(wanted, ids.new_uuids(len(wanted)), strict=True)
+        for number_hash, identifier in zip(distinct, ids.new_uuids(len(distinct)), strict=True)
         for head_id in [UUID(bytes=identifier)]
     ]
 
@@ -267,27 +271,27 @@ def _named_profile(event: Event) -> UUID | None:
     return event.profile_id or (event.found_profile_id if isinstance(event, OptIn) else None)
 
 
-async def _publish_changes(tx: Tx, organization_id: UUID, appended: Sequence[Appended]) -> None:
-    """Record the events that changed a subscription, in order, if a room above listens."""
+async def _publish_changes(tx: Tx, organization_id: UUID, appended: Sequence[AppendedEvent]) -> None:
+    """Record the events that changed a subscription, in order, if a listener is interested in them."""
     changes = [one for one in appended if one.is_change]
     if not changes or not await outbox.has_interest(tx, organization_id, SubscriptionsChanged):
         return
-    names = await find_names(tx, organization_id, [one.state for one in changes])
-    described = [_describe_change(one, names, now=tx.now) for one in changes]
+    external_ids = await find_external_ids(tx, organization_id, [one.state for one in changes])
+    described = [_describe_change(one, external_ids, now=tx.now) for one in changes]
     await outbox.record(tx, organization_id, [SubscriptionsChanged(tx.now, tuple(described))])
 
 
-def _describe_change(one: Appended, names: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
-    subscription = subscription_of(one.head, one.state, names)
+def _describe_change(appended: AppendedEvent, external_ids: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
+    subscription = subscription_of(appended.head, appended.state, external_ids)
     automation: AutomationState = "not_applicable"
-    if isinstance(one.event, OptIn):
-        automation = opt_in_automation(one.outcome, consented_at=one.event.claimed_at, now=now)
+    if isinstance(appended.event, OptIn):
+        automation = opt_in_automation(appended.outcome, consented_at=appended.event.claimed_at, now=now)
     return SubscriptionChange(
-        id=one.head.id,
-        sequence=one.head.entry_count,
-        outcome=(Outcome.UNSUBSCRIBED if one.is_erasure else one.outcome).value,
+        id=appended.head.id,
+        sequence=appended.head.entry_count,
+        outcome=(Outcome.UNSUBSCRIBED if appended.is_erasure else appended.outcome).value,
         automation=automation,
         profile_id=None if subscription.profile is None else subscription.profile.id,
         shown=msgspec.Raw(msgspec.json.encode(show_subscription(subscription))),
-        by_erasure=one.is_erasure,
+        by_erasure=appended.is_erasure,
     )

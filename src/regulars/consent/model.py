@@ -1,8 +1,9 @@
 """The rules of consent: what an event does to a number's state, decided without any I/O.
 
-Events are ordered by their own time, `least(claimed, received)`. At one instant an opt-out comes after every opt-in,
-and of two opt-ins the later arrival comes last. The last event decides the status, so a number ends in the same status,
-with the same time of withdrawal, whatever the order in which its events arrive.
+Events are ordered by the time they took effect: the time that the caller states, or the time of arrival if that is
+earlier. Among events of the same time, an opt-out comes after every opt-in, and of two opt-ins the later arrival comes
+last. The last event decides the status, so a number ends in the same status, with the same time of withdrawal, whatever
+the order in which its events arrive.
 
 `apply` decides by the head row alone, in constant time. A test compares it with the definition over a whole history.
 """
@@ -65,14 +66,15 @@ class Proof:
 class OptIn:
     phone_number: str
     source: str
+    # When the person consented, as the caller states it.
     claimed_at: datetime
     received_at: datetime
     proof: Proof | None = None
     # The profile the caller named.
     profile_id: UUID | None = None
-    # The only profile with this number; it counts where the caller named none.
+    # The only profile that has this phone number; it is linked if the caller named no profile.
     found_profile_id: UUID | None = None
-    # The store where it was given.
+    # The store where the consent was given.
     store_id: UUID | None = None
     # A reply by text comes from the person the number was linked to, so the link outlives the withdrawal.
     keeps_profile: bool = False
@@ -86,7 +88,7 @@ class OptIn:
 class OptOut:
     phone_number: str | None
     received_at: datetime
-    # None takes effect now and after every known event: it is never superseded.
+    # None: the withdrawal takes effect now, after all events recorded so far, and is never superseded.
     claimed_at: datetime | None = None
     # The profile that the withdrawal named; a number without a profile is linked to it.
     profile_id: UUID | None = None
@@ -127,12 +129,13 @@ class SubscriptionState:
         return self.phone_number is None
 
     def shows_as(self, other: "SubscriptionState") -> bool:
-        """Whether the API shows both alike; the two times may differ where they are not shown."""
+        """Whether the API shows both states in the same way: the times of the latest opt-in and opt-out may differ
+        where the API does not show them."""
         return _shown_fields(self) == _shown_fields(other)
 
 
 def status_of(latest_opt_in_at: datetime | None, latest_opt_out_at: datetime | None) -> Status:
-    """The last event decides; at one instant that is the opt-out."""
+    """The last event decides; if both happened at the same time, the opt-out does."""
     if latest_opt_in_at is None or (latest_opt_out_at is not None and latest_opt_out_at >= latest_opt_in_at):
         return Status.UNSUBSCRIBED
     return Status.SUBSCRIBED
@@ -145,6 +148,7 @@ class LedgerEntry(NamedTuple):
     kind: str
     outcome: str
     effective_at: datetime
+    # The time that the caller stated, if it stated one.
     claimed_at: datetime | None
     received_at: datetime
     commitment: bytes
@@ -154,35 +158,37 @@ class LedgerEntry(NamedTuple):
     payload: str | None
 
 
-class Applied(NamedTuple):
+class AppliedEvent(NamedTuple):
+    """The state after an event, its outcome, and its position in time."""
+
     state: SubscriptionState
     outcome: Outcome
     effective_at: datetime
 
 
-def apply(state: SubscriptionState | None, event: Event) -> Applied:
+def apply(state: SubscriptionState | None, event: Event) -> AppliedEvent:
     """Apply one event to the current state (None: the number is unknown), in constant time."""
     if isinstance(event, OptIn):
         return _apply_opt_in(state, event)
     return _apply_opt_out(state, event)
 
 
-def _apply_opt_in(state: SubscriptionState | None, event: OptIn) -> Applied:
+def _apply_opt_in(state: SubscriptionState | None, event: OptIn) -> AppliedEvent:
     effective_at = min(event.claimed_at, event.received_at)
     if state is None:
-        return Applied(_subscribe(event, None, latest_opt_in_at=effective_at), Outcome.CREATED, effective_at)
+        return AppliedEvent(_subscribe(event, None, latest_opt_in_at=effective_at), Outcome.CREATED, effective_at)
     latest_opt_in_at = _later(state.latest_opt_in_at, effective_at)
     is_before_opt_out = state.latest_opt_out_at is not None and effective_at <= state.latest_opt_out_at
     if is_before_opt_out or effective_at < latest_opt_in_at:
-        return Applied(replace(state, latest_opt_in_at=latest_opt_in_at), Outcome.SUPERSEDED, effective_at)
+        return AppliedEvent(replace(state, latest_opt_in_at=latest_opt_in_at), Outcome.SUPERSEDED, effective_at)
     after = _subscribe(event, state, latest_opt_in_at=latest_opt_in_at)
     if state.status is Status.UNSUBSCRIBED:
-        return Applied(after, Outcome.RESUBSCRIBED, effective_at)
+        return AppliedEvent(after, Outcome.RESUBSCRIBED, effective_at)
     outcome = Outcome.ALREADY_SUBSCRIBED if after.shows_as(state) else Outcome.UPDATED
-    return Applied(after, outcome, effective_at)
+    return AppliedEvent(after, outcome, effective_at)
 
 
-def _apply_opt_out(state: SubscriptionState | None, event: OptOut) -> Applied:
+def _apply_opt_out(state: SubscriptionState | None, event: OptOut) -> AppliedEvent:
     effective_at = _opt_out_time(event, None if state is None else _latest(state))
     if state is None:
         withdrawn = SubscriptionState(
@@ -190,24 +196,26 @@ def _apply_opt_out(state: SubscriptionState | None, event: OptOut) -> Applied:
             profile_id=None if event.erases else event.profile_id,
             latest_opt_out_at=effective_at,
         )
-        return Applied(withdrawn, Outcome.UNSUBSCRIBED, effective_at)
-    timed = replace(state, latest_opt_out_at=_later(state.latest_opt_out_at, effective_at))
+        return AppliedEvent(withdrawn, Outcome.UNSUBSCRIBED, effective_at)
+    with_opt_out_time = replace(state, latest_opt_out_at=_later(state.latest_opt_out_at, effective_at))
     if state.latest_opt_in_at is not None and effective_at < state.latest_opt_in_at:
-        return Applied(timed, Outcome.SUPERSEDED, effective_at)
+        return AppliedEvent(with_opt_out_time, Outcome.SUPERSEDED, effective_at)
     was_subscribed = state.status is Status.SUBSCRIBED
     outcome = Outcome.UNSUBSCRIBED if was_subscribed else Outcome.ALREADY_UNSUBSCRIBED
     if event.erases:
         erased = SubscriptionState(
-            phone_number=None, latest_opt_in_at=timed.latest_opt_in_at, latest_opt_out_at=timed.latest_opt_out_at
+            phone_number=None,
+            latest_opt_in_at=with_opt_out_time.latest_opt_in_at,
+            latest_opt_out_at=with_opt_out_time.latest_opt_out_at,
         )
-        return Applied(erased, outcome, effective_at)
-    # An erased number stays a bare hash until a new consent.
+        return AppliedEvent(erased, outcome, effective_at)
+    # Of an erased number only its hash is stored, until a new consent.
     profile_id = None if state.is_erased else state.profile_id or event.profile_id
-    return Applied(replace(timed, profile_id=profile_id), outcome, effective_at)
+    return AppliedEvent(replace(with_opt_out_time, profile_id=profile_id), outcome, effective_at)
 
 
 def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime) -> AutomationState:
-    """Only a consent that makes a number textable starts automations, and only within seven days."""
+    """Only a consent that allows texts to a number starts automations, and only within seven days."""
     if outcome not in (Outcome.CREATED, Outcome.RESUBSCRIBED):
         return "not_applicable"
     return freshness(consented_at, now=now)
@@ -220,7 +228,8 @@ def _opt_out_time(event: OptOut, latest: datetime | None) -> datetime:
 
 
 def _subscribe(event: OptIn, before: SubscriptionState | None, *, latest_opt_in_at: datetime) -> SubscriptionState:
-    """The state after an opt-in that counts: a resync retains the fields it leaves out, a new consent does not."""
+    """The state after an opt-in that takes effect. If the number is subscribed already, fields that are missing in the
+    opt-in keep their stored value; a new consent clears them."""
     retained = before if before is not None and before.status is Status.SUBSCRIBED else None
     linked = before.profile_id if before is not None and (retained or event.keeps_profile) else None
     return SubscriptionState(
@@ -236,7 +245,8 @@ def _subscribe(event: OptIn, before: SubscriptionState | None, *, latest_opt_in_
 
 
 def _merge_proofs(sent: Proof | None, stored: Proof | None) -> Proof | None:
-    """The sent proof, with the stored value for each missing field: a resync with less data deletes nothing."""
+    """The sent proof, with the stored value for each missing field: sending a consent again with less data deletes
+    nothing."""
     if sent is None or stored is None:
         return sent or stored
     return Proof(

@@ -1,4 +1,4 @@
-"""The consent of phone numbers as the sender of texts needs it: read under the lock that a withdrawal takes."""
+"""The consent of phone numbers for the code that sends texts: read under the same lock that a withdrawal takes."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class NumberConsent:
 
     is_subscribed: bool
     profile_id: UUID | None
-    # When its person was erased, if they were.
+    # When the person of this number was erased, if they were.
     erased_at: datetime | None = None
-    # Where consent was given.
+    # The store where consent was given.
     store_id: UUID | None = None
 
 
@@ -33,8 +33,8 @@ class TextNumber:
 async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
     """Lock the heads of the numbers in the order of their hash, as every withdrawal does, and read their consent.
 
-    A withdrawal that arrives meanwhile waits for this transaction, so its response comes after what is decided here; an
-    earlier withdrawal is visible. A number without any consent event is absent.
+    A withdrawal that arrives meanwhile waits for this transaction, so its response comes after the decision made here;
+    an earlier withdrawal is visible. A number without any consent event is not in the result.
     """
     return _consents(await lock_heads(tx, organization_id, number_hashes))
 
@@ -42,16 +42,17 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
 async def lock_free_consents(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
 ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
-    """The same without waiting; returns also the numbers that another transaction has locked."""
+    """Like `lock_consents` without waiting; returns also the numbers that another transaction has locked."""
     heads = await lock_free_heads(tx, organization_id, number_hashes)
     unlocked = set(number_hashes) - {head.number_hash for head in heads}
-    # Read after the locks: a number without a head has no consent event, and nothing to lock.
+    # Of the numbers that were not locked here, those with a head are locked by another transaction; those without a
+    # head have no consent event.
     locked = await find_existing_heads(tx, organization_id, unlocked) if unlocked else set()
     return _consents(heads), locked
 
 
 async def find_consents(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
-    """The same without a lock, for a forecast."""
+    """Like `lock_consents` without a lock, for estimates."""
     return _consents(await find_heads(tx, organization_id, number_hashes))
 
 
@@ -146,7 +147,7 @@ async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Co
 
 
 async def find_number_hashes(tx: Tx, organization_id: UUID, subscription_ids: Collection[UUID]) -> list[bytes]:
-    """The hashes of the subscriptions' numbers; they stay when the numbers themselves are erased."""
+    """The hashes of the subscriptions' numbers; they remain stored when the numbers themselves are erased."""
     if not subscription_ids:
         return []
     rows = await tx.fetch(

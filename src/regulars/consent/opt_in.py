@@ -7,9 +7,9 @@ from uuid import UUID
 
 from regulars.consent import chain
 from regulars.consent.errors import ConsentedAtInFuture
-from regulars.consent.ledger import Appended, EventDetails, OptInResult, Origin, open_ledger
+from regulars.consent.ledger import AppendedEvent, EventDetails, EventOrigin, OptInResult, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
-from regulars.consent.subscription import find_names, subscription_of
+from regulars.consent.subscription import find_external_ids, subscription_of
 from regulars.kit.clock import is_in_future
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, FieldError
@@ -28,29 +28,35 @@ class Consent:
     phone_number: str
     source: str
     consented_at: datetime
-    origin: Origin
+    origin: EventOrigin
     proof: Proof | None = None
     profile: Reference | None = None
     store: Reference | None = None
-    # The text of a message, which comes from the person the number is linked to.
+    # The body of the text message by which the person consented; `keeps_profile` is then true.
     message: str | None = None
     keeps_profile: bool = False
-    # The unknown members of the body it was read from.
+    # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
 async def opt_in(
-    tx: Tx, organization_id: UUID, consents: Sequence[Consent], *, secret: bytes, found: "OptInReferences | None" = None
+    tx: Tx,
+    organization_id: UUID,
+    consents: Sequence[Consent],
+    *,
+    secret: bytes,
+    references: "OptInReferences | None" = None,
 ) -> list[OptInResult | ApiError]:
     """Record the consents in order; returns for each the subscription right after it.
 
-    A caller that has locked a number loaded and locked the profiles before it, and passes them as `found`.
+    Profiles must be locked before numbers. So a caller that holds the lock of a number has loaded and locked the
+    profiles before, and passes them as `references`.
     """
-    if found is None:
-        found = await OptInReferences.load(
-            tx, organization_id, [it for it in consents if not _is_in_future(it, tx.now)]
+    if references is None:
+        references = await OptInReferences.load(
+            tx, organization_id, [consent for consent in consents if not _is_in_future(consent, tx.now)]
         )
-    events = [_event(consent, found, now=tx.now) for consent in consents]
+    events = [_event(consent, references, now=tx.now) for consent in consents]
     hashes = [chain.hash_number(secret, consent.phone_number) for consent in consents]
     accepted = [number_hash for number_hash, event in zip(hashes, events, strict=True) if isinstance(event, OptIn)]
     ledger = open_ledger(tx, organization_id, accepted)
@@ -61,9 +67,11 @@ async def opt_in(
         for consent, event, number_hash in zip(consents, events, hashes, strict=True)
     ]
     entries = await ledger.write()
-    names = await find_names(tx, organization_id, [entry.state for entry in entries], found.names)
+    external_ids = await find_external_ids(
+        tx, organization_id, [entry.state for entry in entries], references.external_ids
+    )
     return [
-        position if isinstance(position, ApiError) else _result(consent, entries[position], names, now=tx.now)
+        position if isinstance(position, ApiError) else _result(consent, entries[position], external_ids, now=tx.now)
         for consent, position in zip(consents, positions, strict=True)
     ]
 
@@ -74,52 +82,53 @@ def _is_in_future(consent: Consent, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OptInReferences:
-    """The profiles and stores that a batch names, and for a number without a profile the only one that has it.
+    """The profiles and stores that a batch names. For a consent that names no profile, `only_profiles` has by number
+    the profile with this number, if there is exactly one.
 
     The profiles are locked against deletion.
     """
 
     profiles: Mapping[Reference, ProfileRef]
-    only_one: Mapping[str, ProfileRef]
+    only_profiles: Mapping[str, ProfileRef]
     stores: Mapping[Reference, StoreRef]
 
     @classmethod
     async def load(cls, tx: Tx, organization_id: UUID, consents: Sequence[Consent]) -> "OptInReferences":
         references = {consent.profile for consent in consents if consent.profile is not None}
         numbers = {consent.phone_number for consent in consents if consent.profile is None}
-        codes = {consent.store for consent in consents if consent.store is not None}
+        store_references = {consent.store for consent in consents if consent.store is not None}
         named = await find_profiles(tx, organization_id, references) if references else {}
         by_number = await find_profiles_by_phone(tx, organization_id, numbers) if numbers else {}
-        only_one = {number: found[0] for number, found in by_number.items() if len(found) == 1}
-        # Looked up and locked are two statements; a profile that was erased in between is gone for this batch too.
-        ids = {profile.id for profile in (*named.values(), *only_one.values())}
-        alive = await lock_profiles(tx, organization_id, ids) if ids else set()
+        only_profiles = {number: found[0] for number, found in by_number.items() if len(found) == 1}
+        # Looking up and locking are two statements: a profile that was erased in between counts as missing.
+        ids = {profile.id for profile in (*named.values(), *only_profiles.values())}
+        existing = await lock_profiles(tx, organization_id, ids) if ids else set()
         return cls(
-            {reference: profile for reference, profile in named.items() if profile.id in alive},
-            {number: profile for number, profile in only_one.items() if profile.id in alive},
-            await find_stores(tx, organization_id, codes) if codes else {},
+            {reference: profile for reference, profile in named.items() if profile.id in existing},
+            {number: profile for number, profile in only_profiles.items() if profile.id in existing},
+            await find_stores(tx, organization_id, store_references) if store_references else {},
         )
 
     @property
-    def names(self) -> dict[UUID, str]:
-        profiles = (*self.profiles.values(), *self.only_one.values())
-        names = {profile.id: profile.external_id for profile in profiles}
-        return names | {store.id: store.external_id for store in self.stores.values()}
+    def external_ids(self) -> dict[UUID, str]:
+        profiles = (*self.profiles.values(), *self.only_profiles.values())
+        external_ids = {profile.id: profile.external_id for profile in profiles}
+        return external_ids | {store.id: store.external_id for store in self.stores.values()}
 
 
-def _event(consent: Consent, given: OptInReferences, *, now: datetime) -> OptIn | ApiError:
+def _event(consent: Consent, references: OptInReferences, *, now: datetime) -> OptIn | ApiError:
     if _is_in_future(consent, now):
         message = "It lies more than five minutes ahead of the service's clock."
         return ConsentedAtInFuture(
             f"consented_at: {message}", errors=(FieldError("consented_at", "IN_FUTURE", message),)
         )
-    named = given.profiles.get(consent.profile) if consent.profile is not None else None
+    named = references.profiles.get(consent.profile) if consent.profile is not None else None
     if consent.profile is not None and named is None:
         return ProfileNotFound("profile_id names no profile of this organization.")
-    store = given.stores.get(consent.store) if consent.store is not None else None
+    store = references.stores.get(consent.store) if consent.store is not None else None
     if consent.store is not None and store is None:
         return StoreNotFound("store_id names no store of this organization.")
-    found = given.only_one.get(consent.phone_number) if consent.profile is None else None
+    found = references.only_profiles.get(consent.phone_number) if consent.profile is None else None
     return OptIn(
         phone_number=consent.phone_number,
         source=consent.source,
@@ -133,11 +142,11 @@ def _event(consent: Consent, given: OptInReferences, *, now: datetime) -> OptIn 
     )
 
 
-def _result(consent: Consent, entry: Appended, names: Mapping[UUID, str], *, now: datetime) -> OptInResult:
+def _result(consent: Consent, entry: AppendedEvent, external_ids: Mapping[UUID, str], *, now: datetime) -> OptInResult:
     # The number of an erased entry is not stored, but the response to its sender has it.
     state = replace(entry.state, phone_number=consent.phone_number)
     return OptInResult(
-        subscription=subscription_of(entry.head, state, names),
+        subscription=subscription_of(entry.head, state, external_ids),
         outcome=entry.outcome,
         automation=opt_in_automation(entry.outcome, consented_at=consent.consented_at, now=now),
     )

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from regulars.consent import chain, queries
 from regulars.consent.errors import SubscriptionNotFound
-from regulars.consent.ledger import Appended, EventDetails, Ledger, Origin, reserve_ledger
+from regulars.consent.ledger import AppendedEvent, EventDetails, EventOrigin, Ledger, reserve_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_if_number
-from regulars.consent.subscription import Subscription, find_names, subscription_of
+from regulars.consent.subscription import Subscription, find_external_ids, subscription_of
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import Reference
@@ -19,23 +19,23 @@ from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.model import ProfileRef
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
-# The outcome of a withdrawal of several numbers is the first of these that any of them had.
-_STRENGTH = (Outcome.UNSUBSCRIBED, Outcome.ALREADY_UNSUBSCRIBED, Outcome.SUPERSEDED)
+# The outcome of a withdrawal of several numbers is the first outcome in this list that any of the numbers has.
+_OUTCOME_PRECEDENCE = (Outcome.UNSUBSCRIBED, Outcome.ALREADY_UNSUBSCRIBED, Outcome.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
     """An opt-out as a caller states it, by number (E.164), by profile, or by both."""
 
-    origin: Origin
+    origin: EventOrigin
     phone_number: str | None = None
     profile: Reference | None = None
     unsubscribed_at: datetime | None = None
     reason: str | None = None
     source: str | None = None
-    # The text of a message.
+    # The body of the text message by which the person withdrew.
     message: str | None = None
-    # The unknown members of the body it was read from.
+    # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
@@ -46,7 +46,7 @@ class OptOutResult:
     subscription: Subscription
     subscriptions: tuple[Subscription, ...]
     outcome: Outcome
-    # These stay when the numbers are erased.
+    # The hashes remain stored when the numbers are erased.
     number_hashes: tuple[bytes, ...]
 
 
@@ -68,16 +68,18 @@ async def opt_out(
         for withdrawal, target in zip(withdrawals, targets, strict=True)
     ]
     entries = await ledger.write()
-    names = await find_names(tx, organization_id, [entry.state for entry in entries], found.external_ids)
+    external_ids = await find_external_ids(tx, organization_id, [entry.state for entry in entries], found.external_ids)
     return [
-        several if isinstance(several, ApiError) else _result(withdrawal, [entries[it] for it in several], names)
-        for withdrawal, several in zip(withdrawals, positions, strict=True)
+        of_withdrawal
+        if isinstance(of_withdrawal, ApiError)
+        else _result(withdrawal, [entries[position] for position in of_withdrawal], external_ids)
+        for withdrawal, of_withdrawal in zip(withdrawals, positions, strict=True)
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OptOutReferences:
-    """The profiles and numbers that a batch names, read before anything but the profiles is locked."""
+    """The profiles and numbers that a batch names. Only the profiles are locked when they are read."""
 
     profiles: Mapping[Reference, ProfileRef] = field(default_factory=dict)
     own_numbers: Mapping[UUID, str] = field(default_factory=dict)
@@ -89,14 +91,14 @@ class _OptOutReferences:
         if not references:
             return cls()
         named = await find_profiles(tx, organization_id, references)
-        alive = await lock_profiles(tx, organization_id, {profile.id for profile in named.values()})
-        numbers = await queries.find_profile_numbers(tx, organization_id, alive)
+        existing = await lock_profiles(tx, organization_id, {profile.id for profile in named.values()})
+        numbers = await queries.find_profile_numbers(tx, organization_id, existing)
         return cls(
-            profiles={reference: profile for reference, profile in named.items() if profile.id in alive},
+            profiles={reference: profile for reference, profile in named.items() if profile.id in existing},
             own_numbers={
                 identifier: number for identifier, text in numbers.items() if (number := read_if_number(text))
             },
-            linked=await queries.find_linked_hashes(tx, organization_id, alive),
+            linked=await queries.find_linked_hashes(tx, organization_id, existing),
         )
 
     @property
@@ -106,7 +108,8 @@ class _OptOutReferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The numbers a withdrawal is about: `new` ones are recorded in any case, `linked` ones only while they are."""
+    """The numbers that a withdrawal concerns. `new` numbers are recorded in any case; `linked` numbers only if they are
+    still linked to the profile when they are locked."""
 
     profile_id: UUID | None = None
     new: Mapping[bytes, str] = field(default_factory=dict)
@@ -125,24 +128,24 @@ def _target(withdrawal: Withdrawal, found: _OptOutReferences, *, now: datetime, 
     if profile is None:
         return ProfileNotFound("profile_id names no profile of this organization.")
     linked = found.linked.get(profile.id, [])
-    own = found.own_numbers.get(profile.id)
+    own_number = found.own_numbers.get(profile.id)
     if number is not None:
         number_hash = chain.hash_number(secret, number)
         if number_hash in linked:
             return _Target(profile_id=profile.id, linked=(number_hash,))
-        return _Target(profile_id=profile.id, new={number_hash: number}) if number == own else _not_linked()
+        return _Target(profile_id=profile.id, new={number_hash: number}) if number == own_number else _not_linked()
     if linked:
         return _Target(profile_id=profile.id, linked=tuple(linked))
-    if own is None:
+    if own_number is None:
         return _no_number()
-    return _Target(profile_id=profile.id, new={chain.hash_number(secret, own): own})
+    return _Target(profile_id=profile.id, new={chain.hash_number(secret, own_number): own_number})
 
 
 def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[int] | ApiError:
-    """The positions of its entries."""
-    # A withdrawal of a number and a profile withdraws no number that is linked to another profile by now.
+    """Append the withdrawal to the ledger of each number; returns the positions of the entries."""
+    # A withdrawal that names both a number and a profile does not withdraw a number that is linked to another profile.
     names_both = withdrawal.phone_number is not None and target.profile_id is not None
-    if names_both and any(ledger.linked_to(it) not in (None, target.profile_id) for it in target.new):
+    if names_both and any(ledger.linked_to(number) not in (None, target.profile_id) for number in target.new):
         return _not_linked()
     numbers: dict[bytes, str | None] = dict(target.new)
     for number_hash in target.linked:
@@ -170,16 +173,19 @@ def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: d
     ]
 
 
-def _result(withdrawal: Withdrawal, entries: Sequence[Appended], names: Mapping[UUID, str]) -> OptOutResult:
+def _result(withdrawal: Withdrawal, entries: Sequence[AppendedEvent], external_ids: Mapping[UUID, str]) -> OptOutResult:
     subscriptions = []
     for entry in entries:
         # The number of an erased entry is not stored, but the response to its sender has it.
         state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
-        subscriptions.append(subscription_of(entry.head, state, names))
+        subscriptions.append(subscription_of(entry.head, state, external_ids))
     return OptOutResult(
-        subscription=max(subscriptions, key=lambda it: (it.state.latest_opt_in_at or _BEFORE_ALL, it.id)),
+        subscription=max(
+            subscriptions,
+            key=lambda subscription: (subscription.state.latest_opt_in_at or _BEFORE_ALL, subscription.id),
+        ),
         subscriptions=tuple(subscriptions),
-        outcome=min((entry.outcome for entry in entries), key=_STRENGTH.index),
+        outcome=min((entry.outcome for entry in entries), key=_OUTCOME_PRECEDENCE.index),
         number_hashes=tuple(entry.head.number_hash for entry in entries),
     )
 

@@ -1,6 +1,7 @@
 """The personal data of consents (numbers, proofs, the content of the ledger), and how it is erased and exported."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
+from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
@@ -11,18 +12,18 @@ from regulars.consent.certificate import entry_as_json
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.find import list_subscriptions
 from regulars.consent.history import list_entries
-from regulars.consent.ledger import EventDetails, Origin, reserve_ledger
-from regulars.consent.model import OptOut
+from regulars.consent.ledger import EventDetails, EventOrigin, reserve_ledger
+from regulars.consent.model import LedgerEntry, OptOut
 from regulars.consent.numbers import find_number_hashes
 from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import show_subscription
 from regulars.kit.db import Database, Tx
 from regulars.work.outbox import rewrite_waiting_facts
-from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 NUMBERS_MAX: Final = 200
 PAGE_ENTRIES: Final = 1_000
-_COMMITTED: Final = "a hash over a commitment whose salt goes with the content"
+_COMMITTED: Final = "a hash over a commitment whose salt is deleted with the content"
 
 
 async def erase_consent(
@@ -31,30 +32,34 @@ async def erase_consent(
     numbers: Mapping[UUID, str | None],
     *,
     secret: bytes,
-    also: Collection[bytes] = (),
+    replayed_hashes: Collection[bytes] = (),
 ) -> list[UUID]:
-    """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries dated now.
+    """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries with the current
+    time.
 
-    A number that is linked to another profile is not withdrawn: the erased profile has it only as a field, which goes
-    with it. A number that is linked to no profile is withdrawn. `also` has the number hashes of an erasure that
-    is replayed: these are withdrawn in any case, because they were the person's when it happened.
+    A number that is linked to another profile is not withdrawn: the erased profile has it only as a field, which is
+    deleted with the profile. A number that is linked to no profile is withdrawn. `replayed_hashes` has the number
+    hashes of an erasure that is replayed: these are withdrawn in any case, because they were the person's at the time
+    of the erasure.
 
-    What remains of each number is a keyed hash, so that an older consent that a file brings back later is superseded.
+    A keyed hash of each number remains, so that an older consent that is imported later from a file is superseded.
     The caller has locked the profiles against new links. All heads are locked together, in their order. Returns the ids
     of the erased subscriptions.
     """
     linked = await queries.find_linked_hashes(tx, organization_id, numbers)
-    own = [chain.hash_number(secret, number) for text in numbers.values() if text and (number := read_if_number(text))]
+    own_hashes = [
+        chain.hash_number(secret, number) for text in numbers.values() if text and (number := read_if_number(text))
+    ]
     known = {number_hash for hashes in linked.values() for number_hash in hashes}
-    ledger = await reserve_ledger(tx, organization_id, new=[*own, *also], known=known)
-    theirs = [number_hash for number_hash in own if ledger.linked_to(number_hash) in (None, *numbers)]
+    ledger = await reserve_ledger(tx, organization_id, new=[*own_hashes, *replayed_hashes], known=known)
+    own_to_erase = [number_hash for number_hash in own_hashes if ledger.linked_to(number_hash) in (None, *numbers)]
     still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_to(number_hash) in numbers]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
-    numbers_to_erase = dict.fromkeys([*theirs, *still_linked, *also])
+    numbers_to_erase = dict.fromkeys([*own_to_erase, *still_linked, *replayed_hashes])
     for number_hash in numbers_to_erase:
-        ledger.append(number_hash, event, EventDetails(origin=Origin()))
+        ledger.append(number_hash, event, EventDetails(origin=EventOrigin()))
     erased = [ledger.subscription_id(number_hash) for number_hash in numbers_to_erase]
-    # Before the new entries are written: theirs say nothing about the person and stay.
+    # Deleted before the new entries are written: the payloads of those contain nothing about the person and stay.
     await queries.delete_payloads(tx, organization_id, subscription_ids=erased, profile_ids=numbers)
     await ledger.write()
     await erase_waiting_changes(tx, organization_id, profile_ids=numbers, subscription_ids=erased)
@@ -64,19 +69,21 @@ async def erase_consent(
 async def erase_waiting_changes(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()
 ) -> None:
-    """Remove the people from facts that no listener has handled yet, but for the facts of their erasure."""
-    gone = {*profile_ids, *subscription_ids}
+    """Remove the people from facts that no listener has handled yet, except from the facts of their erasure."""
+    erased_ids = {*profile_ids, *subscription_ids}
 
-    def without(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:
-        remaining = tuple(one for one in fact.changes if one.by_erasure or not gone & {one.id, one.profile_id})
+    def without_erased(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:
+        remaining = tuple(
+            change for change in fact.changes if change.by_erasure or not erased_ids & {change.id, change.profile_id}
+        )
         return msgspec.structs.replace(fact, changes=remaining) if remaining else None
 
-    await rewrite_waiting_facts(tx, organization_id, SubscriptionsChanged, gone, without)
+    await rewrite_waiting_facts(tx, organization_id, SubscriptionsChanged, erased_ids, without_erased)
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     people.subscription_ids = await erase_consent(
-        tx, organization_id, people.numbers, secret=people.secret, also=people.number_hashes
+        tx, organization_id, people.numbers, secret=people.secret, replayed_hashes=people.number_hashes
     )
     people.number_hashes = await find_number_hashes(tx, organization_id, people.subscription_ids)
 
@@ -86,28 +93,26 @@ async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople)
 
 
 async def export_consents(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    """Each subscription with its whole history, which may be long and leaves page by page."""
+    """Each subscription with its whole history, which may be long and is written page by page."""
     async with database.reading() as tx:
         found = await list_subscriptions(
             tx, person.organization_id, secret=person.secret, profile_id=person.profile_id, limit=NUMBERS_MAX
         )
-    for place, subscription in enumerate(found):
-        yield (b"," if place else b"") + b'{"subscription":' + msgspec.json.encode(show_subscription(subscription))
+    for index, subscription in enumerate(found):
+        yield (b"," if index else b"") + b'{"subscription":' + msgspec.json.encode(show_subscription(subscription))
         yield b',"history":['
-        async for piece in join_pages(_history(database, person, subscription.id)):
+        async for piece in _history(database, person, subscription.id):
             yield piece
         yield b"]}"
 
 
-async def _history(database: Database, person: DataSubject, subscription_id: UUID) -> AsyncIterator[list[bytes]]:
-    after = 0
-    while True:
-        async with database.reading() as tx:
-            page = await list_entries(tx, person.organization_id, subscription_id, after=after, limit=PAGE_ENTRIES)
-        yield [msgspec.json.encode(entry_as_json(entry)) for entry in page]
-        if len(page) < PAGE_ENTRIES:
-            break
-        after = page[-1].sequence
+def _history(database: Database, person: DataSubject, subscription_id: UUID) -> AsyncIterator[bytes]:
+    async def list_rows(tx: Tx, after: int, limit: int) -> list[LedgerEntry]:
+        return await list_entries(tx, person.organization_id, subscription_id, after=after, limit=limit)
+
+    return export_rows(
+        database, list_rows, entry_as_json, position=attrgetter("sequence"), start=0, page_rows=PAGE_ENTRIES
+    )
 
 
 PERSONAL_DATA: Final = PersonalData(

@@ -1,4 +1,4 @@
-"""The number a consent is about: read strictly, because a text to a misread number reaches a stranger."""
+"""Parse the phone number of a consent: strictly, because a text to a misread number would reach another person."""
 
 import re
 
@@ -17,7 +17,8 @@ _NUMBER = re.compile(NUMBER_PATTERN)
 def read_consent_number(text: str, *, field: str = "phone_number") -> str:
     """The number in E.164, or `InvalidPhoneNumber`.
 
-    It must be possible, not valid: the tables of assigned ranges age, and would refuse newly assigned ones.
+    It must be a possible number, not a valid one: the library's tables of assigned ranges become outdated, and would
+    refuse numbers of new ranges.
     """
     if is_e164(text):
         return text
@@ -33,7 +34,7 @@ def read_consent_number(text: str, *, field: str = "phone_number") -> str:
 
 
 def read_if_number(text: str) -> str | None:
-    """The number in E.164, or None if it cannot be read: such a number was never texted, and no consent names it."""
+    """The number in E.164, or None if it cannot be read: such a number was never texted and has no consent."""
     try:
         return read_consent_number(text)
     except InvalidPhoneNumber:
@@ -41,12 +42,15 @@ def read_if_number(text: str) -> str | None:
 
 
 def read_lenient_number(text: str, *, default_country: str | None, field: str = "phone_number") -> str:
-    """A number to withdraw or to look up, read exactly as a profile's: `00` is a plus, and a national number is one of
-    the organization's default country. A withdrawal is accepted wherever the number can be determined."""
+    """Parse a number to withdraw or to look up in the same way as the number of a profile: `00` is a plus, and a
+    national number is of the organization's default country. A withdrawal is accepted if the number can be determined
+    at all."""
     phone = read_phone(text, default_country=default_country)
     if not phone.reachable:
-        national = "" if default_country is None else f", or as in {default_country}"
-        raise _refuse(field, f"It must be written in international format, a plus or 00 and then digits{national}.")
+        national_hint = "" if default_country is None else f", or as in {default_country}"
+        raise _refuse(
+            field, f"It must be written in international format, a plus or 00 and then digits{national_hint}."
+        )
     return phone.number
 
 

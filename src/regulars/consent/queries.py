@@ -1,7 +1,7 @@
-"""The SQL of consent but for what writes the ledger, which is in `statements.py`.
+"""The SQL of consent, except the statements that write the ledger, which are in `statements.py`.
 
 Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
-an organization, and a cached plan for `= ANY` reads the whole organization from then on.
+an organization, and makes and caches a plan for `= ANY` that reads all rows of the organization.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +19,8 @@ from regulars.kit.db import Tx
 
 
 class HeadRow(NamedTuple):
-    """A head; `state` is None while the row has no entry yet, which only its own transaction can see."""
+    """The head of a number's ledger: a row of `subscriptions`. `state` is None while there is no entry yet, which only
+    the transaction that inserts the row can see."""
 
     id: UUID
     number_hash: bytes
@@ -28,7 +29,7 @@ class HeadRow(NamedTuple):
     last_hash: bytes
     created_at: datetime
     updated_at: datetime
-    # As stored; the state determines it.
+    # The stored status; it follows from the state.
     status: str
 
 
@@ -44,13 +45,13 @@ async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[by
 
 
 async def lock_free_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
-    """The same without waiting: heads that another transaction has locked are left out."""
+    """Lock and return heads without waiting: those that another transaction has locked are skipped."""
     rows = await tx.fetch(_LOCK_HEADS + "FOR UPDATE SKIP LOCKED) AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
 async def find_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
-    """The same without a lock."""
+    """The heads of these numbers, without a lock."""
     rows = await tx.fetch(_LOCK_HEADS + ") AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
@@ -100,7 +101,7 @@ async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collect
     return linked
 
 
-async def find_names(
+async def find_external_ids(
     tx: Tx, organization_id: UUID, *, profiles: Collection[UUID], stores: Collection[UUID]
 ) -> dict[UUID, str]:
     """The external_ids of profiles and of stores."""
@@ -122,7 +123,7 @@ async def find_names(
 
 
 async def find_profile_numbers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    """The profiles' own numbers; a profile without a readable number is absent."""
+    """The phone numbers in the profiles' own fields; a profile without a readable number is not in the result."""
     rows = await tx.fetch(
         """
         SELECT found.id, found.phone_number

@@ -1,4 +1,4 @@
-"""The statements that write the ledger. Batches travel as one array for each column."""
+"""The statements that write the ledger. A batch is passed as one array for each column."""
 
 from collections.abc import Sequence
 from typing import Final, LiteralString, NamedTuple
@@ -85,13 +85,14 @@ async def insert_payloads(tx: Tx, organization_id: UUID, payloads: Sequence[NewP
 _UPDATE_HEADS: Final[LiteralString] = (
     _INSERT_HEADS
     + " ON CONFLICT (organization_id, number_hash) DO UPDATE SET "
-    + _HEADS.assign("excluded", but=("id", "number_hash", "created_at"))
+    + _HEADS.assign("excluded", without=("id", "number_hash", "created_at"))
 )
 
 
 async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> None:
-    """Write heads that this transaction has locked. None is inserted: ON CONFLICT finds each row by its key, where an
-    UPDATE that is joined with the list may be planned to read the whole organization."""
+    """Update heads that this transaction has locked. The statement is an upsert, but it inserts nothing: ON CONFLICT
+    finds each row by its primary key, while the plan of an UPDATE that is joined with the list might read the whole
+    organization."""
     await tx.execute(_UPDATE_HEADS, {"organization_id": organization_id, **_arrays_of_heads(heads)})
 
 

@@ -1,8 +1,8 @@
 """The words and phrases of opt-outs by language, as data for `stop_words.py`, which classifies replies.
 
-All words are folded: capitals without accents, punctuation replaced by single spaces. In doubt a phrase belongs here: a
-reply that a user reads in vain is cheap, an unwanted text is unlawful. `tests/consent/stop_table.py` has the replies
-that test this list; add a reply there first, then a phrase here.
+All words are normalized: capitals without accents, punctuation replaced by single spaces. If in doubt, add a phrase: a
+reply that a user reviews without need costs little, an unwanted text is unlawful. `tests/consent/stop_table.py` has the
+replies that test this list; add a reply there first, then a phrase here.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageWords:
-    """`stop` words withdraw alone or in a short message; everything else suppresses until a person decides.
+    """`stop` words withdraw consent if they are the whole message or in a short one. `roots` and `phrases` suppress
+    texts to the number until a user decides.
 
-    `roots` begin a word. `phrases` are regular expressions that begin at a word; only other words may stand between
-    their parts.
+    `roots` are the beginnings of words. `phrases` are regular expressions that match from the beginning of a word; a
+    gap in a phrase matches a limited number of whole words.
     """
 
     stop: frozenset[str]
@@ -23,10 +24,10 @@ class LanguageWords:
     phrases: tuple[str, ...]
 
 
-# Words that begin with a root and are no opt-out.
+# Words that begin with a root but do not mean an opt-out.
 HARMLESS_WORDS: Final = frozenset({"STOPWATCH", "STOPWATCHES", "STOPOVER", "STOPLIGHT", "CANCELLATION", "BASTANTE"})
 START_WORDS: Final = frozenset({"START", "UNSTOP"})
-# Two words that are one keyword.
+# Two words that together are one keyword.
 STOP_PAIRS: Final = frozenset({("OPT", "OUT"), ("STOP", "ALL")})
 
 ENGLISH: Final = LanguageWords(

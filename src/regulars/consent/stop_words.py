@@ -8,7 +8,7 @@ from typing import Final
 
 from regulars.consent.stop_phrases import HARMLESS_WORDS, LANGUAGES, START_WORDS, STOP_PAIRS
 
-# A keyword anywhere in a message this short counts; in a longer one it may be part of a sentence.
+# A keyword counts anywhere in a message of up to this many words; in a longer one it may be part of a sentence.
 WORDS_MAX: Final = 3
 
 STOP_KEYWORDS: Final = frozenset().union(*(language.stop for language in LANGUAGES))
@@ -22,7 +22,7 @@ _PHRASES: Final = re.compile(rf"\b(?:{'|'.join(phrase for language in LANGUAGES 
 _REPEATED: Final = re.compile(rf"(?:{'|'.join(sorted(STOP_KEYWORDS, key=len, reverse=True))}){{2,}}")
 
 _NOT_WORD: Final = re.compile(r"[\W_]+")
-# An apostrophe inside a word does not split it ("don't"), unless it stands for a vowel ("d'arrêter", "m'écrire").
+# An apostrophe inside a word does not split it ("don't"), unless it replaces a vowel ("d'arrêter", "m'écrire").
 _ELIDED: Final = re.compile(r"\b([CDJLMNST]|QU)['\u2019`](?=\w)")
 _JOINED: Final = re.compile(r"(?<=\w)['\u2019`](?=\w)")
 
@@ -31,7 +31,7 @@ class Meaning(Enum):
     STOP = "stop"
     START = "start"
     HELP = "help"
-    # It may be an opt-out in free words: a user decides.
+    # It may be an opt-out without a keyword: a user decides.
     PERHAPS_STOP = "perhaps_stop"
     OTHER = "other"
 
@@ -39,8 +39,8 @@ class Meaning(Enum):
 def read_reply(text: str) -> Meaning:
     """The meaning of an inbound message after folding case, accents, width and punctuation.
 
-    A message of keywords alone, or of at most three words, that contains a stop word is a STOP. A longer one, and an
-    opt-out in free words, waits for a user's decision.
+    A message that contains a stop word is a STOP if it has at most three words, or only keywords. A longer one, and an
+    opt-out without a keyword, waits for a user's decision.
     """
     words = _words(text)
     if not words:
@@ -48,7 +48,7 @@ def read_reply(text: str) -> Meaning:
     has_stop_word = _has_stop_word(words)
     if has_stop_word and (len(words) <= WORDS_MAX or all(word in _KEYWORDS for word in words)):
         return Meaning.STOP
-    # Letters set apart, as in "S.T.O.P", and keywords run together still spell the keyword.
+    # "S.T.O.P" and keywords that are written together count as the keyword too.
     joined = "".join(words)
     if joined in STOP_KEYWORDS or _REPEATED.fullmatch(joined):
         return Meaning.STOP
@@ -73,7 +73,7 @@ def _is_possible_stop(words: list[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    # Compatibility decomposition turns full-width letters into plain ones and parts letters from their accents.
+    # Compatibility decomposition turns full-width letters into plain ones and separates letters from their accents.
     decomposed = unicodedata.normalize("NFKD", text)
     bare = "".join(
         character

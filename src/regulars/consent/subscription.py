@@ -1,4 +1,4 @@
-"""A subscription at one moment, and how the API shows it."""
+"""A subscription as it was at one time, and how the API shows it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from regulars.stores.model import StoreRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """A subscription at one moment; inside a batch there is one for each event, right after it."""
+    """A subscription as it was right after an event; a batch makes one for each of its events."""
 
     id: UUID
     state: SubscriptionState
@@ -28,20 +28,22 @@ class Subscription:
     updated_at: datetime
 
 
-def subscription_of(head: HeadRow, state: SubscriptionState, names: Mapping[UUID, str]) -> Subscription:
-    """The subscription to show; a link to a profile that is gone shows as none."""
+def subscription_of(head: HeadRow, state: SubscriptionState, external_ids: Mapping[UUID, str]) -> Subscription:
+    """The subscription to show; a link to a profile that no longer exists is shown as no link."""
     profile_id, store_id = state.profile_id, state.store_id
     return Subscription(
         id=head.id,
         state=state,
-        profile=None if profile_id is None or profile_id not in names else ProfileRef(profile_id, names[profile_id]),
-        store=None if store_id is None or store_id not in names else StoreRef(store_id, names[store_id]),
+        profile=None
+        if profile_id is None or profile_id not in external_ids
+        else ProfileRef(profile_id, external_ids[profile_id]),
+        store=None if store_id is None or store_id not in external_ids else StoreRef(store_id, external_ids[store_id]),
         created_at=head.created_at,
         updated_at=head.updated_at,
     )
 
 
-async def find_names(
+async def find_external_ids(
     tx: Tx, organization_id: UUID, states: Collection[SubscriptionState], known: Mapping[UUID, str] | None = None
 ) -> Mapping[UUID, str]:
     """The external_ids of every profile and store that the states link to; reads only those not in `known`."""
@@ -50,7 +52,7 @@ async def find_names(
     stores = {state.store_id for state in states if state.store_id is not None} - known.keys()
     if not profiles and not stores:
         return known
-    return {**known, **await queries.find_names(tx, organization_id, profiles=profiles, stores=stores)}
+    return {**known, **await queries.find_external_ids(tx, organization_id, profiles=profiles, stores=stores)}
 
 
 def show_subscription(subscription: Subscription) -> SubscriptionOut:

@@ -1,4 +1,4 @@
-"""Verify a history: the chain is whole, the payloads match their commitments, and the head follows from it."""
+"""Verify a history: the chain has no gap, payloads match their commitments, and the head matches the entries."""
 
 import hmac
 from collections.abc import Callable
@@ -19,7 +19,8 @@ PAGE_SUBSCRIPTIONS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """`fault` is None when everything holds; otherwise a sentence, and the entry it is about if it is about one."""
+    """`fault` is None if the history is intact; otherwise a sentence. `fault_sequence` is the entry with the fault, if
+    it is in an entry."""
 
     entries: int
     payloads_erased: int
@@ -48,7 +49,7 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
 
 @dataclass(slots=True)
 class Audit:
-    """The verification of an organization; `faults` has a sentence for each subscription that does not hold."""
+    """The verification of an organization; `faults` has a sentence for each subscription that is not intact."""
 
     subscriptions: int = 0
     entries: int = 0
@@ -67,7 +68,8 @@ class Audit:
 async def verify_organization(
     database: Database, organization_id: UUID, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Audit:
-    """Walk the chains of all its numbers, while new events may arrive: each is proved up to the head that was read."""
+    """Verify the chains of all its numbers. New events may arrive meanwhile: each chain is verified up to the head that
+    was read."""
     audit, after = Audit(), None
     while True:
         async with database.reading() as tx:
@@ -103,7 +105,7 @@ class _Walk:
             self.payloads_erased += 1
         elif not hmac.compare_digest(commit(entry.salt, entry.payload.encode()), entry.commitment):
             return "its payload is not the one it commits to"
-        self._order(entry)
+        self._add_time(entry)
         self.previous_hash, self.entries = entry.hash, entry.sequence
         return None
 
@@ -125,7 +127,7 @@ class _Walk:
             entries=self.entries, payloads_erased=self.payloads_erased, fault=fault, fault_sequence=sequence
         )
 
-    def _order(self, entry: LedgerEntry) -> None:
+    def _add_time(self, entry: LedgerEntry) -> None:
         if entry.kind == Kind.OPT_IN:
             self.latest_opt_in_at = max(self.latest_opt_in_at or entry.effective_at, entry.effective_at)
         else:

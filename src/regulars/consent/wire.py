@@ -63,7 +63,7 @@ ProfileReference = Annotated[
         examples=["CUST-1042"],
     ),
 ]
-# Responses are written from our own values, so only the OpenAPI document needs their enums.
+# Responses contain only our own values, so their enums are not validated; they are for the OpenAPI document.
 SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]
 StatusOut = Annotated[
     str,

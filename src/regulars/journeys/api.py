@@ -16,7 +16,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Read the JSON Schema of a journey",
         description="What a journey's file may say, for editors and programs that write one. It is the same for "
         "everybody and needs no key.",
-        answers={200: dict[str, Any]},
+        responses={200: dict[str, Any]},
         render=lambda _address: _schema(),
     ),
 )

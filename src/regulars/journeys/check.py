@@ -1,4 +1,4 @@
-"""The faults of a definition, each with its place and a message for the user."""
+"""Finds the faults of a definition, each with its place and a message for the user."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
@@ -25,9 +25,9 @@ FAULTS_MAX: Final = 50
 SALE_FIELDS: Final = frozenset({"ticket.total", "store.name", "store.city"})
 
 
-def find_faults(definition: Definition, known: ConditionContext) -> list[Fault]:
-    """A definition without faults can go live."""
-    return list(_faults(definition, known))[:FAULTS_MAX]
+def find_faults(definition: Definition, context: ConditionContext) -> list[Fault]:
+    """The faults of a definition; without faults it can go live."""
+    return list(_faults(definition, context))[:FAULTS_MAX]
 
 
 def find_excess(definition: Definition) -> Fault | None:
@@ -47,11 +47,11 @@ def _excess(definition: Definition) -> Iterator[Fault]:
         yield from conditions.find_size_faults(condition, place)
 
 
-def _faults(definition: Definition, known: ConditionContext) -> Iterator[Fault]:
+def _faults(definition: Definition, context: ConditionContext) -> Iterator[Fault]:
     yield from _excess_of_steps(definition)
     yield from _faults_of_reentry(definition)
     if definition.filter is not None:
-        yield from _faults_of_condition(FILTER, definition.filter, definition, known)
+        yield from _faults_of_condition(FILTER, definition.filter, definition, context)
     steps = list(walk(definition.steps))
     if not steps:
         yield Fault("steps", "A journey needs at least one step.")
@@ -60,7 +60,7 @@ def _faults(definition: Definition, known: ConditionContext) -> Iterator[Fault]:
         if place in seen:
             yield Fault(place, "Two steps have this id.")
         seen.add(place)
-        yield from _faults_of_step(place, step, definition, known)
+        yield from _faults_of_step(place, step, definition, context)
     yield from _unreachable(definition.steps, "")
 
 
@@ -70,16 +70,16 @@ def _faults_of_reentry(definition: Definition) -> Iterator[Fault]:
         yield Fault("reentry", "The policy after_days needs days, and no other policy has them.")
 
 
-def _faults_of_step(place: str, step: Step, definition: Definition, known: ConditionContext) -> Iterator[Fault]:
+def _faults_of_step(place: str, step: Step, definition: Definition, context: ConditionContext) -> Iterator[Fault]:
     match step:
         case Wait() if not (step.minutes or step.hours or step.days):
             yield Fault(place, "The wait has no length; set minutes, hours or days.")
         case WaitForPurchase() if not (step.hours or step.days):
             yield Fault(place, "Waiting for a purchase needs a limit; set hours or days.")
         case Branch(condition=condition):
-            yield from _faults_of_condition(place, condition, definition, known)
+            yield from _faults_of_condition(place, condition, definition, context)
         case SendText(text=text):
-            yield from _faults_of_text(place, text, definition, known)
+            yield from _faults_of_text(place, text, definition, context)
         case Split(holdout=True):
             yield from _faults_of_holdout(place, step)
         case SetAttribute(key=key) if "\0" in key or "\0" in step.value:
@@ -98,9 +98,9 @@ def _faults_of_holdout(place: str, step: Split) -> Iterator[Fault]:
 
 
 def _faults_of_text(
-    place: str, text: str | TextVariants, definition: Definition, known: ConditionContext
+    place: str, text: str | TextVariants, definition: Definition, context: ConditionContext
 ) -> Iterator[Fault]:
-    yield from (Fault(place, fault) for fault in find_text_faults(text, attribute_keys=known.attributes.keys()))
+    yield from (Fault(place, fault) for fault in find_text_faults(text, attribute_keys=context.attributes.keys()))
     for name in sorted(fields_of(text) & SALE_FIELDS):
         if not _has_sale(definition):
             yield Fault(place, f"The text uses {name}, but a journey triggered by an opt-in has no ticket.")
@@ -118,21 +118,21 @@ def _unreachable(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
             yield from _unreachable(step.otherwise, f"{prefix}{number}.else.")
 
 
-def find_unjudgeable(definition: Definition, known: ConditionContext) -> dict[str, str]:
+def find_unjudgeable(definition: Definition, context: ConditionContext) -> dict[str, str]:
     """Why the filter or a branch cannot be evaluated now, by place."""
     faults = (
-        next(_faults_of_condition(place, condition, definition, known), None)
+        next(_faults_of_condition(place, condition, definition, context), None)
         for place, condition in references_of(definition).conditions
     )
     return {fault.place: fault.message for fault in faults if fault is not None}
 
 
 def _faults_of_condition(
-    place: str, condition: Condition, definition: Definition, known: ConditionContext
+    place: str, condition: Condition, definition: Definition, context: ConditionContext
 ) -> Iterator[Fault]:
     """Faults of a condition, with the place of its step."""
     no_ticket = None if _has_sale(definition) else "a journey triggered by an opt-in has none"
-    for fault in conditions.find_faults(condition, known, root=place, no_ticket=no_ticket):
+    for fault in conditions.find_faults(condition, context, root=place, no_ticket=no_ticket):
         yield Fault(place, fault.message)
 
 

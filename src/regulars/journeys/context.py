@@ -1,4 +1,4 @@
-"""What a run knows at a moment: the values that conditions are evaluated on, and the variables of its texts. No I/O.
+"""The values on which the conditions of a run are evaluated at a time, and the variables of its texts. No I/O.
 
 A filter or a branch is true, false, or cannot be evaluated while an attribute or segment it refers to has a fault.
 """
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from regulars.catalog.model import day_of
-from regulars.conditions.customers import Customer, Explained, ObservedTimes, Ticket
+from regulars.conditions.customers import ConditionExplanation, Customer, ObservedTimes, Ticket
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.tree import Bought, Condition
 from regulars.journeys.model import PersonRow, SaleRow
@@ -19,8 +19,8 @@ from regulars.messaging.template import customer_variables
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationContext:
-    """The values that conditions are evaluated on. Segments are evaluated on `current`, the customer as of `today`.
-    In a backtest too that is now, because earlier memberships of segments are not recorded."""
+    """The values on which conditions are evaluated. Segments are evaluated for `current`, the customer as of `today`.
+    In a backtest `current` is as of now too, because earlier memberships of segments are not recorded."""
 
     now: datetime
     evaluator: Evaluator
@@ -45,7 +45,7 @@ class EvaluationContext:
     def segments(self) -> dict[str, bool | None]:
         return self.evaluator.find_segments(self.current, self.today)
 
-    def explain(self, condition: Condition) -> Explained:
+    def explain(self, condition: Condition) -> ConditionExplanation:
         day = day_of(self.now, self.evaluator.context.zone)
         return self.evaluator.explain(condition, Subject(self.customer, day, self.segments, self.ticket))
 
@@ -58,7 +58,7 @@ class CannotJudge:
 
 
 def judge(place: str, condition: Condition | None, context: EvaluationContext) -> bool | CannotJudge:
-    """A missing condition is true."""
+    """Evaluate a condition; a missing condition is true."""
     fault = context.unjudgeable.get(place)
     if fault is not None:
         return CannotJudge(fault)
@@ -67,19 +67,21 @@ def judge(place: str, condition: Condition | None, context: EvaluationContext) -
 
 def describe_segments(context: EvaluationContext, ids: frozenset[str]) -> dict[str, Any]:
     """For a trace: the segments, each with its version and whether the customer is in it."""
-    inside, known = context.segments if ids else {}, context.evaluator.context.segments
-    found = {it: {"version": known[it].version, "in": inside.get(it)} for it in sorted(ids) if it in known}
-    return {"segments": found} if found else {}
+    memberships, segments = context.segments if ids else {}, context.evaluator.context.segments
+    described = {
+        it: {"version": segments[it].version, "in": memberships.get(it)} for it in sorted(ids) if it in segments
+    }
+    return {"segments": described} if described else {}
 
 
 def describe_context(context: EvaluationContext, condition: Condition, ids: frozenset[str]) -> dict[str, Any]:
     """For a trace: the values that a branch decided on, without personal data."""
     purchases: dict[str, int] = {}
-    found = [context.explain(condition)]
-    while found:
-        one = found.pop()
-        found += one.inner
-        match one.condition, one.observation:
+    explanations = [context.explain(condition)]
+    while explanations:
+        explanation = explanations.pop()
+        explanations += explanation.inner
+        match explanation.condition, explanation.observation:
             case Bought(window=window), ObservedTimes(times=times) if (
                 window is not None and window.last_days is not None
             ):

@@ -74,7 +74,8 @@ class SendText(_Step, frozen=True, tag="send_text", kw_only=True):
     """A text, or one in several languages."""
 
     text: TextContent
-    # Each customer gets links of their own, so that a click is known to be theirs; else all share the step's links.
+    # Whether each customer gets separate links, so that a click is known to be theirs; otherwise all customers get the
+    # same links.
     personal_links: bool = False
 
 
@@ -93,7 +94,7 @@ ExitOn = Literal["purchase", "return"]
 
 
 class Reentry(_Strict, frozen=True):
-    """Whether another fact brings a customer in again: always, never, or a number of days after the last entry."""
+    """Whether a customer can enter again: always, never, or a number of days after the last entry."""
 
     policy: Literal["always", "never", "after_days"] = "always"
     days: Days | None = None
@@ -110,7 +111,7 @@ class Definition(_Strict, frozen=True, kw_only=True):
 
 
 def read_definition(content: bytes) -> Definition:
-    """Raises `DefinitionRefused` with the place that cannot be read."""
+    """Raises `DefinitionRefused`, whose message names the place that cannot be read."""
     try:
         return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     except Unreadable as error:
@@ -130,9 +131,9 @@ def _upgrade_steps(steps: Any) -> Any:
 def _upgrade_step(step: Any) -> Any:
     if not isinstance(step, dict):
         return step
-    ways = {name: _upgrade_steps(step[name]) for name in ("then", "else") if name in step}
+    branches = {name: _upgrade_steps(step[name]) for name in ("then", "else") if name in step}
     condition = {"if": upgrade(step["if"], of_journey=True)} if "if" in step else {}
-    return {**step, **ways, **condition}
+    return {**step, **branches, **condition}
 
 
 def write_definition(definition: Definition) -> bytes:

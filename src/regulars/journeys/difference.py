@@ -4,15 +4,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from regulars.journeys import labels
 from regulars.journeys.definition import Definition, SendText, Step
-from regulars.journeys.labels import (
-    TRIGGERS,
-    describe_condition,
-    describe_exits,
-    describe_paths,
-    describe_reentry,
-    describe_step,
-)
 from regulars.journeys.program import Fork
 from regulars.messaging.template import list_texts
 
@@ -45,28 +38,28 @@ def count_changes(lines: list[DiffLine]) -> tuple[int, int]:
 
 def _lines(definition: Definition) -> Iterator[tuple[int, str]]:
     yield 0, f"Name: {definition.name}"
-    yield 0, f"Trigger: {TRIGGERS[definition.trigger]}"
-    yield 0, f"Re-entry: {describe_reentry(definition)}"
-    yield 0, describe_exits(definition)
+    yield 0, f"Trigger: {labels.TRIGGERS[definition.trigger]}"
+    yield 0, f"Re-entry: {labels.describe_reentry(definition)}"
+    yield 0, labels.describe_exits(definition)
     if definition.filter is not None:
-        yield 0, f"Only if: {describe_condition(definition.filter)}"
+        yield 0, f"Only if: {labels.describe_condition(definition.filter)}"
     yield from _steps(definition.steps, 0)
 
 
 def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[tuple[int, str]]:
     for step in steps:
-        summary = describe_step(step)
+        summary = labels.describe_step(step)
         yield depth, summary.kind if summary.kind == summary.name else f"{summary.kind}: {_whole(step, summary.name)}"
         if isinstance(step, Fork):
-            names = describe_paths(step)
-            for name, inside in zip(names, (step.then, step.otherwise), strict=True):
+            names = labels.describe_paths(step)
+            for name, inner_steps in zip(names, (step.then, step.otherwise), strict=True):
                 yield depth + 1, f"{name}:"
-                yield from _steps(inside, depth + 2)
+                yield from _steps(inner_steps, depth + 2)
 
 
 def _whole(step: Step, name: str) -> str:
     if not isinstance(step, SendText):
         return name
     texts = list_texts(step.text).items()
-    own = " (links of their own)" if step.personal_links else ""
-    return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in texts) + own
+    links = " (links of their own)" if step.personal_links else ""
+    return "; ".join(f"{f'{value}: ' if value else ''}“{text}”" for value, text in texts) + links

@@ -1,6 +1,6 @@
-"""Drafts: one for each journey, shared by all its editors. Load, change, save as a version, discard.
+"""Drafts: one for each journey, shared by all users who edit it. Loads, changes, saves and discards drafts.
 
-`kit.etag` has the rule for two users who edit at once.
+`kit.etag` has the rule for two users who edit at the same time.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class DraftRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """`changed_at` is None where the draft is the last version, unchanged."""
+    """A draft of a journey; `changed_at` is None if it is the unchanged last version."""
 
     row: JourneyRow
     definition: Definition
@@ -51,18 +51,18 @@ class Draft:
 
     @property
     def etag(self) -> str:
-        """Covers the draft and the version it is based on: a change of either would be overwritten by saving."""
+        """Covers the draft and the version it is based on: saving would overwrite a change of either."""
         return etag_of((self.definition, self.based_on))
 
 
 async def load_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
-    """The draft, or the last version where there is none."""
+    """The draft, or the last version if there is no draft."""
     journey = await load_journey(tx, organization_id, journey_id)
     return await _draft(tx, organization_id, journey.row, await _find_draft(tx, organization_id, journey_id))
 
 
 async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
-    """To change it. Every writer of drafts locks the row of the journey first."""
+    """Load the draft to change it. Every transaction that changes drafts locks the row of the journey first."""
     row = await queries.lock_journey(tx, organization_id, journey_id)
     if row is None:
         raise JourneyNotFound("There is no journey with this id.")
@@ -73,7 +73,7 @@ async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
 
 async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Definition, *, by: str) -> None:
     """The caller has called `lock_draft`."""
-    # A draft that exceeds the limit already may still be made smaller.
+    # A draft that already exceeds the limit may still be changed, so that it can be made smaller.
     if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
         raise DraftTooLarge(f"{excess.message} The change was not saved.")
     row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
@@ -81,7 +81,7 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
 
 
 async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: str, by: str) -> Journey:
-    """Saves the draft as a version, which a live journey uses at once. `etag` is of the draft that the user saw."""
+    """Save the draft as a version, which a live journey uses at once. `etag` is that of the draft that the user saw."""
     draft = await lock_draft(tx, organization_id, journey_id)
     if not draft.is_new:
         raise NotPossible("There are no changes to save since the last version.")

@@ -1,7 +1,8 @@
 """Explain for a customer's latest sales or consents whether each started a run of a journey, and if not, why.
 
 A run records its own decisions. A sale or consent that started no run left no trace, so its conditions are evaluated
-again: with the version that was live then, and with the customer and the catalogs of now. The page says so.
+again: with the version that was live then, but with the current data of the customer and the catalogs. The page says
+so.
 """
 
 from collections.abc import Collection
@@ -56,6 +57,8 @@ class EntryExplanation:
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
+    """A sale or consent; `is_stale` means that it was recorded more than seven days late."""
+
     id: str
     recorded_at: datetime
     is_stale: bool
@@ -65,7 +68,7 @@ class _Fact:
 async def explain(
     tx: Tx, organization_id: UUID, journey: Journey, profile_id: UUID, *, secret: bytes
 ) -> list[EntryExplanation]:
-    """The newest first."""
+    """The explanations for the latest sales or consents, newest first."""
     trigger = journey.definition.trigger
     if trigger == "opt_in":
         facts = await _consents(tx, organization_id, profile_id, secret=secret)
@@ -127,8 +130,8 @@ def _is_before(moment: datetime, until: datetime | None) -> bool:
 
 
 def _of_sale(sale: SaleRow) -> _Fact:
-    arrival = entry_of_sale(sale)
-    return _Fact("" if arrival is None else arrival.id, sale.created_at, arrival is None, sale)
+    entry = entry_of_sale(sale)
+    return _Fact("" if entry is None else entry.id, sale.created_at, entry is None, sale)
 
 
 async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[_Fact]:
@@ -148,7 +151,7 @@ async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: 
     return facts
 
 
-def _result_of(explained: conditions.Explained) -> ConditionResult:
+def _result_of(explained: conditions.ConditionExplanation) -> ConditionResult:
     condition, holds = explained.condition, explained.holds is True
     if isinstance(condition, Group):
         return ConditionResult(

@@ -1,4 +1,4 @@
-"""The errors of this room; each message is one sentence for the user."""
+"""The errors of the journeys package; each message is one sentence for the user."""
 
 
 class JourneyError(Exception):

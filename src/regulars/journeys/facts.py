@@ -1,4 +1,4 @@
-"""Facts of journeys, for rooms above."""
+"""Facts of journeys, which are events recorded for listeners in other packages."""
 
 from datetime import date
 from typing import ClassVar
@@ -14,9 +14,9 @@ class HoldoutMonthBegun(Fact, frozen=True):
 
     journey_id: UUID
     step: str
-    # Its first day.
+    # The first day of the month.
     month: date
     # The share of the customers that is held out.
     percent: int
-    # So many days after the split the last text of the others leaves.
+    # The last text of the customers who are not held out is sent at most this many days after the split.
     texts_within_days: int

@@ -1,9 +1,9 @@
-"""Which facts journeys need from the rooms below, while any is live or any run has not ended.
+"""Registers which facts (events recorded by other packages) journeys need while a journey is live or a run is open.
 
 A transaction that begins to need them registers the interest under a shared advisory lock. The queue of runs withdraws
-it in a transaction of its own under the exclusive lock, which it only tries to take: it waits for no other transaction,
-and does nothing while another registers. If the worker dies before, facts are recorded until the queue's next pass;
-nothing is lost by that.
+it in a separate transaction under the exclusive lock, which it only tries to take: it does not wait for other
+transactions, and does nothing while another one registers. If the worker dies before, facts are recorded until the next
+pass of the queue; nothing is lost.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ async def require_facts(tx: Tx, organization_id: UUID) -> None:
 
 
 async def withdraw_if_unneeded(database: Database, organization_id: UUID) -> None:
-    """Withdraw if no journey is live and no run is open, unless another transaction registers at this moment."""
+    """Withdraw if no journey is live and no run is open, unless another transaction is just registering."""
     async with database.reading() as tx:
         if await _is_needed(tx, organization_id):
             return

@@ -1,4 +1,4 @@
-"""Steps, triggers and conditions in words, for pages, differences between versions and commands."""
+"""Describes steps, triggers and conditions, for pages, differences between versions and commands."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -7,18 +7,7 @@ from uuid import UUID
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.labels import Labels
 from regulars.conditions.tree import Condition
-from regulars.journeys.definition import (
-    Branch,
-    Definition,
-    Exit,
-    SendText,
-    SetAttribute,
-    Split,
-    Step,
-    Wait,
-    WaitForPurchase,
-    WaitUntil,
-)
+from regulars.journeys import definition as steps
 from regulars.journeys.program import References
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
@@ -48,32 +37,32 @@ class StepSummary(NamedTuple):
 
     kind: str
     name: str
-    more: str
+    detail: str
     icon: str
 
 
-def kind_of(step: Step) -> str:
+def kind_of(step: steps.Step) -> str:
     return str(step.__struct_config__.tag)
 
 
-def describe_step(step: Step) -> StepSummary:
+def describe_step(step: steps.Step) -> StepSummary:
     kind, icon = KINDS[kind_of(step)]
-    name, more = _describe(step)
-    return StepSummary(kind, name, more, icon)
+    name, detail = _describe(step)
+    return StepSummary(kind, name, detail, icon)
 
 
-def describe_paths(step: Step) -> tuple[str, str]:
+def describe_paths(step: steps.Step) -> tuple[str, str]:
     """The labels of the two paths of a fork."""
     match step:
-        case WaitForPurchase():
+        case steps.WaitForPurchase():
             return "Bought", "Did not buy"
-        case Split(percent=percent, holdout=holdout):
+        case steps.Split(percent=percent, holdout=holdout):
             return f"{percent}%", f"{100 - percent}%{' held out' if holdout else ''}"
         case _:
             return "Yes", "No"
 
 
-def describe_reentry(definition: Definition) -> str:
+def describe_reentry(definition: steps.Definition) -> str:
     match definition.reentry.policy:
         case "never":
             return "each customer once"
@@ -83,13 +72,13 @@ def describe_reentry(definition: Definition) -> str:
             return "again each time, unless still active"
 
 
-def describe_exits(definition: Definition) -> str:
+def describe_exits(definition: steps.Definition) -> str:
     also = "".join(f", a {it}" for it in definition.exit_on)
     return f"Stops on: an opt-out{also}"
 
 
 def describe_condition(condition: Condition) -> str:
-    """One line; groups in brackets."""
+    """The condition in one line, with groups in brackets."""
     return Labels().line(condition)
 
 
@@ -99,31 +88,31 @@ def describe_duration(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str
     return " and ".join(found) or "no time"
 
 
-def _describe(step: Step) -> tuple[str, str]:
+def _describe(step: steps.Step) -> tuple[str, str]:
     match step:
-        case Wait():
+        case steps.Wait():
             return describe_duration(days=step.days, hours=step.hours, minutes=step.minutes), ""
-        case WaitUntil(time=time, weekdays=weekdays):
+        case steps.WaitUntil(time=time, weekdays=weekdays):
             on = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
             return f"{time} local time{on}", "in the time zone of the number, else the store, else the organization"
-        case WaitForPurchase():
+        case steps.WaitForPurchase():
             length = describe_duration(days=step.days, hours=step.hours)
             return f"Buys within {length}", f"otherwise continues after {length}"
-        case Branch(condition=condition):
+        case steps.Branch(condition=condition):
             return f"{_sentence(describe_condition(condition))}?", "checked at this step, not at entry"
-        case Split(percent=percent, holdout=holdout):
+        case steps.Split(percent=percent, holdout=holdout):
             why = "the others are held out, so that the effect can be measured; " if holdout else ""
             return f"{percent}% of the customers", f"{why}at random; the same customer always takes the same path"
-        case SendText(text=text, personal_links=has_own):
-            own = "each customer gets links of their own; " if has_own else ""
-            checks = f"{own}consent, sending hours and limits are checked when it is sent"
+        case steps.SendText(text=text, personal_links=has_personal_links):
+            links = "each customer gets links of their own; " if has_personal_links else ""
+            checks = f"{links}consent, sending hours and limits are checked when it is sent"
             if isinstance(text, str):
                 return f"“{describe_template(text)}”", checks
             values = ", ".join(text.texts)
             return f"“{describe_template(text.default)}”", f"other texts by {text.attribute}: {values}; {checks}"
-        case SetAttribute(key=key, value=value):
+        case steps.SetAttribute(key=key, value=value):
             return f"{key} = {value}", ""
-        case Exit():
+        case steps.Exit():
             return "Exit", ""
 
 
@@ -136,7 +125,7 @@ def _sentence(text: str) -> str:
 
 
 async def find_reference_names(tx: Tx, organization_id: UUID, references: References) -> dict[str, str]:
-    """The names of the segments and campaigns, by their ids. Deleted segments are left out."""
+    """The names of the segments and campaigns, by their ids. Deleted segments are absent."""
     segments = [identifier for identifier in map(SEGMENT.decode, references.segments) if identifier is not None]
     campaigns = [identifier for identifier in map(CAMPAIGN.decode, references.campaigns) if identifier is not None]
     names = {SEGMENT.encode(it): name for it, name in (await find_names(tx, organization_id, segments)).items()}

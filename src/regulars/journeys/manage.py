@@ -1,12 +1,10 @@
-"""Create, change, activate, pause and archive journeys; list their faults and their uses of segments."""
+"""Creates, changes, activates, pauses and archives journeys; finds their faults and the segments that they use."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 from uuid import UUID
-
-import msgspec
 
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
@@ -19,7 +17,7 @@ from regulars.journeys.program import references_of
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.lifecycle import end_all_runs, pause_all_runs, release_all_runs
 from regulars.journeys.runs.lists import is_any_run_active
-from regulars.journeys.snapshot import load_known
+from regulars.journeys.snapshot import load_condition_context
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
 from regulars.segments.saved.uses import Use, register_uses
@@ -41,7 +39,7 @@ class Journey:
 async def create_journey(
     tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
 ) -> Journey:
-    """A draft, which may have faults."""
+    """Create a draft, which may have faults."""
     journey_id = new_uuid()
     await queries.insert_journey(tx, organization_id, journey_id, definition.name)
     row = JourneyRow(journey_id, definition.name, "draft", 0, None, None, tx.now, tx.now)
@@ -56,7 +54,8 @@ async def update_journey(
     *,
     created_by: str | None = None,
 ) -> Journey:
-    """A new version. A live journey uses it for new runs at once, and only without faults; open runs keep theirs."""
+    """Save a new version. A live journey uses it for new runs at once, so it must have no faults; open runs continue
+    with their version."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state == "archived":
         raise NotPossible("An archived journey cannot be changed.")
@@ -80,7 +79,7 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
 
 
 async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: Waiting | None = None) -> Journey:
-    """Facts recorded from now on start runs; those recorded earlier or during a pause do not."""
+    """Make a journey live: sales and consents recorded from now on start runs; those recorded before do not."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
@@ -96,7 +95,7 @@ async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: 
 
 
 async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
-    """No customer enters and no run advances."""
+    """Pause a journey: no customer enters and no run advances."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state != "live":
         raise NotPossible(f"Only a live journey can be paused; this one is {row.state}.")
@@ -109,7 +108,7 @@ async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
 
 
 async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
-    """Ends the journey and its runs for good."""
+    """End the journey and its runs for good."""
     row = await _lock(tx, organization_id, journey_id)
     await queries.end_activation(tx, organization_id, journey_id)
     await end_all_runs(tx, organization_id, journey_id, outcome="archived")
@@ -142,11 +141,14 @@ async def _save_version(
     )
     await queries.update_journey(tx, organization_id, saved)
     await _register_uses(tx, organization_id, saved, definition)
-    return Journey(saved, definition, find_faults(definition, await load_known(tx, organization_id, [definition])))
+    return Journey(
+        saved, definition, find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
+    )
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
-    """Protects the segments of the newest version, and of every version that open runs follow, from deletion."""
+    """Register the segments of the newest version, and of every version that open runs follow, as used, so that they
+    cannot be deleted."""
     texts = await queries.find_followed_definitions(tx, organization_id, row.id)
     wanted = references_of(definition).segments
     for text in texts:
@@ -160,12 +162,14 @@ async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: i
     if text is None:
         raise JourneyNotFound("The journey has no such version.")
     definition = read_definition(text.encode())
-    return Journey(row, definition, find_faults(definition, await load_known(tx, organization_id, [definition])))
+    return Journey(
+        row, definition, find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
+    )
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
-    """The faults of a definition with the catalogs of now."""
-    return find_faults(definition, await load_known(tx, organization_id, [definition]))
+    """The faults of a definition by the current catalogs."""
+    return find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
 
 
 async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
@@ -182,19 +186,15 @@ def require_no_faults(journey: Journey) -> None:
         raise DefinitionRefused(f"It cannot run: {first.place}: {first.message}{more}")
 
 
-def definition_as_data(definition: Definition) -> object:
-    return msgspec.to_builtins(definition)
-
-
 async def find_unjudgeable_journeys(
     tx: Tx, organization_id: UUID, rows: Sequence[JourneyRow]
 ) -> dict[UUID, dict[str, str]]:
     """Why conditions of live journeys cannot be evaluated now, by journey and place. Loads all journeys at once."""
     live = {row.id: row.live_version for row in rows if row.live_version is not None}
     definitions = await load_definitions(tx, organization_id, set(live.items()))
-    known = await load_known(tx, organization_id, set(definitions.values()))
-    found = {journey_id: find_unjudgeable(definition, known) for (journey_id, _), definition in definitions.items()}
-    return {journey_id: unjudgeable for journey_id, unjudgeable in found.items() if unjudgeable}
+    context = await load_condition_context(tx, organization_id, set(definitions.values()))
+    reasons = {journey_id: find_unjudgeable(definition, context) for (journey_id, _), definition in definitions.items()}
+    return {journey_id: unjudgeable for journey_id, unjudgeable in reasons.items() if unjudgeable}
 
 
 PATH: Final = "/journeys"

@@ -25,6 +25,8 @@ class ActivationRow(NamedTuple):
 
 
 class RunRow(NamedTuple):
+    """`fact_kind` and `fact_id` identify the sale or consent (the fact) that started the run."""
+
     id: UUID
     journey_id: UUID
     version: int
@@ -44,12 +46,12 @@ class RunRow(NamedTuple):
     ended_at: datetime | None
     # When the sale or consent that started the run was recorded; None in runs of earlier releases.
     fact_at: datetime | None = None
-    # While it waits for a purchase: the latest sales that existed when the wait began.
+    # While the run waits for a purchase: the latest sales that existed when the wait began.
     seen_sales: list[UUID] | None = None
 
     @property
     def since(self) -> datetime:
-        """A sale recorded after this moment may end the run."""
+        """A sale recorded after this time may end the run."""
         return self.fact_at or self.entered_at
 
 

@@ -1,10 +1,9 @@
-"""What journeys hold about people: runs, what they saw, and conditions that may name one person."""
+"""Declares what journeys store about people: runs, their traces, and conditions that may contain a value of one
+person."""
 
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
-
-import msgspec
 
 from regulars.journeys.model import RunRow, TraceRow
 from regulars.journeys.retention import erase_runs, erase_values
@@ -14,11 +13,10 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, RUN
 from regulars.messaging.retention import erase_from_facts
-from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
 PAGE_RUNS: Final = 50
-_START: Final = UUID(int=0)
-_STAFF: Final = "about the retailer's staff, who are no customers"
+_STAFF: Final = "about the retailer's staff, who are not customers"
 _STEP: Final = "the id of a step"
 
 
@@ -28,34 +26,31 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 async def _erase_runs(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    # Pending facts about texts are deleted before runs: listeners lock such facts while they look for runs.
+    # Recorded events about texts are deleted before runs, because listeners lock these events first and then the runs.
     await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
     await erase_runs(tx, organization_id, people.profile_ids)
 
 
 def export_runs(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_runs(database, person))
-
-
-async def _runs(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
-    after = _START
-    while True:
-        async with database.reading() as tx:
-            page = await list_runs_of_person(
-                tx, person.organization_id, person.profile_id, after=after, limit=PAGE_RUNS
-            )
-            names = await name_journeys(tx, person.organization_id, {run.journey_id for run in page})
-            traces = [await list_trace(tx, person.organization_id, run.id) for run in page]
-        yield [
-            msgspec.json.encode(_run(run, names.get(run.journey_id), trace))
-            for run, trace in zip(page, traces, strict=True)
+    async def list_rows(tx: Tx, after: UUID, limit: int) -> list[_TracedRun]:
+        runs = await list_runs_of_person(tx, person.organization_id, person.profile_id, after=after, limit=limit)
+        names = await name_journeys(tx, person.organization_id, {run.journey_id for run in runs})
+        return [
+            _TracedRun(run, names.get(run.journey_id), await list_trace(tx, person.organization_id, run.id))
+            for run in runs
         ]
-        if len(page) < PAGE_RUNS:
-            break
-        after = page[-1].id
+
+    return export_rows(database, list_rows, _as_data, position=lambda it: it.run.id, page_rows=PAGE_RUNS)
 
 
-def _run(run: RunRow, name: str | None, trace: list[TraceRow]) -> dict[str, Any]:
+class _TracedRun(NamedTuple):
+    run: RunRow
+    journey_name: str | None
+    trace: list[TraceRow]
+
+
+def _as_data(traced: _TracedRun) -> dict[str, Any]:
+    run, name, trace = traced
     return {
         "id": RUN.encode(run.id),
         "journey": {"id": JOURNEY.encode(run.journey_id), "name": name, "version": run.version},
@@ -89,7 +84,7 @@ PERSONAL_DATA: Final = PersonalData(
         "journey_drafts.changed_by": _STAFF,
         "journey_backtests.asked_by": _STAFF,
         "journey_backtests.report": "counts by day and reason",
-        "journey_backtests.failure": "why a backtest could not be played",
+        "journey_backtests.failure": "why a backtest failed",
         "journey_activations.trigger": "the name of a trigger",
         "journey_runs.step": _STEP,
         "journey_runs.outcome": "one of the ways a run ends",

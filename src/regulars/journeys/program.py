@@ -1,4 +1,4 @@
-"""A definition as a graph of steps, and the conditions, segments and attributes that it refers to."""
+"""Converts a definition to a graph of steps, and lists the conditions, segments and attributes that it refers to."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -38,7 +38,8 @@ class Program(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def program_of(definition: Definition) -> Program:
-    """Of two steps with the same id the first counts; `check` reports such a definition as faulty."""
+    """The graph of a definition. If two steps have the same id, the first one is used; `check` reports it as a
+    fault."""
     nodes: dict[str, ProgramNode] = {}
     first = _add_nodes(definition.steps, nodes, prefix="", after=None)
     return Program(first, nodes)
@@ -50,7 +51,7 @@ def sets_attributes(definition: Definition) -> bool:
 
 
 def walk(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]]:
-    """Every step with its id, or with its place where it has no id, in the order of the flow."""
+    """Every step with its id, or with its place if it has no id, in the order of the flow."""
     for number, step in enumerate(steps, start=1):
         yield _id_of(step, prefix, number), step
         if isinstance(step, Fork):
@@ -64,7 +65,8 @@ def has_text(steps: tuple[Step, ...]) -> bool:
 
 
 class HoldoutStep(NamedTuple):
-    """A split that holds customers out; the last text of those who are not leaves at most so long after it."""
+    """A split that holds customers out, and the longest time between the split and the last text of the other
+    customers."""
 
     id: str
     percent_held_out: int
@@ -80,7 +82,8 @@ def holdouts_of(definition: Definition) -> list[HoldoutStep]:
 
 
 def _times(steps: tuple[Step, ...]) -> tuple[timedelta, timedelta]:
-    """How long a path lasts at most, and after what time its last text leaves; the hours of sending are not counted."""
+    """How long a path lasts at most, and after what time its last text is requested; waiting for open hours is not
+    counted."""
     passed = last = timedelta(0)
     for step in steps:
         passed += _longest_wait(step)

@@ -54,32 +54,24 @@ async def update_journey(tx: Tx, organization_id: UUID, journey: JourneyRow) -> 
 
 
 async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
-    rows = await tx.fetch(
-        """
-        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
-        WHERE organization_id = %s AND id = %s
-        FOR UPDATE
-        """,
+    return await tx.fetch_first(
+        JourneyRow,
+        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s FOR UPDATE",
         (organization_id, journey_id),
     )
-    return JourneyRow(*rows[0]) if rows else None
 
 
 async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
-    """The journey; its state cannot change until this transaction ends."""
-    rows = await tx.fetch(
-        """
-        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
-        WHERE organization_id = %s AND id = %s
-        FOR SHARE
-        """,
+    """Load a journey with a shared lock, so that its state cannot change until this transaction ends."""
+    return await tx.fetch_first(
+        JourneyRow,
+        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s FOR SHARE",
         (organization_id, journey_id),
     )
-    return JourneyRow(*rows[0]) if rows else None
 
 
 async def share_interest(tx: Tx, organization_id: UUID) -> None:
-    """Until the transaction ends, no other one can withdraw the interest in facts."""
+    """Take a shared lock: until the transaction ends, no other one can withdraw the registered interest in facts."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock_shared(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -87,7 +79,7 @@ async def share_interest(tx: Tx, organization_id: UUID) -> None:
 
 
 async def try_lock_interest(tx: Tx, organization_id: UUID) -> bool:
-    """False if another transaction shares the lock; else none can until this transaction ends."""
+    """Try to take the exclusive lock; False if another transaction has the shared lock."""
     rows = await tx.fetch(
         "SELECT pg_try_advisory_xact_lock(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -96,39 +88,28 @@ async def try_lock_interest(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
-    rows = await tx.fetch(
-        """
-        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
-        WHERE organization_id = %s AND id = %s
-        """,
+    return await tx.fetch_first(
+        JourneyRow,
+        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = %s",
         (organization_id, journey_id),
     )
-    return JourneyRow(*rows[0]) if rows else None
 
 
 async def find_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[JourneyRow]:
-    rows = await tx.fetch(
-        """
-        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
-        WHERE organization_id = %s AND id = ANY (%s::uuid[])
-        """,
+    return await tx.fetch_all(
+        JourneyRow,
+        "SELECT {columns} FROM journeys WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
-    return [JourneyRow(*row) for row in rows]
 
 
 async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[JourneyRow]:
-    """The newest first."""
-    rows = await tx.fetch(
-        """
-        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
-        WHERE organization_id = %s
-        ORDER BY id DESC
-        LIMIT %s
-        """,
+    """Journeys, newest first."""
+    return await tx.fetch_all(
+        JourneyRow,
+        "SELECT {columns} FROM journeys WHERE organization_id = %s ORDER BY id DESC LIMIT %s",
         (organization_id, limit),
     )
-    return [JourneyRow(*row) for row in rows]
 
 
 async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, version: int) -> str | None:
@@ -145,7 +126,7 @@ async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, versi
 async def find_definitions(
     tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], tuple[str, bool]]:
-    """By journey and version, with whether its splits are salted."""
+    """The definitions by journey and version, each with whether its splits are salted."""
     rows = await tx.fetch(
         """
         SELECT found.journey_id, found.version, found.definition, found.salts_splits
@@ -218,7 +199,7 @@ async def end_activation(tx: Tx, organization_id: UUID, journey_id: UUID) -> Non
 async def find_activations(
     tx: Tx, organization_id: UUID, triggers: list[str], *, since: datetime, until: datetime
 ) -> list[ActivationRow]:
-    """Versions that were live at some moment between the two."""
+    """The versions that were live at any time between the two."""
     rows = await tx.fetch(
         """
         SELECT journey_activations.journey_id, journey_activations.version, journey_activations.since,

@@ -1,4 +1,5 @@
-"""Deletion of runs: a customer's with the customer, all others 13 months after they ended. The totals stay."""
+"""Deletes runs: those of a customer when the customer is erased, and all of them 13 months after they ended. Totals
+remain."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -25,10 +26,10 @@ class DeletedRun(NamedTuple):
 
 
 async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    gone = await _delete_runs_of(tx, organization_id, profile_ids)
-    # Open runs count as ended, or a step would show them as waiting for ever.
-    left = Counter((run.journey_id, run.version, run.step or "", "ended") for run in gone if run.state != "ended")
-    await add_totals(tx, organization_id, left)
+    deleted = await _delete_runs_of(tx, organization_id, profile_ids)
+    # Open runs are counted as ended; otherwise the step would show them as waiting for ever.
+    ended = Counter((run.journey_id, run.version, run.step or "", "ended") for run in deleted if run.state != "ended")
+    await add_totals(tx, organization_id, ended)
     await delete_passes_of(tx, organization_id, profile_ids)
 
 
@@ -51,22 +52,22 @@ async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> N
 
 
 async def sweep_holdouts(database: Database, organization_id: UUID) -> None:
-    gone = _BATCH_ROWS
-    while gone == _BATCH_ROWS:
+    deleted = _BATCH_ROWS
+    while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
-            gone = await delete_old_passes(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+            deleted = await delete_old_passes(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
 
 
 async def sweep_runs(database: Database, organization_id: UUID) -> None:
-    gone = _BATCH_ROWS
-    while gone == _BATCH_ROWS:
+    deleted = _BATCH_ROWS
+    while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
-            gone = await _delete_old_runs(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+            deleted = await _delete_old_runs(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
 
 
 async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRun]:
-    """A customer's runs with their traces, and their rows of `journey_customers`."""
-    # In the order of their ids, as all writers lock several runs.
+    """Delete the runs of customers with their traces, and their rows of `journey_customers`."""
+    # Locked in the order of their ids, like in every transaction that locks several runs.
     rows = await tx.fetch(
         """
         SELECT id, journey_id, version, step, state FROM journey_runs
@@ -155,7 +156,7 @@ async def _rewrite_version(tx: Tx, organization_id: UUID, journey_id: UUID, *, v
 
 
 async def _rewrite_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, definition: str) -> None:
-    """Increments the revision, so that a user who edits the previous one gets a conflict."""
+    """Change a draft and increment its revision, so that a user who edits the previous revision gets a conflict."""
     await tx.execute(
         """
         UPDATE journey_drafts SET definition = %s::json, revision = revision + 1
@@ -166,7 +167,7 @@ async def _rewrite_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, def
 
 
 async def _delete_backtests_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> None:
-    """A backtest can be requested again."""
+    """Delete backtests that contain one of these values; they can be requested again."""
     await tx.execute(
         """
         DELETE FROM journey_backtests

@@ -1,4 +1,5 @@
-"""Customers for the preview of a text: those whom the trigger concerned recently, from a bounded number of rows."""
+"""Finds customers for the preview of a text: those with a recent sale or consent that triggers the journey, from a
+limited number of rows."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -7,7 +8,7 @@ from regulars.journeys.snapshot import list_last_sales
 from regulars.kit.db import Tx
 
 _KINDS = {"purchase": "PURCHASE", "return": "RETURN"}
-# Rows read, and customers found among them.
+# How many rows are read, and how many customers are taken from them.
 RECENT_ROWS_MAX = 500
 CANDIDATES_MAX = 60
 
@@ -20,7 +21,7 @@ class SampleCustomer(NamedTuple):
 async def find_samples(
     tx: Tx, organization_id: UUID, trigger: str, *, limit: int, profile_id: UUID | None = None
 ) -> list[SampleCustomer]:
-    """Different customers, the latest first; or the given one with the latest sale of the kind."""
+    """Distinct customers, latest first; or the given customer with their latest sale of the kind."""
     kind = _KINDS.get(trigger)
     if profile_id is not None:
         sales = [] if kind is None else await list_last_sales(tx, organization_id, profile_id, kind, limit=1)

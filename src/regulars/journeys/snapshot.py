@@ -1,6 +1,6 @@
-"""Load the customers, sales and catalogs that a group of decisions needs, with a few statements for all of them.
+"""Loads the customers, sales and catalogs that a group of decisions needs, with a few statements for all of them.
 
-Each row is found by its key through LATERAL, which gives the same plan on tables that were never analyzed.
+Each row is found by its key through LATERAL, so that PostgreSQL uses the same plan on tables without statistics.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from regulars.catalog.model import day_of
 from regulars.conditions.check import ConditionContext
-from regulars.conditions.customers import Customer, Standing, Ticket
+from regulars.conditions.customers import Customer, CustomerConsent, Ticket
 from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.loading import lines_of, load_customers
 from regulars.conditions.tree import Condition
@@ -22,7 +22,7 @@ from regulars.journeys.model import PersonRow, RecordedRow, SaleRow
 from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
-from regulars.segments.saved.resolve import load_context as load_known_conditions
+from regulars.segments.saved.resolve import load_context as load_conditions
 
 # A till may use one card for all anonymous customers, so only the latest sales of a customer are loaded.
 SALES_MAX: Final = 2_000
@@ -45,11 +45,11 @@ class JourneySnapshot:
     sales: Mapping[UUID, SaleRow]
     customers: Mapping[UUID, Customer]
     evaluator: Evaluator
-    # By definition, found once for all its customers.
+    # By definition: why its conditions cannot be evaluated; computed once for all customers.
     _unjudgeable: dict[Definition, dict[str, str]] = field(default_factory=dict)
 
     def context_of(self, subject: DecisionSubject, now: datetime) -> EvaluationContext | None:
-        """None: the customer was erased."""
+        """The values for a decision; None if the customer was erased."""
         person = self.people.get(subject.profile_id)
         if person is None:
             return None
@@ -67,10 +67,10 @@ class JourneySnapshot:
 
     def unjudgeable(self, definition: Definition) -> dict[str, str]:
         """Why the filter or a branch cannot be evaluated now, by place."""
-        found = self._unjudgeable.get(definition)
-        if found is None:
-            found = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.context)
-        return found
+        reasons = self._unjudgeable.get(definition)
+        if reasons is None:
+            reasons = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.context)
+        return reasons
 
 
 async def load_snapshot(tx: Tx, organization_id: UUID, subjects: Sequence[DecisionSubject]) -> JourneySnapshot:
@@ -79,22 +79,24 @@ async def load_snapshot(tx: Tx, organization_id: UUID, subjects: Sequence[Decisi
     profile_ids = {subject.profile_id for subject in subjects}
     people = await find_people(tx, organization_id, profile_ids)
     definitions = {subject.definition for subject in subjects}
-    known = await load_known(tx, organization_id, definitions)
-    today = day_of(tx.now, known.zone)
+    context = await load_condition_context(tx, organization_id, definitions)
+    today = day_of(tx.now, context.zone)
     return JourneySnapshot(
         people={person.id: person for person in people},
         sales={sale.id: sale for sale in sales},
         customers=await load_condition_customers(
-            tx, organization_id, definitions, profile_ids, known=known, today=today
+            tx, organization_id, definitions, profile_ids, context=context, today=today
         ),
-        evaluator=Evaluator(known),
+        evaluator=Evaluator(context),
     )
 
 
-async def load_known(tx: Tx, organization_id: UUID, definitions: Collection[Definition]) -> ConditionContext:
+async def load_condition_context(
+    tx: Tx, organization_id: UUID, definitions: Collection[Definition]
+) -> ConditionContext:
     """The attributes, segments and other catalogs that the definitions refer to, as they are now."""
     attributes = {key for definition in definitions for key in references_of(definition).attributes}
-    return await load_known_conditions(tx, organization_id, list(_conditions(definitions)), attributes=attributes)
+    return await load_conditions(tx, organization_id, list(_conditions(definitions)), attributes=attributes)
 
 
 async def load_condition_customers(
@@ -103,22 +105,22 @@ async def load_condition_customers(
     definitions: Collection[Definition],
     profile_ids: Collection[UUID],
     *,
-    known: ConditionContext,
+    context: ConditionContext,
     today: date,
 ) -> dict[UUID, Customer]:
-    """The customers with the values that the conditions need; none where there is no condition."""
+    """The customers with the values that the conditions need; empty if there are no conditions."""
     conditions = list(_conditions(definitions))
-    segments = [segment.match for segment in known.segments.values()]
+    segments = [segment.match for segment in context.segments.values()]
     if not conditions:
         return {}
-    # Segments need all sales: their members are counted exactly.
+    # Segments need all sales, because their members are computed exactly.
     sales_max = None if segments else SALES_MAX
     return await load_customers(
         tx,
         organization_id,
         [*conditions, *segments],
         profile_ids,
-        zone=known.zone,
+        zone=context.zone,
         today=today,
         sales_max=sales_max,
     )
@@ -136,7 +138,7 @@ def customer_without_conditions(person: PersonRow) -> Customer:
         created=date.min,
         is_named=False,
         country=None,
-        standing=Standing("never_asked"),
+        consent=CustomerConsent("never_asked"),
     )
 
 
@@ -192,7 +194,7 @@ async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> l
 async def find_sales_since(
     tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, UUID | None, datetime]]
 ) -> list[list[RecordedRow]]:
-    """For each (profile, sale to leave out, since): the latest sales recorded since that moment.
+    """For each (profile, excluded sale, since): the latest sales recorded since that time.
 
     An id begins with its time, so the statement reads only the end of the index of a customer's sales. That matters for
     a card that a till uses for all anonymous customers: it has tens of thousands of sales.

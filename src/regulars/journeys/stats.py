@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 
+# The prefix of events of texts.
 TEXT = "text "
 
 
@@ -21,7 +23,7 @@ class Total(NamedTuple):
 
 @dataclass(slots=True)
 class StepStats:
-    """What happened at one step."""
+    """The counts of events at one step."""
 
     events: Counter[str] = field(default_factory=Counter)
 
@@ -30,26 +32,27 @@ class StepStats:
 
     @property
     def waiting(self) -> int:
-        """Runs that began to wait here, less those that continued or ended; never negative."""
+        """The number of runs that wait here: those that began to wait, minus those that continued or ended; never
+        negative."""
         waited = self.events["waits"]
         return max(0, waited - sum(self.events[it] for it in ("went on", "then", "else", "ended"))) if waited else 0
 
     @property
     def sent(self) -> int:
-        """A receipt may be counted before the send, so a delivered text counts as sent."""
+        """The number of sent texts. A receipt may be counted before the send, so a delivered text counts as sent."""
         return max(self.events[f"{TEXT}sent"], self.events[f"{TEXT}delivered"])
 
     @property
     def skips(self) -> list[tuple[str, int]]:
         """Why texts were skipped, the most frequent first."""
         prefix = f"{TEXT}skipped "
-        found = [(it.removeprefix(prefix), times) for it, times in self.events.items() if it.startswith(prefix)]
-        return sorted(found, key=lambda one: (-one[1], one[0]))
+        reasons = [(it.removeprefix(prefix), times) for it, times in self.events.items() if it.startswith(prefix)]
+        return sorted(reasons, key=lambda reason: (-reason[1], reason[0]))
 
 
 @dataclass(slots=True)
 class JourneyStats:
-    """By step; "" is the entry."""
+    """Statistics by step; "" is the entry."""
 
     steps: dict[str, StepStats] = field(default_factory=dict)
 
@@ -65,7 +68,7 @@ class JourneyStats:
         return sum(step.times("ended") for step in self.steps.values())
 
     @property
-    def inside(self) -> int:
+    def active_runs(self) -> int:
         return max(0, self.entered - self.ended)
 
     @property
@@ -78,7 +81,7 @@ class JourneyStats:
 
 
 async def load_stats(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[int, JourneyStats]:
-    """By version; a version that no customer entered is missing."""
+    """Statistics by version; a version that no customer entered is absent."""
     totals = await _list_totals(tx, organization_id, [journey_id])
     return {
         version: _add_up(total for total in totals if total.version == version)
@@ -89,7 +92,9 @@ async def load_stats(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[in
 async def load_total_stats(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> dict[UUID, JourneyStats]:
     """All versions of each journey together. Versions have different steps, so only the sums are meaningful."""
     totals = await _list_totals(tx, organization_id, journey_ids) if journey_ids else []
-    return {one: _add_up(total for total in totals if total.journey_id == one) for one in journey_ids}
+    return {
+        journey_id: _add_up(total for total in totals if total.journey_id == journey_id) for journey_id in journey_ids
+    }
 
 
 def _add_up(totals: Iterable[Total]) -> JourneyStats:
@@ -100,43 +105,30 @@ def _add_up(totals: Iterable[Total]) -> JourneyStats:
 
 
 async def _list_totals(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> list[Total]:
-    rows = await tx.fetch(
-        """
-        SELECT journey_id, version, step, event, times FROM journey_totals
-        WHERE organization_id = %s AND journey_id = ANY (%s::uuid[])
-        """,
+    return await tx.fetch_all(
+        Total,
+        "SELECT {columns} FROM journey_totals WHERE organization_id = %s AND journey_id = ANY (%s::uuid[])",
         (organization_id, list(journey_ids)),
     )
-    return [Total(*row) for row in rows]
+
+
+_COUNT_RUNS: Final = """
+    SELECT capped.journey_id, count(*) FROM (
+        SELECT journey_id FROM journey_runs
+        WHERE organization_id = %s AND {condition}
+        LIMIT %s
+    ) AS capped
+    GROUP BY capped.journey_id
+    """
+_COUNT_AT_FAULT: Final = fill(_COUNT_RUNS, condition="waits_for = 'fault'")
+_COUNT_PARKED: Final = fill(_COUNT_RUNS, condition="state = 'parked'")
 
 
 async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
     """Runs that wait at a branch that cannot be evaluated, by journey; counting stops at `most`."""
-    rows = await tx.fetch(
-        """
-        SELECT capped.journey_id, count(*) FROM (
-            SELECT journey_id FROM journey_runs
-            WHERE organization_id = %s AND waits_for = 'fault'
-            LIMIT %s
-        ) AS capped
-        GROUP BY capped.journey_id
-        """,
-        (organization_id, most),
-    )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: row[1] for row in await tx.fetch(_COUNT_AT_FAULT, (organization_id, most))}
 
 
 async def count_parked(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
-    """Parked runs by journey; counting stops at `most`."""
-    rows = await tx.fetch(
-        """
-        SELECT capped.journey_id, count(*) FROM (
-            SELECT journey_id FROM journey_runs
-            WHERE organization_id = %s AND state = 'parked'
-            LIMIT %s
-        ) AS capped
-        GROUP BY capped.journey_id
-        """,
-        (organization_id, most),
-    )
-    return {row[0]: row[1] for row in rows}
+    """Parked runs, which failed at every attempt, by journey; counting stops at `most`."""
+    return {row[0]: row[1] for row in await tx.fetch(_COUNT_PARKED, (organization_id, most))}

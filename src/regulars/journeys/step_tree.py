@@ -1,4 +1,4 @@
-"""Edit the tree of steps of a definition. Pure functions.
+"""Pure functions that edit the tree of steps of a definition.
 
 A step is addressed by its place (`3.else.1`), a condition by the place of its step. A place without a step raises
 `StepNotFound`: another user may have changed the steps in the meantime.
@@ -35,11 +35,11 @@ def steps_in(definition: Definition, container: str) -> tuple[Step, ...]:
     """The steps of a path, such as `3.else`; "" is the journey itself."""
     if not container:
         return definition.steps
-    place, _, way = container.rpartition(".")
+    place, _, path = container.rpartition(".")
     step = step_at(definition, place)
-    if not isinstance(step, Fork) or way not in _PATHS:
+    if not isinstance(step, Fork) or path not in _PATHS:
         raise StepNotFound(container)
-    return cast("tuple[Step, ...]", getattr(step, _PATHS[way]))
+    return cast("tuple[Step, ...]", getattr(step, _PATHS[path]))
 
 
 def insert_step(definition: Definition, place: str, step: Step) -> Definition:
@@ -68,11 +68,11 @@ def remove_step(definition: Definition, place: str) -> Definition:
 def move_step(definition: Definition, place: str, direction: Direction) -> tuple[Definition, str]:
     """Move by one place in the order of the flow, into and out of paths, so that every place can be reached."""
     step = step_at(definition, place)
-    without = remove_step(definition, place)
-    slots = list(_slots(without.steps, ""))
-    at = slots.index(place) + (-1 if direction == "up" else 1)
-    target = slots[min(max(at, 0), len(slots) - 1)]
-    return insert_step(without, target, step), target
+    remaining = remove_step(definition, place)
+    slots = list(_slots(remaining.steps, ""))
+    index = slots.index(place) + (-1 if direction == "up" else 1)
+    target = slots[min(max(index, 0), len(slots) - 1)]
+    return insert_step(remaining, target, step), target
 
 
 def walk_places(definition: Definition) -> Iterator[tuple[str, Step]]:
@@ -111,8 +111,8 @@ def split_place(place: str) -> tuple[str, int]:
 def _with_steps(definition: Definition, container: str, steps: tuple[Step, ...]) -> Definition:
     if not container:
         return replace(definition, steps=steps)
-    place, _, way = container.rpartition(".")
-    return replace_step(definition, place, replace(step_at(definition, place), **{_PATHS[way]: steps}))
+    place, _, path = container.rpartition(".")
+    return replace_step(definition, place, replace(step_at(definition, place), **{_PATHS[path]: steps}))
 
 
 def _slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""Callback routes for a provider: neither an API key nor JSON, so they stand beside the API and the pages.
+"""Routes that an SMS provider calls. They use neither API keys nor JSON, so they are part of neither the API nor the
+pages.
 
-An address names the organization, for a receipt the text as well, and has a token that cannot be guessed. The provider
-also signs its requests. A wrong address or token gets a plain 404, a wrong signature a 403.
+The URL contains the organization, a secret token and, for a delivery receipt, the text. The provider also signs its
+requests. The response to a wrong URL or token is a plain 404, to a wrong signature a 403.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,17 +30,17 @@ from regulars.messaging.settings.store import Texting, load_texting
 
 FORM_BYTES_MAX: Final = 64 << 10
 FIELDS_MAX: Final = 200
-# An empty response in Twilio's own language: the sender gets our confirmation as a text.
+# An empty response in TwiML, so that Twilio does not reply; the confirmation is sent as a separate text.
 _EMPTY_TWIML: Final = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
 
 _log = log.get(__name__)
 
-Handle = Callable[["_Call"], Awaitable[Response]]
+Handle = Callable[["_Callback"], Awaitable[Response]]
 
 
 class Callbacks:
-    """`open_token` unseals an account's token. `public_url` is the address that the provider was given: a signature
-    covers the address, and behind a proxy that of the request differs."""
+    """`open_token` decrypts the token of the provider account. `public_url` is the base URL that the provider calls:
+    its signature covers the URL, and behind a proxy the URL of the request differs."""
 
     def __init__(self, database: Database, *, public_url: str | None, open_token: Callable[[Texting], str]) -> None:
         self._database = database
@@ -70,11 +71,11 @@ class Callbacks:
                 return _not_found()
             if texting.sealed is None or not self._is_signed(request, form, self._open_token(texting)):
                 return PlainTextResponse("The signature does not fit.\n", 403)
-            return await handle(_Call(organization_id, texting, form, subject, request.query_params.get("attempt")))
+            return await handle(_Callback(organization_id, texting, form, subject, request.query_params.get("attempt")))
         except ClientDisconnect:
             return Response(status_code=400)
         except CONNECTION_ERRORS as error:
-            # The provider repeats its call; and its list of messages is read every five minutes.
+            # Nothing is lost: the provider repeats its call, and its list of messages is read every five minutes.
             _log.warning("callbacks.database_unavailable", error=type(error).__name__)
             return PlainTextResponse("The database cannot be reached.\n", 503, headers={"Retry-After": "5"})
 
@@ -84,12 +85,12 @@ class Callbacks:
         url = f"{base_url.rstrip('/')}{request.url.path}{query}"
         return twilio.is_signed(token, url, form, request.headers.get("x-twilio-signature", ""))
 
-    async def _receive_message(self, call: "_Call") -> Response:
+    async def _receive_message(self, call: "_Callback") -> Response:
         form = call.form
         try:
             number = read_consent_number(form.get("From", ""))
         except InvalidPhoneNumber:
-            # A short code or a sender name, which can neither be texted nor withdraw.
+            # The sender is a short code or a name, which cannot be texted and has no consent to withdraw.
             return _empty_twiml()
         incoming = IncomingMessage(
             provider="twilio",
@@ -104,7 +105,7 @@ class Callbacks:
         await wait_for_texts_in_flight(self._database, call.organization_id, [hash_number(call.texting.secret, number)])
         return _empty_twiml()
 
-    async def _apply_receipt(self, call: "_Call") -> Response:
+    async def _apply_receipt(self, call: "_Callback") -> Response:
         receipt = twilio.read_receipt(call.form)
         text_id = ids.TEXT.decode(call.subject)
         if receipt is None or text_id is None:
@@ -127,8 +128,8 @@ class Callbacks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """A callback with a valid address and signature."""
+class _Callback:
+    """A callback with a valid URL and signature."""
 
     organization_id: UUID
     texting: Texting
@@ -138,7 +139,7 @@ class _Call:
 
 
 async def _read_form(request: Request) -> dict[str, str] | None:
-    """The fields; None where it is not a form or too large."""
+    """The fields of the form; None if the body is not a form or is too large."""
     body = b""
     async for chunk in request.stream():
         body += chunk

@@ -1,4 +1,4 @@
-"""What texts cost: parts by country at the price of a part, never added across currencies. No I/O."""
+"""The cost of texts: the number of SMS parts per country times the price of a part, separately by currency. No I/O."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from regulars.messaging.settings.store import Texting
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Amounts per currency, the largest first, and the parts to countries that have no price."""
+    """Amounts per currency, largest first, and the number of parts to countries without a price."""
 
     amounts: Mapping[str, Decimal] = field(default_factory=dict)
     parts_without_price: Mapping[str, int] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class CostEstimate:
 
 
 def estimate(parts_by_country: Mapping[str, int], prices: Mapping[str, Price]) -> CostEstimate:
-    """The cost of the parts; a country without a price is reported and counted in no amount."""
+    """The cost of the parts. Parts to a country without a price are reported separately."""
     amounts: dict[str, Decimal] = defaultdict(Decimal)
     without_price: dict[str, int] = {}
     for country, parts in parts_by_country.items():
@@ -38,7 +38,7 @@ def estimate(parts_by_country: Mapping[str, int], prices: Mapping[str, Price]) -
 
 
 class TextCost(NamedTuple):
-    """What one text costs in a country."""
+    """The cost of one text in a country."""
 
     country: str
     parts: int
@@ -46,10 +46,11 @@ class TextCost(NamedTuple):
     currency: str
 
 
-def cost_by_country(words: str, texting: Texting) -> list[TextCost]:
-    """The cost in each country that has a price; its notice counts, so parts differ between countries."""
+def cost_by_country(text: str, texting: Texting) -> list[TextCost]:
+    """The cost in each country that has a price. The notice of a country is part of the text, so the number of parts
+    differs between countries."""
     costs = []
     for country, price in sorted(texting.settings.prices.items()):
-        parts = compose(words, brand=texting.brand, notice=texting.notice_of(country)).measured.parts
+        parts = compose(text, brand=texting.brand, notice=texting.opt_out_notice_of(country)).measured.parts
         costs.append(TextCost(country, parts, parts * price.amount, price.currency))
     return costs

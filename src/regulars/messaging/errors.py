@@ -1,8 +1,8 @@
-"""The refusals of this room; each message is one sentence for the user."""
+"""The errors of the messaging package; each message is one sentence for the user."""
 
 
 class MessagingError(Exception):
-    """Base of all of them."""
+    """Base of the errors of this package."""
 
 
 class ReplyNotFound(MessagingError):
@@ -18,7 +18,7 @@ class TextNotFound(MessagingError):
 
 
 class NotUnknown(MessagingError):
-    """Only a text whose delivery is unknown, or that failed, is sent again."""
+    """The text cannot be sent again: its state is neither unknown nor failed."""
 
 
 class SettingRefused(MessagingError):

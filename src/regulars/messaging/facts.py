@@ -1,7 +1,7 @@
-"""Facts that other rooms listen to: a text, a reply, a suppression or a click changed, or a quarter of the global
-holdout; and the functions that record them.
+"""Facts, which are events recorded for listeners in other packages: a text, a reply, a suppression, a click or a
+quarter of the global holdout changed. Also the functions that record them.
 
-A text that changes is also counted in the daily totals, which stay when the text is deleted.
+A change of a text is also counted in the daily totals, which remain when the text is deleted.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ from regulars.work.facts import Fact
 
 
 class MessagesChanged(Fact, frozen=True, omit_defaults=True):
-    """A text changed its state (kind `text`), a number was suppressed or released (`suppression`), or a reply came
-    (`reply`: then `text_id` is the reply's)."""
+    """A text changed its state (kind `text`), a number was suppressed or released (`suppression`), or a reply was
+    received (`reply`, with the id of the reply in `text_id`)."""
 
     topic: ClassVar[str] = "messaging.messages_changed"
     on_interest: ClassVar[bool] = True
@@ -36,15 +36,16 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
     state: str | None = None
     reason: str | None = None
     number_hash: bytes | msgspec.UnsetType = msgspec.UNSET
-    # When it happened; facts of earlier releases do not say.
+    # The time of the change; None in facts of earlier releases.
     at: datetime | None = None
-    # The state before the change, so that totals move by difference; `queued` where a text was skipped when it was
-    # requested. Facts of earlier releases do not say.
+    # The state before the change, so that listeners can update totals by the difference; `queued` for a text that was
+    # skipped when it was requested. None in facts of earlier releases.
     previous_state: str | None = None
 
 
 class LinkClicked(Fact, frozen=True):
-    """The clicks of a customer on the personal link of a text changed: one came, or one proved to be of a machine."""
+    """The clicks of a customer on the personal link of a text changed: a new one, or one that was reclassified as made
+    by a machine."""
 
     topic: ClassVar[str] = "messaging.link_clicked"
     on_interest: ClassVar[bool] = True
@@ -56,7 +57,8 @@ class LinkClicked(Fact, frozen=True):
 
 
 class HoldoutQuarterChanged(Fact, frozen=True):
-    """The customers of a quarter were drawn, or it was ended; they are compared from the first to the last day."""
+    """The customers of a quarter were drawn, or the quarter was ended early; they are compared from `first_day` to
+    `last_day`."""
 
     topic: ClassVar[str] = "messaging.holdout_quarter"
 
@@ -86,7 +88,7 @@ async def publish_text_changes(
 async def publish_queue_changes(
     tx: Tx, organization_id: UUID, changed: Sequence[TextRow], *, previous_state: str
 ) -> None:
-    """The same without counting them in the daily totals: texts that returned to the queue."""
+    """Publish changes without counting them in the daily totals: for texts that returned to the queue."""
     facts = [
         MessagesChanged(
             "text",

@@ -1,4 +1,4 @@
-"""Read texts and replies: single rows, lists, and the conversation with a number."""
+"""Reads texts and replies: single rows, lists, and the conversation with a number."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
-from regulars.kit.keyset import PageRequest, PageRows, walk_in_order
+from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
 from regulars.messaging.model import (
     ConversationLine,
     MessageFilter,
@@ -44,7 +44,7 @@ async def list_texts(
     state: str | None = None,
     limit: int,
 ) -> Sequence[TextRow]:
-    """The newest first."""
+    """Texts, newest first."""
     number_hash = None if phone_number is None else hash_number(secret, phone_number)
     return await lists.list_texts(
         tx, organization_id, number_hash=number_hash, profile_id=profile_id, state=state, limit=limit
@@ -61,9 +61,9 @@ async def list_texts_of_origin(
 async def find_texts_of_steps(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, steps: Collection[tuple[UUID, str]]
 ) -> dict[tuple[UUID, str], TextRow]:
-    """By origin and step; a step without a text is absent."""
-    found = await lists.find_texts_of_steps(tx, organization_id, origin_kind.value, steps) if steps else []
-    return {(row.origin_id, row.step): row for row in found}
+    """The texts by origin and step; a step without a text is absent."""
+    rows = await lists.find_texts_of_steps(tx, organization_id, origin_kind.value, steps) if steps else []
+    return {(row.origin_id, row.step): row for row in rows}
 
 
 async def find_texted_numbers(
@@ -82,9 +82,9 @@ async def list_replies_to_origin(
     since: datetime,
     until: datetime,
     limit: int,
-) -> list[ReplyToOrigin]:
-    """Replies of a time from numbers that this origin had texted before, the oldest first; at most `limit` replies of
-    the organization are looked at."""
+) -> tuple[list[ReplyToOrigin], bool]:
+    """Replies from `since` to `until` from numbers that this origin had texted before, newest first. At most `limit`
+    replies of the organization are scanned; the flag says whether there are more."""
     return await lists.list_replies_to_origin(
         tx,
         organization_id,
@@ -112,19 +112,19 @@ async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID
 async def list_replies(
     tx: Tx, organization_id: UUID, *, number_hash: bytes | None = None, undecided_only: bool = False, limit: int
 ) -> Sequence[ReplyRow]:
-    """The newest first; `undecided_only` lists those that wait for a person."""
+    """Replies, newest first; `undecided_only` lists only those that wait for a person's decision."""
     return await lists.list_replies(
         tx, organization_id, PageRequest(limit), number_hash=number_hash, undecided_only=undecided_only
     )
 
 
 async def list_waiting(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
-    """Replies that wait for a person, the one that waits longest first."""
+    """Replies that wait for a person's decision, oldest first."""
     return await lists.list_replies(tx, organization_id, page, undecided_only=True, order=lists.OLDEST)
 
 
 async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """How many replies wait for a person, counted up to a limit."""
+    """The number of replies that wait for a person's decision, but at most `most`."""
     return await lists.count_undecided(tx, organization_id, most=most)
 
 
@@ -136,15 +136,16 @@ async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collecti
 async def list_messages(
     tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
 ) -> PageRows[MessageLine]:
-    """Texts and replies in one list, the newest first: ids of both are in the order of time."""
-    await walk_in_order(tx)
-    found: list[MessageLine] = []
+    """Texts and replies in one list, newest first; the ids of both are in the order of time."""
+    await read_in_index_order(tx)
+    found: PageRows[MessageLine] = PageRows()
     if filters.is_sent:
-        found += await lists.list_text_lines(tx, organization_id, filters, page)
+        found = await lists.list_text_lines(tx, organization_id, filters, page)
     if filters.is_received:
         found += await lists.list_reply_lines(tx, organization_id, filters, page)
     found.sort(key=lambda line: line.id, reverse=not page.is_backward)
-    return PageRows(found[: page.limit])
+    del found[page.limit :]
+    return found
 
 
 async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ConversationLine]:
@@ -158,14 +159,14 @@ async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *
 
 async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
     """The numbers with the most recent simulated texts and replies, each with its last line."""
-    await walk_in_order(tx)
+    await read_in_index_order(tx)
     lines = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
     lines += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)
     lines.sort(key=lambda line: line.at, reverse=True)
     phones: dict[bytes, NumberLine] = {}
     for line in lines:
         phone = phones.setdefault(line.number_hash, line)
-        # The confirmation of a STOP belongs to the number, and names no customer; an older line may.
+        # The confirmation of a STOP has no customer; an older message to the number may have one.
         if not phone.first_name and not phone.last_name:
             phones[line.number_hash] = phone._replace(first_name=line.first_name, last_name=line.last_name)
     return list(phones.values())[:limit]

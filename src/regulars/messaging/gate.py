@@ -1,4 +1,4 @@
-"""The send check, called the gate: whether a text may be sent now, and what it loads about the texts of a batch."""
+"""The send check, called the gate: decides whether a text may be sent now, and loads the data for a batch of texts."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from regulars.messaging.public_holidays import region_of
 from regulars.messaging.queries import claims, replies
 from regulars.messaging.rates import SenderRates
 from regulars.messaging.send_hours import next_opening
-from regulars.messaging.settings.model import ALWAYS_OPEN, Cap, Rule
+from regulars.messaging.settings.model import ALWAYS_OPEN, Cap, SendHoursRule
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.team_numbers import fill_code
 from regulars.stores.find import find_addresses
@@ -28,25 +28,25 @@ _NO_CONSENT: Final = NumberConsent(is_subscribed=False, profile_id=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateContext:
-    """What the gate needs to know of a text, and of its number at this moment."""
+    """What the gate needs to know about a text, and about its number at the time of the check."""
 
     is_exempt: bool
     profile_id: UUID | None
     expires_at: datetime
     location: NumberLocation
-    # Why nothing is sent to the country of the number.
+    # Why nothing can be sent to the country of the number; None if texts can be sent.
     country_fault: SkipReason | None
     is_subscribed: bool
     linked_profile_id: UUID | None
     is_suppressed: bool
-    rule: Rule
-    # When texts that count against the caps were claimed, as far back as the longest cap.
+    rule: SendHoursRule
+    # When earlier texts that count against the frequency caps were claimed, as far back as the longest cap.
     earlier: Sequence[datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class SendNow:
-    """The text may leave, and must not arrive after this moment."""
+class SendAllowed:
+    """The text may be sent, but must not arrive after `until`."""
 
     until: datetime
 
@@ -61,15 +61,15 @@ class Skip:
     reason: SkipReason
 
 
-Decision = SendNow | SendLater | Skip
+Decision = SendAllowed | SendLater | Skip
 
 
 def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
-    """The gate. It is applied to every text, of any origin, in the transaction that claims the text. No I/O."""
+    """The rules of the gate. They apply to every text, in the transaction that claims the text. No I/O."""
     if now >= text.expires_at:
         return Skip(SkipReason.EXPIRED)
     if text.is_exempt:
-        return SendNow(text.expires_at)
+        return SendAllowed(text.expires_at)
     if not text.is_subscribed:
         return Skip(SkipReason.NO_CONSENT)
     if text.profile_id is not None and text.profile_id != text.linked_profile_id:
@@ -86,26 +86,27 @@ def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
     opening = next_opening(text.rule, country, text.location.zones, now, region=text.location.region)
     if opening.at is None or opening.closes_at is None or opening.at >= text.expires_at:
         return Skip(SkipReason.HOURS)
-    return SendNow(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else SendLater(opening.at)
+    return SendAllowed(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else SendLater(opening.at)
 
 
 def find_country_fault(texting: Texting, country: str | None, body: str) -> SkipReason | None:
-    """Why nothing is sent to a country: it has no notice, the text lacks it since it was set after the text was
-    queued, or the country refuses the sender."""
-    notice = texting.notice_of(country)
+    """Why nothing is sent to a country: it has no opt-out notice, the text lacks the notice because it was set after
+    the text was queued, or the country refuses the sender."""
+    notice = texting.opt_out_notice_of(country)
     if notice is None or notice.words not in body:
         return SkipReason.COUNTRY_NOT_SET
     return SkipReason.SENDER_REFUSED if texting.is_sender_refused(country) else None
 
 
 def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> datetime | None:
-    """When the caps allow one more text to a number; None where they do now."""
+    """When the caps allow one more text to a number; None if they allow it now."""
     ends = [end for cap in caps if (end := _find_cap_end(cap, earlier, now)) > now]
     return max(ends, default=None)
 
 
 def _find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datetime:
-    """When the oldest of the texts that fill the cap is as old as its hours; a cap of no texts never ends."""
+    """When the oldest of the texts that fill the cap is older than the hours of the cap; a cap of 0 texts never
+    ends."""
     if cap.texts == 0:
         return now + timedelta(hours=cap.hours)
     newest = sorted(earlier)[-cap.texts :]
@@ -114,8 +115,8 @@ def _find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datet
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a text to a number would find now, apart from consent. `opens_at` is now where its hours are open, and None
-    where no hour opens within 96 hours or its country is unknown; `capped_until` is None where the caps allow it."""
+    """When hours and caps allow a text to a number. `opens_at` is now if texts are allowed at this hour, and None if no
+    hour opens within 96 hours or the country is unknown; `capped_until` is None if the caps allow a text now."""
 
     opens_at: datetime | None
     capped_until: datetime | None
@@ -123,7 +124,8 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedText:
-    """A text that passed the gate, as the queue gives it to the provider; `at` is when, on the monotonic clock."""
+    """A text that passed the gate and is handed to the provider; `at` is the time of the claim, on the monotonic
+    clock."""
 
     text: TextRow
     outgoing: OutgoingText
@@ -132,7 +134,7 @@ class ClaimedText:
 
 
 class BatchGate:
-    """The gate over one batch: a text that passes counts against the caps of the texts behind it."""
+    """Applies the gate to one batch; a text that passes counts against the caps of the later texts of the batch."""
 
     def __init__(self, texting: Texting, consents: dict[bytes, NumberConsent], now: datetime) -> None:
         self._texting = texting
@@ -151,7 +153,7 @@ class BatchGate:
         texting: Texting,
         consents: dict[bytes, NumberConsent],
     ) -> "BatchGate":
-        """`hashes` are the numbers of the batch."""
+        """Load the data for the numbers of a batch, which are given as hashes."""
         gate = cls(texting, consents, tx.now)
         if hashes:
             gate._suppressed = await replies.find_suppressed(tx, organization_id, hashes)
@@ -165,13 +167,14 @@ class BatchGate:
     def sort(
         self, rows: Sequence[TextRow], rates: SenderRates
     ) -> tuple[list[ClaimedText], list[claims.Postponement], list[claims.EndedText]]:
-        """Which texts leave now, later, or never. One whose sender has no tokens is in none of the lists."""
+        """Decide which texts are sent now, later, or never. A text whose sender is over its rate is in none of the
+        lists."""
         claimed: list[ClaimedText] = []
         postponed: list[claims.Postponement] = []
         skipped: list[claims.EndedText] = []
         for row in rows:
             decision = self._decide(row)
-            if isinstance(decision, SendNow) and row.phone_number is not None:
+            if isinstance(decision, SendAllowed) and row.phone_number is not None:
                 if not rates.spend(row):
                     continue
                 self._count(row)
@@ -213,12 +216,13 @@ class BatchGate:
         return decide(context, () if is_test else self._texting.settings.caps, self._now)
 
     def _count(self, row: TextRow) -> None:
-        """A text that leaves counts against the caps of those behind it."""
+        """Count a text that is sent against the caps of later texts."""
         if OriginKind(row.origin_kind) not in UNCOUNTED:
             self._earlier.setdefault(row.number_hash or b"", []).append(self._now)
 
     def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
-        """Where the number may be; its region is that of the store where consent was given, in the same country."""
+        """The location of the number; its region is that of the store where consent was given, if that is in the same
+        country."""
         if phone_number is None:
             return _NO_LOCATION
         location = locate_number(phone_number)
@@ -243,7 +247,8 @@ class BatchGate:
 async def forecast_texts(
     tx: Tx, organization_id: UUID, numbers: Collection[TextNumber], *, texting: Texting
 ) -> dict[bytes, Forecast]:
-    """When each number may get one more text, by its hash. It locks nothing: the gate decides at the claim."""
+    """When each number may get one more text, by its hash. It is a forecast without locks; the gate
+    decides when the text is claimed."""
     hashes = {number.number_hash for number in numbers}
     consents = await find_consents(tx, organization_id, hashes)
     gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)

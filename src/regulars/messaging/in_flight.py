@@ -1,11 +1,12 @@
 """Wait until no text is in flight to a number that has withdrawn.
 
-A withdrawal commits first. From then on no text to the number passes the gate; but a text that was claimed before may
-still be on its way to the provider. The response to the withdrawal waits for that, so that nothing is sent after it.
+After a withdrawal has committed, no text to the number passes the gate. But a text that was claimed before may still be
+on its way to the provider. The response to the withdrawal waits for it, so that nothing is sent after the response.
 
-It waits for the numbers of the withdrawal only, and not for a claim that has lapsed: a sender stops before its claim
-ends, so the text of a dead sender is not in flight. It never waits longer than the response may take. The worker
-connects within a second of the claim, so a text that is still in flight by then left before the response.
+It waits only for the numbers of the withdrawal, and not for an expired claim: a worker stops sending before its claim
+expires, so the text of a dead worker is not in flight. It never waits longer than the response may take. The worker
+connects to the provider within a second of the claim, so a text that is still in flight then was sent before the
+response.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.messaging.queries import texts
 
-# Of the nine seconds that a response may take, this part is left for the response itself.
+# A response may take nine seconds; this part of them is reserved for sending the response.
 RESPONSE_S: Final = 0.5
 WAIT_S_MAX: Final = 9.0 - RESPONSE_S
 _CHECK_EVERY_S: Final = 0.05
@@ -33,10 +34,10 @@ async def wait_for_texts_in_flight(
     *,
     within_s: float = WAIT_S_MAX,
 ) -> bool:
-    """False where a text is still being sent to one of the numbers without consent when the time is over. Without
+    """False if a text to one of the numbers, if it has no consent, is still in flight when the time is over. Without
     numbers, as for a replayed response, it waits for all numbers of the organization.
 
-    The withdrawal is committed and the response says so: a server that stops ends the wait, not the response.
+    The withdrawal is committed, so if the server stops, only the wait is cancelled, and the response is still sent.
     """
     try:
         return await _wait(database, organization_id, number_hashes, until=monotonic() + within_s)

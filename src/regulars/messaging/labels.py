@@ -4,10 +4,10 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from regulars.messaging.model import OriginKind, SkipReason, TextState
-from regulars.messaging.settings.model import Rule, format_minute
+from regulars.messaging.settings.model import SendHoursRule, format_minute
 
 
-class Label(NamedTuple):
+class TextLabel(NamedTuple):
     """A name, a sentence, and the kind of badge that shows it."""
 
     name: str
@@ -16,37 +16,43 @@ class Label(NamedTuple):
 
 
 STATES: Final = {
-    TextState.QUEUED: Label("Queued", "It waits for the queue, for the next open hour, or for a release.", "pending"),
-    TextState.SENDING: Label("Sending", "It passed all checks and is on its way to the provider.", "info"),
-    TextState.SENT: Label("Sent", "The provider has accepted it.", "yes"),
-    TextState.DELIVERED: Label("Delivered", "The provider reports that it reached the phone.", "yes"),
-    TextState.FAILED: Label("Failed", "The provider could not deliver it.", "failing"),
-    TextState.SKIPPED: Label("Skipped", "It did not pass the checks, so nothing was sent.", "blocked"),
-    TextState.UNKNOWN: Label("Unknown", "It may have been sent; it is not sent again automatically.", "warn"),
+    TextState.QUEUED: TextLabel(
+        "Queued", "It waits for the queue, for the next open hour, or for a release.", "pending"
+    ),
+    TextState.SENDING: TextLabel("Sending", "It passed all checks and is on its way to the provider.", "info"),
+    TextState.SENT: TextLabel("Sent", "The provider has accepted it.", "yes"),
+    TextState.DELIVERED: TextLabel("Delivered", "The provider reports that it reached the phone.", "yes"),
+    TextState.FAILED: TextLabel("Failed", "The provider could not deliver it.", "failing"),
+    TextState.SKIPPED: TextLabel("Skipped", "It did not pass the checks, so nothing was sent.", "blocked"),
+    TextState.UNKNOWN: TextLabel("Unknown", "It may have been sent; it is not sent again automatically.", "warn"),
 }
 REASONS: Final = {
-    SkipReason.NO_CONSENT: Label("No consent", "The number is not subscribed, or the customer has no number that is."),
-    SkipReason.NOT_LINKED: Label("Of another customer", "The number belongs to another customer now."),
-    SkipReason.SUPPRESSED: Label("May have asked to stop", "A reply from the number waits for a person's decision."),
-    SkipReason.CAP: Label("Frequency cap", "The number got as many texts as it may in that time."),
-    SkipReason.HOURS: Label(
+    SkipReason.NO_CONSENT: TextLabel(
+        "No consent", "The number is not subscribed, or the customer has no number that is."
+    ),
+    SkipReason.NOT_LINKED: TextLabel("Of another customer", "The number belongs to another customer now."),
+    SkipReason.SUPPRESSED: TextLabel(
+        "May have asked to stop", "A reply from the number waits for a person's decision."
+    ),
+    SkipReason.CAP: TextLabel("Frequency cap", "The number got as many texts as it may in that time."),
+    SkipReason.HOURS: TextLabel(
         "Hours", "There is no open hour within 96 hours in all time zones where the number may be."
     ),
-    SkipReason.EXPIRED: Label(
+    SkipReason.EXPIRED: TextLabel(
         "Too old", "It expired, for instance on hold: after 96 hours, or five minutes for a response."
     ),
-    SkipReason.NO_COUNTRY: Label("No country", "The number belongs to no country."),
-    SkipReason.COUNTRY_NOT_SET: Label("Country not set", "Its country has no notice and reply path yet."),
-    SkipReason.SENDER_REFUSED: Label(
+    SkipReason.NO_COUNTRY: TextLabel("No country", "The number belongs to no country."),
+    SkipReason.COUNTRY_NOT_SET: TextLabel("Country not set", "Its country has no notice and reply path yet."),
+    SkipReason.SENDER_REFUSED: TextLabel(
         "Sender refused", "Its country refuses the sender; set another one for this country."
     ),
-    SkipReason.MISSING_VALUE: Label("Missing value", "A variable in the text had neither a value nor a default."),
-    SkipReason.TOO_LONG: Label("Too long", "It would have more than ten parts."),
-    SkipReason.LEFT: Label("Left", "The customer left the journey before the text was sent."),
-    SkipReason.REFUSED: Label("Refused", "The provider refused it."),
-    SkipReason.NOT_REACHED: Label("Provider not reached", "Several attempts to connect to the provider failed."),
-    SkipReason.CANCELLED: Label("Cancelled", "The campaign was cancelled before the text was sent."),
-    SkipReason.GLOBAL_HOLDOUT: Label(
+    SkipReason.MISSING_VALUE: TextLabel("Missing value", "A variable in the text had neither a value nor a default."),
+    SkipReason.TOO_LONG: TextLabel("Too long", "It would have more than ten parts."),
+    SkipReason.LEFT: TextLabel("Left", "The customer left the journey before the text was sent."),
+    SkipReason.REFUSED: TextLabel("Refused", "The provider refused it."),
+    SkipReason.NOT_REACHED: TextLabel("Provider not reached", "Several attempts to connect to the provider failed."),
+    SkipReason.CANCELLED: TextLabel("Cancelled", "The campaign was cancelled before the text was sent."),
+    SkipReason.GLOBAL_HOLDOUT: TextLabel(
         "Global holdout", "The customer gets no text of journeys in this quarter, so that their effect can be measured."
     ),
 }
@@ -60,11 +66,13 @@ ORIGINS: Final = {
     OriginKind.TEST: "as a test",
 }
 MEANINGS: Final = {
-    "stop": Label("Stop", "A keyword that opts out at once.", "no"),
-    "start": Label("Start", "A keyword that subscribes again.", "yes"),
-    "help": Label("Help", "A keyword that asks who writes and how to opt out.", "info"),
-    "perhaps_stop": Label("May ask to stop", "No keyword, but it may ask to stop: the number gets nothing.", "warn"),
-    "other": Label("Reply", "No keyword; a person reads it.", "none"),
+    "stop": TextLabel("Stop", "A keyword that opts out at once.", "no"),
+    "start": TextLabel("Start", "A keyword that subscribes again.", "yes"),
+    "help": TextLabel("Help", "A keyword that asks who writes and how to opt out.", "info"),
+    "perhaps_stop": TextLabel(
+        "May ask to stop", "Not a keyword, but it may ask to stop: the number gets no texts.", "warn"
+    ),
+    "other": TextLabel("Reply", "Not a keyword; a person reads it.", "none"),
 }
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DECISIONS: Final = {
@@ -76,8 +84,8 @@ DECISIONS: Final = {
 }
 
 
-def describe_hours(rule: Rule) -> str:
-    """A week in one line: days with the same hours together."""
+def describe_hours(rule: SendHoursRule) -> str:
+    """The hours of a week in one line; days with the same hours are joined."""
     spans = []
     for window, days in groupby(zip(rule.days, _DAYS, strict=True), key=lambda one: one[0]):
         names = [name for _, name in days]
@@ -91,22 +99,22 @@ def describe_hours(rule: Rule) -> str:
     return f"{', '.join(spans)}; {'open' if rule.on_holidays else 'closed'} on public holidays"
 
 
-def label_state(state: str) -> Label:
+def label_state(state: str) -> TextLabel:
     return STATES[TextState(state)]
 
 
-def label_meaning(meaning: str) -> Label:
+def label_meaning(meaning: str) -> TextLabel:
     return MEANINGS[meaning]
 
 
-def label_reason(reason: str | None) -> Label | None:
-    """The label of a stored reason; the provider's own words are in `reason_detail`."""
+def label_reason(reason: str | None) -> TextLabel | None:
+    """The label of a stored reason; `reason_detail` gives the provider's message."""
     code = _code(reason)
     return REASONS[SkipReason(code)] if code is not None else None
 
 
 def reason_detail(reason: str | None) -> str | None:
-    """The rest of a stored reason after its code: the field without a value, or the provider's own words."""
+    """The part of a stored reason after its code: the field without a value, or the provider's message."""
     code = _code(reason)
     if reason is None or code is None:
         return reason

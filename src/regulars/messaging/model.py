@@ -11,7 +11,7 @@ from regulars.messaging.settings.model import WAIT_MAX
 class TextState(StrEnum):
     QUEUED = "queued"
     SENDING = "sending"
-    # It may or may not have left, so it is sent again only when a user says so.
+    # The text may or may not have been sent, so it is sent again only if a user decides so.
     UNKNOWN = "unknown"
     SENT = "sent"
     DELIVERED = "delivered"
@@ -19,7 +19,7 @@ class TextState(StrEnum):
     SKIPPED = "skipped"
 
 
-# A receipt may come before our own commit, late, or twice: a state only moves forward.
+# The order of states. A receipt may arrive before our own commit, late, or twice, so a state only moves forward.
 _ORDER: Final = {
     TextState.QUEUED: 0,
     TextState.SENDING: 1,
@@ -39,12 +39,12 @@ class OriginKind(StrEnum):
     STOP = "stop"
     HELP = "help"
     ANSWER = "answer"
-    # To a verified number of the team: needs no opt-in, leaves at any hour and counts in no cap.
+    # A test text to a verified number of the team: it needs no opt-in, is sent at any hour and counts in no cap.
     TEST = "test"
 
 
 class Priority(IntEnum):
-    """Which texts leave first; a row of a release that knew no priorities is personal."""
+    """Texts with a lower number are sent first. Rows of an old release without priorities are personal."""
 
     REPLY = 0
     PERSONAL = 1
@@ -52,13 +52,13 @@ class Priority(IntEnum):
 
 
 EXEMPT: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
-# They count in no cap.
+# Texts of these origins count in no cap.
 UNCOUNTED: Final = EXEMPT | {OriginKind.TEST}
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
-# Of texts, replies and clicks: 25 months.
+# How long texts, replies and clicks are stored: 25 months.
 RETENTION: Final = timedelta(days=762)
-# For how long the queue postpones due texts of an organization that is on hold.
+# How long the queue postpones due texts while the organization is on hold.
 HOLD_POSTPONES_BY: Final = timedelta(minutes=10)
 
 
@@ -88,7 +88,7 @@ class TextRow(NamedTuple):
 
 
 class SkipReason(StrEnum):
-    """Why a text was skipped, or failed."""
+    """Why a text was skipped, or why it failed."""
 
     NO_CONSENT = "no_consent"
     NOT_LINKED = "not_linked"
@@ -158,8 +158,8 @@ class ConversationLine(NamedTuple):
 
 
 class MessageLine(NamedTuple):
-    """A text of ours, or a reply: `state` is the text's state or what the reply means, `reason` why it was skipped or
-    what was decided about it."""
+    """A text of ours, or a reply: `state` is the state of the text or the meaning of the reply; `reason` is why the
+    text was skipped, or what was decided about the reply."""
 
     id: UUID
     is_received: bool
@@ -179,7 +179,7 @@ class MessageLine(NamedTuple):
 
 
 class MessageFilter(NamedTuple):
-    """Which messages a list shows; bounds are ids, which are in the order of time."""
+    """Which messages a list shows; `since` and `until` are ids, which are in the order of time."""
 
     is_sent: bool = True
     is_received: bool = True

@@ -1,9 +1,11 @@
 """Origins that may not send: a campaign that is paused or cancelled.
 
-A stop takes the lock of the text settings, which every claim shares: after its commit no text of the origin is claimed.
-A text that was claimed before is being sent; if its sender must return it to the queue, it ends instead.
+To stop an origin, the lock on the text settings is taken, of which every claim takes a shared lock. So after the commit
+no text of the origin is claimed. A text that was claimed before is being sent; if it would return to the queue, it is
+ended instead.
 
-A journey pauses otherwise (`holds.py`): its origins are its runs, and the text of a run waits for the run to go on.
+A journey is paused in another way (`holds.py`): its origins are its runs, and the text of a run waits until the run
+continues.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,17 +18,17 @@ from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState,
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.queries import claims, origins, settings, texts
 
-# The state in the fact about a text that was deleted because its origin is paused; no row has it.
+# The state in the published change of a text that was deleted because its origin is paused; no row has this state.
 RETURNED: Final = "returned"
 
 
 async def stop_origin(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, skip_reason: SkipReason | None
 ) -> list[str]:
-    """Without a reason the origin is paused: its queued texts are deleted, so that it can request them again. With one
-    it has ended: they are skipped. Returns the steps of these texts.
+    """Without a skip reason the origin is paused: its queued texts are deleted, so that it can request them again. With
+    a reason the origin has ended: its queued texts are skipped. Returns the steps of these texts.
 
-    The lock of the text settings comes before a campaign's row in the lock order.
+    In the lock order the text settings come before the row of a campaign.
     """
     await settings.lock_settings(tx, organization_id)
     await origins.upsert_stop(tx, organization_id, origin_id, reason=None if skip_reason is None else skip_reason.value)
@@ -40,8 +42,8 @@ async def stop_origin(
 
 
 async def refuse_claims(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
-    """Pause an origin for a caller that may not lock the text settings any more. Its queued texts return to it when
-    they are next claimed; a claim that runs at this moment may still take some."""
+    """Pause an origin for a caller that cannot lock the text settings any more, because of the lock order. Its queued
+    texts are deleted when they would be claimed; a claim that is running now may still send some."""
     await origins.upsert_stop(tx, organization_id, origin_id, reason=None)
 
 
@@ -50,7 +52,7 @@ async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
 
 
 async def find_stopped(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -> dict[UUID, str | None]:
-    """The origins of the texts that are stopped, each with the reason to skip its texts; None is paused."""
+    """The stopped origins of these texts, each with the reason to skip its texts; None if the origin is paused."""
     origin_ids = {row.origin_id for row in rows if row.origin_kind == OriginKind.CAMPAIGN}
     return await origins.find_stops(tx, organization_id, origin_ids) if origin_ids else {}
 
@@ -58,8 +60,9 @@ async def find_stopped(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -
 async def end_stopped(
     tx: Tx, organization_id: UUID, rows: Sequence[TextRow], *, previous: TextState, owner: UUID | None = None
 ) -> set[UUID]:
-    """End those of the texts whose origin may not send, and return their ids: they were to be claimed, or to return to
-    the queue. `rows` are as they were before their claim; with an owner, only where its claim still stands."""
+    """End the texts whose origin may not send, and return their ids. They were about to be claimed, or to return to the
+    queue. `rows` has the texts as they were before their claim; with an owner, only texts whose claim is still held
+    by this owner are changed."""
     stopped = await find_stopped(tx, organization_id, rows)
     returned: list[claims.Postponement] = []
     skipped: list[claims.EndedText] = []

@@ -1,6 +1,8 @@
-"""Personal data of this room: texts, replies, clicks, and a provider's messages about a text."""
+"""Declares the personal data of the messaging package: texts, replies, clicks, and a provider's messages about a
+text."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,11 +19,9 @@ from regulars.messaging.links.model import ClickOfPerson
 from regulars.messaging.model import ReplyRow, TextRow
 from regulars.messaging.queries.lists import list_replies_of_person, list_texts_of_person
 from regulars.messaging.retention import erase_messages
-from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows, join_pages
 
-PAGE_ROWS: Final = 200
-_START: Final = UUID(int=0)
-_STAFF: Final = "about the retailer's staff, who are no customers"
+_STAFF: Final = "about the retailer's staff, who are not customers"
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
@@ -30,7 +30,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 def export_texts(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_walk(database, person, list_texts_of_person, _text))
+    return _walk(database, person, list_texts_of_person, _text)
 
 
 def export_holdouts(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
@@ -44,11 +44,11 @@ async def _holdouts(database: Database, person: DataSubject) -> AsyncIterator[li
 
 
 def export_replies(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_walk(database, person, list_replies_of_person, _reply))
+    return _walk(database, person, list_replies_of_person, _reply)
 
 
 def export_clicks(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_walk(database, person, list_clicks_of_person, _click))
+    return _walk(database, person, list_clicks_of_person, _click)
 
 
 async def _walk(
@@ -56,28 +56,21 @@ async def _walk(
     person: DataSubject,
     list_rows: Callable[..., Awaitable[Sequence[Any]]],
     describe: Callable[[Any], dict[str, Any]],
-) -> AsyncIterator[list[bytes]]:
-    hashes, after = await _numbers(database, person), _START
-    while True:
-        async with database.reading() as tx:
-            page = await list_rows(
-                tx,
-                person.organization_id,
-                profile_id=person.profile_id,
-                number_hashes=hashes,
-                after=after,
-                limit=PAGE_ROWS,
-            )
-        yield [msgspec.json.encode(describe(row)) for row in page]
-        if len(page) < PAGE_ROWS:
-            break
-        after = page[-1].id
+) -> AsyncIterator[bytes]:
+    hashes = await _numbers(database, person)
+
+    def list_page(tx: Tx, after: UUID, limit: int) -> Awaitable[Sequence[Any]]:
+        numbered = {"profile_id": person.profile_id, "number_hashes": hashes}
+        return list_rows(tx, person.organization_id, **numbered, after=after, limit=limit)
+
+    async for piece in export_rows(database, list_page, describe, position=attrgetter("id")):
+        yield piece
 
 
 async def _numbers(database: Database, person: DataSubject) -> list[bytes]:
     async with database.reading() as tx:
-        found = await list_of_customer(tx, person.organization_id, person.profile_id, secret=person.secret)
-        return await find_number_hashes(tx, person.organization_id, [one.id for one in found])
+        subscriptions = await list_of_customer(tx, person.organization_id, person.profile_id, secret=person.secret)
+        return await find_number_hashes(tx, person.organization_id, [subscription.id for subscription in subscriptions])
 
 
 def _text(row: TextRow) -> dict[str, Any]:
@@ -131,7 +124,7 @@ PERSONAL_DATA: Final = PersonalData(
         "clicks.agent",
     ),
     not_personal={
-        "erased_replies": "keyed hashes of a provider's ids, so that a reply is not taken in again after an erasure",
+        "erased_replies": "keyed hashes of a provider's ids, so that a reply is not received again after an erasure",
         "texts.step": "the id of a step, or of the profile or reply that the text is for",
         "texts.provider": "the name of a provider",
         "replies.provider": "the name of a provider",

@@ -1,4 +1,4 @@
-"""Public holidays of a country and of its regions, and which region a store lies in."""
+"""Public holidays of a country and of its regions, and the region of a store."""
 
 import asyncio
 import unicodedata
@@ -16,21 +16,22 @@ from regulars.stores.find import find_addresses_in
 from regulars.stores.model import Address
 
 _YEAR: Final = timedelta(days=365)
-# Otherwise the names are in the language of the server's locale.
+# The language of the names; without it, they would be in the language of the server's locale.
 _LANGUAGE: Final = "en_US"
-# Federal holidays only: holidays of single states do not bind senders of texts.
+# Countries where only federal holidays count, because holidays of single states do not apply to texts.
 _COUNTRYWIDE_ONLY: Final = frozenset({"US"})
 # A holiday in this share of a country's regions counts as national: Good Friday is a holiday in 24 of 26 Swiss cantons,
 # but in no Swiss law.
 _MOST_REGIONS: Final = 2 / 3
-# Departments with holidays of their own, by the beginning of the postal code.
+# French departments with additional holidays, by the first two digits of the postal code.
 _FRENCH_DEPARTMENTS: Final = {"57": "57", "67": "6AE", "68": "6AE"}
 NamedDays = list[tuple[date, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedDays:
-    """The holidays of the next twelve months with their names; `regions` has those that differ, by region."""
+    """The holidays of the next twelve months with their names; `regions` has the regions whose holidays
+    differ."""
 
     everywhere: NamedDays
     regions: dict[str, "RegionDays"]
@@ -39,43 +40,45 @@ class ClosedDays:
 @dataclass(frozen=True, slots=True)
 class RegionDays:
     closed: NamedDays
-    # Holidays of most regions, but not of this one.
+    # Days that are holidays in most regions, but not in this one.
     opened: NamedDays
 
 
 @lru_cache(maxsize=4_096)
 def holidays_of(country: str, year: int, region: str | None = None) -> dict[date, str]:
-    """Public holidays in a year with their names: national ones, and those of the region where it is known.
+    """Public holidays of a year with their names: national holidays, and those of the region if it is known.
 
-    Where the region is unknown, those of most regions: the patron saints of towns would close 86 working days in Italy.
+    If the region is unknown, a day counts if it is a holiday in most regions. Otherwise, for example, the days of the
+    patron saints of towns in Italy would close 86 working days.
     """
     try:
         national = holidays.country_holidays(country, years=year, language=_LANGUAGE)
     except NotImplementedError:
         return {}
-    found = dict(national.items())
+    days = dict(national.items())
     regions = () if country in _COUNTRYWIDE_ONLY else national.subdivisions
     if region in regions:
-        found = {**holidays.country_holidays(country, subdiv=region, years=year, language=_LANGUAGE), **found}
+        days = {**holidays.country_holidays(country, subdiv=region, years=year, language=_LANGUAGE), **days}
     elif regions:
         regions_by_day = Counter[date]()
         names: dict[date, str] = {}
-        for each in regions:
-            own = holidays.country_holidays(country, subdiv=each, years=year, language=_LANGUAGE)
-            regions_by_day.update(own.keys())
-            names = {**own, **names}
-        found |= {day: names[day] for day, count in regions_by_day.items() if count >= _MOST_REGIONS * len(regions)}
-    return dict(sorted(found.items()))
+        for other_region in regions:
+            regional = holidays.country_holidays(country, subdiv=other_region, years=year, language=_LANGUAGE)
+            regions_by_day.update(regional.keys())
+            names = {**regional, **names}
+        days |= {day: names[day] for day, count in regions_by_day.items() if count >= _MOST_REGIONS * len(regions)}
+    return dict(sorted(days.items()))
 
 
 def coming_holidays(country: str, today: date, region: str | None = None) -> list[tuple[date, str]]:
-    """Those of the next twelve months with their names."""
-    found = {**holidays_of(country, today.year, region), **holidays_of(country, today.year + 1, region)}
-    return sorted((day, name) for day, name in found.items() if today <= day < today + _YEAR)
+    """The holidays of the next twelve months with their names."""
+    days = {**holidays_of(country, today.year, region), **holidays_of(country, today.year + 1, region)}
+    return sorted((day, name) for day, name in days.items() if today <= day < today + _YEAR)
 
 
 async def find_closed_days(tx: Tx, organization_id: UUID, country: str, *, today: date) -> ClosedDays:
-    """Regions are those of the organization's stores: a number's region is that of the store where it consented."""
+    """The closed days of a country, and of the regions of the organization's stores. A number belongs to the region of
+    the store where consent was given."""
     addresses = await find_addresses_in(tx, organization_id, country)
     regions = {region for address in addresses if (region := region_of(address)) is not None}
     # The first request for a country computes the calendars of all its regions, so it runs in a thread.
@@ -84,32 +87,32 @@ async def find_closed_days(tx: Tx, organization_id: UUID, country: str, *, today
 
 def _closed_days(country: str, regions: list[str], today: date) -> ClosedDays:
     everywhere = coming_holidays(country, today)
-    usual = {day for day, _ in everywhere}
-    found: dict[str, RegionDays] = {}
+    usual_days = {day for day, _ in everywhere}
+    by_region: dict[str, RegionDays] = {}
     for region in regions:
-        own = coming_holidays(country, today, region)
-        days = {day for day, _ in own}
-        closed = [(day, name) for day, name in own if day not in usual]
+        of_region = coming_holidays(country, today, region)
+        days = {day for day, _ in of_region}
+        closed = [(day, name) for day, name in of_region if day not in usual_days]
         opened = [(day, name) for day, name in everywhere if day not in days]
         if closed or opened:
-            found[name_region(country, region)] = RegionDays(closed, opened)
-    return ClosedDays(everywhere, found)
+            by_region[name_region(country, region)] = RegionDays(closed, opened)
+    return ClosedDays(everywhere, by_region)
 
 
 def region_of(address: Address) -> str | None:
     """The region of a store, by the name or code of its region or department; in France also by the postal code."""
     names = _names(address.country_code)
     for area in (address.administrative_area2, address.administrative_area1):
-        found = names.get(_normalize(area)) if area else None
-        if found is not None:
-            return found
+        region = names.get(_normalize(area)) if area else None
+        if region is not None:
+            return region
     if address.country_code == "FR":
         return _FRENCH_DEPARTMENTS.get(address.postal_code[:2])
     return None
 
 
 def name_region(country: str, region: str) -> str:
-    """The name of a region; its code where the calendar has no name for it."""
+    """The name of a region; its code if the calendar has no name for it."""
     aliases = _aliases(country)
     return next((name for name, code in aliases.items() if code == region and len(name) > len(code)), region)
 
@@ -131,6 +134,8 @@ def _aliases(country: str) -> dict[str, str]:
     return dict(getattr(calendar, "subdivisions_aliases", {}))
 
 
+# A campaign looks up the regions of a few stores again for each of its recipients.
+@lru_cache(maxsize=4_096)
 def _normalize(name: str) -> str:
     decomposed = unicodedata.normalize("NFKD", name)
-    return "".join(it for it in decomposed if it.isalnum()).casefold()
+    return "".join(character for character in decomposed if character.isalnum()).casefold()

@@ -1,8 +1,10 @@
-"""The rate of each sender in parts per second, spent at the claim: what is in a provider's queue can not be stopped.
+"""Limits the rate of each sender, in parts per second, with a token bucket. Tokens are spent when a text is claimed,
+because texts that are already in the queue of the provider cannot be stopped.
 
-The tokens are in the database, locked by the claim, so several workers share them and a restart grants none. A text may
-be claimed while there are tokens, and spends one for each part; a text of several parts may overdraw. Texts that find
-none stay as they are and wait for their sender's next tokens.
+The tokens are stored in the database and locked by the claim, so several workers share them, and a restart grants no
+additional tokens. A text may be claimed if there is at least part of a token, and spends one token for each of its
+parts, so the bucket may become negative. If there are no tokens, texts wait unchanged for the next tokens of their
+sender.
 """
 
 import math
@@ -17,16 +19,16 @@ from regulars.messaging.queries import rates as queries
 from regulars.messaging.settings.senders import is_long_code
 from regulars.messaging.settings.store import Texting
 
-# What Twilio sends from a long code; it queues the rest for hours.
+# The rate at which Twilio sends from a long code, an ordinary number; Twilio queues further texts for hours.
 LONG_CODE_PARTS_PER_SECOND: Final = 1.0
-# How many seconds' worth of tokens a sender saves up.
+# The size of the bucket: the tokens of this many seconds.
 BURST_S: Final = 2.0
-# The next claim waits at least so long, so that it finds tokens for several texts.
+# The next claim waits at least this long, so that there are tokens for several texts.
 WAIT_S_MIN: Final = 0.2
 
 
 def find_rate(texting: Texting, sender: str) -> float | None:
-    """Parts per second; None is no limit."""
+    """The rate of a sender in parts per second; None means no limit."""
     rate = texting.settings.parts_per_second.get(sender)
     if rate is None and texting.provider == "twilio" and is_long_code(sender):
         return LONG_CODE_PARTS_PER_SECOND
@@ -34,7 +36,7 @@ def find_rate(texting: Texting, sender: str) -> float | None:
 
 
 class SenderRates:
-    """The tokens of the senders of an organization, within the transaction that claims."""
+    """The tokens of the senders of an organization, in the transaction that claims texts."""
 
     def __init__(self, texting: Texting, rates: dict[str, float], tokens: dict[str, float]) -> None:
         self._texting = texting
@@ -44,7 +46,7 @@ class SenderRates:
 
     @classmethod
     async def open(cls, tx: Tx, organization_id: UUID, texting: Texting) -> "SenderRates":
-        """Locks the rows of the senders that have a rate."""
+        """Lock the rows of the senders that have a rate, and add the tokens of the elapsed time."""
         senders = texting.settings.all_senders() or (texting.provider,)
         rates = {sender: rate for sender in senders if (rate := find_rate(texting, sender)) is not None}
         tokens = {sender: max(1.0, rate * BURST_S) for sender, rate in rates.items()}
@@ -52,14 +54,14 @@ class SenderRates:
         if len(stored) < len(rates):
             await queries.insert_tokens_if_new(tx, organization_id, tokens)
             stored = await queries.lock_tokens(tx, organization_id, sorted(rates))
-        for sender, (left, refilled_at) in stored.items():
+        for sender, (stored_tokens, refilled_at) in stored.items():
             earned = max(timedelta(0), tx.now - refilled_at).total_seconds() * rates[sender]
-            tokens[sender] = min(tokens[sender], left + earned)
+            tokens[sender] = min(tokens[sender], stored_tokens + earned)
         return cls(texting, rates, tokens)
 
     @property
     def affordable(self) -> int | None:
-        """How many texts of one part may be claimed in all; None where a sender has no limit."""
+        """How many texts of one part may be claimed in total; None if a sender has no limit."""
         senders = self._texting.settings.all_senders() or (self._texting.provider,)
         if any(sender not in self._tokens for sender in senders):
             return None
@@ -67,16 +69,17 @@ class SenderRates:
 
     @property
     def wait_s(self) -> float | None:
-        """When the first sender that has no tokens gets one; None where all have."""
+        """The seconds until the first sender without tokens gets one; None if all senders have tokens."""
         waits = [-tokens / self._rates[sender] for sender, tokens in self._tokens.items() if tokens <= 0]
         return max(WAIT_S_MIN, min(waits)) if waits else None
 
     def allows(self, phone_number: str | None, priority: int) -> bool:
-        """Replies are never refused."""
+        """Whether the sender has tokens for a text to this number. Confirmations of STOP and HELP are always
+        allowed."""
         return priority == Priority.REPLY or self._tokens.get(self._sender_of(phone_number), 1.0) > 0
 
     def spend(self, row: TextRow) -> bool:
-        """Whether the text may leave; if so, its parts are spent."""
+        """Whether the text may be sent; if so, the tokens for its parts are spent."""
         if not self._tokens:
             return True
         if not self.allows(row.phone_number, row.priority):

@@ -1,7 +1,8 @@
-"""Delivery receipts of a provider; they may come before our own commit, twice, and in any order.
+"""Delivery receipts of a provider; they may arrive before our own commit, twice, and in any order.
 
-A text that was sent again has several messages at the provider. Only a receipt of the latest attempt counts: one of an
-earlier attempt would end a text that is being sent, or remove one that was sent from the cap.
+A text that was sent again has several messages at the provider. Only a receipt of the latest attempt counts. A receipt
+of an earlier attempt could end a text that is being sent, or mark a sent text as failed, so that it would not count
+against the cap.
 """
 
 from uuid import UUID
@@ -28,15 +29,16 @@ async def apply_receipt(
     is_stop: bool,
     texting: Texting,
 ) -> bool:
-    """Move the text forward; False where there is no such text, it is further already, or the attempt is another one.
+    """Change the state of the text; False if there is no such text, if its state is later already, or if the receipt is
+    for another attempt.
 
-    It also resolves the state `unknown`. Addresses of earlier releases name no `attempt`: they were the first.
+    A receipt also resolves the state `unknown`. Callback URLs of earlier releases have no `attempt`, which means 1.
     """
-    found = await texts.find_text(tx, organization_id, text_id)
-    if found is None or found.phone_number is None:
+    text = await texts.find_text(tx, organization_id, text_id)
+    if text is None or text.phone_number is None:
         return False
-    # The number before the text, in the lock order of all transactions.
-    await lock_consents(tx, organization_id, [hash_number(texting.secret, found.phone_number)])
+    # The number is locked before the text, in the lock order of all transactions.
+    await lock_consents(tx, organization_id, [hash_number(texting.secret, text.phone_number)])
     row = await texts.lock_text(tx, organization_id, text_id)
     if (
         row is None
@@ -45,7 +47,7 @@ async def apply_receipt(
     ):
         return False
     if is_stop:
-        reply = Reply(phone_number=found.phone_number, text="", message_id=f"text:{text_id}")
+        reply = Reply(phone_number=text.phone_number, text="", message_id=f"text:{text_id}")
         await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
     reason = f"{SkipReason.REFUSED.value} {code}" if state is TextState.FAILED and code else None
     ended = claims.EndedText(text_id, state.value, reason, provider_id)
@@ -54,7 +56,7 @@ async def apply_receipt(
 
 
 def _is_latest(row: TextRow, provider_id: str | None, attempt: str) -> bool:
-    """Whether the receipt is of the current attempt; a queued text has none."""
+    """Whether the receipt is for the current attempt; a queued text has no current attempt."""
     if row.state == TextState.QUEUED or attempt != str(row.attempts):
         return False
     return row.provider_id is None or provider_id is None or row.provider_id == provider_id

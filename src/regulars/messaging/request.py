@@ -1,5 +1,5 @@
-"""Queue texts, once for each step of their origin (a journey run, a campaign) however often that is requested; and send
-a text again whose outcome is unknown or which failed, when a user asks for it."""
+"""Queues texts: one for each step of their origin (a journey run, a campaign), however often it is requested. Also
+sends a failed text, or one with unknown outcome, again if a user requests it."""
 
 import re
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ from regulars.messaging.model import (
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.origins import find_stopped
 from regulars.messaging.queries import texts as queries
-from regulars.messaging.queries.settings import share_settings
-from regulars.messaging.settings.model import Notice
+from regulars.messaging.queries.settings import lock_settings_shared
+from regulars.messaging.settings.model import OptOutNotice
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.sms_encoding import PARTS_MAX, TextSize, measure
 from regulars.messaging.template import MissingValue
@@ -41,7 +41,7 @@ _RESENDABLE = frozenset({TextState.UNKNOWN.value, TextState.FAILED.value})
 
 @dataclass(frozen=True, slots=True)
 class ComposedText:
-    """A text with its brand and notice, as it leaves."""
+    """A text with brand and opt-out notice, as it is sent."""
 
     body: str
     measured: TextSize
@@ -53,29 +53,31 @@ class ComposedText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOrder:
-    """A requested text: to a profile, to a number, or to a number that must belong to this profile."""
+    """A requested text to a profile, to a number, or to a number that must belong to this profile. `rendered` is
+    the text with its variables filled, before brand and opt-out notice are added."""
 
     origin_kind: OriginKind
     origin_id: UUID
     step: str
-    # The result of `template.render`: the words, or the field that had no value.
-    words: str | MissingValue
+    # The result of `template.render`: the text, or the field without a value.
+    rendered: str | MissingValue
     profile_id: UUID | None = None
     phone_number: str | None = None
     not_before: datetime | None = None
-    # The last moment at which it may leave; None is the usual time after it becomes due.
+    # The latest time at which it may be sent; None means the usual time after it becomes due.
     expires_at: datetime | None = None
-    # Why it is skipped whatever the gate would decide; None: it is not.
+    # Why the text is skipped without asking the gate; None if the gate decides.
     skipped_for: SkipReason | None = None
-    # Where clicks on its links are counted: a campaign and its variant, a journey and its step. None is the text's own.
+    # Where clicks on its links are counted: a campaign and its variant, or a journey and its step. None means at the
+    # origin and step of the text.
     links_of: tuple[UUID, str] | None = None
-    # Whether its links have codes of their own, so that a click is the recipient's.
+    # Whether its links have personal codes, so that a click can be assigned to the recipient.
     has_personal_links: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedOrder:
-    """`is_new` is False where this step of this origin was requested before; nothing was added then."""
+    """`is_new` is False if this step of this origin was requested before; then nothing was queued."""
 
     id: UUID
     is_new: bool
@@ -84,19 +86,19 @@ class PlacedOrder:
 async def request_texts(
     tx: Tx, organization_id: UUID, orders: Sequence[TextOrder], *, texting: Texting
 ) -> list[PlacedOrder]:
-    """Queue the texts; one that cannot be sent is stored as skipped with its reason.
+    """Queue the texts; a text that cannot be sent is stored as skipped, with the reason.
 
     Consent, hours and caps are checked when a text is sent.
     """
-    profile_ids = {it.profile_id for it in orders if it.profile_id is not None and it.phone_number is None}
+    profile_ids = {order.profile_id for order in orders if order.profile_id is not None and order.phone_number is None}
     numbers = await find_text_numbers(tx, organization_id, profile_ids) if profile_ids else {}
     ids = [new_uuid() for _ in orders]
-    words = await _shorten(tx, organization_id, ids, orders)
+    shortened = await _shorten(tx, organization_id, ids, orders)
     texts = [
         _new_text(
             text_id,
             order,
-            words.get(text_id, order.words),
+            shortened.get(text_id, order.rendered),
             _number(order, numbers, texting),
             texting=texting,
             now=tx.now,
@@ -104,7 +106,7 @@ async def request_texts(
         for text_id, order in zip(ids, orders, strict=True)
     ]
     inserted = await queries.insert_texts_if_new(tx, organization_id, texts)
-    if words:
+    if shortened:
         await discard_links(tx, organization_id, [text.id for text in texts if text.id not in inserted])
     if any(text.id in inserted and text.due_at is not None for text in texts):
         tx.touched.add(("texts", organization_id))
@@ -120,17 +122,17 @@ def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting)
 
 
 async def _shorten(tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: Sequence[TextOrder]) -> dict[UUID, str]:
-    """The words of the texts that have links."""
+    """The texts that have links, with short links."""
     linked = [
         LinkedText(
             text_id,
             order.profile_id,
-            order.words,
+            order.rendered,
             LinkOrigin(order.origin_kind.value, *(order.links_of or (order.origin_id, order.step))),
             order.has_personal_links,
         )
         for text_id, order in zip(ids, orders, strict=True)
-        if isinstance(order.words, str) and has_links(order.words) and order.skipped_for is None
+        if isinstance(order.rendered, str) and has_links(order.rendered) and order.skipped_for is None
     ]
     return await shorten_links(tx, organization_id, linked) if linked else {}
 
@@ -138,16 +140,16 @@ async def _shorten(tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: S
 def _new_text(
     text_id: UUID,
     order: TextOrder,
-    words: str | MissingValue,
+    rendered: str | MissingValue,
     number: TextNumber | None,
     *,
     texting: Texting,
     now: datetime,
 ) -> TextRow:
     is_exempt = order.origin_kind in EXEMPT
-    composed = compose_for(words, number, texting, is_exempt=is_exempt)
+    composed = compose_for(rendered, number, texting, is_exempt=is_exempt)
     reason = None if order.skipped_for is None else order.skipped_for.value
-    reason = reason or reason_to_skip(words, number, composed)
+    reason = reason or reason_to_skip(rendered, number, composed)
     due_at = max(now, order.not_before or now)
     return TextRow(
         id=text_id,
@@ -157,8 +159,8 @@ def _new_text(
         profile_id=order.profile_id,
         number_hash=None if number is None else number.number_hash,
         phone_number=None if number is None else number.phone_number,
-        body="" if isinstance(words, MissingValue) else composed.body,
-        parts=0 if isinstance(words, MissingValue) else composed.measured.parts,
+        body="" if isinstance(rendered, MissingValue) else composed.body,
+        parts=0 if isinstance(rendered, MissingValue) else composed.measured.parts,
         state=(TextState.QUEUED if reason is None else TextState.SKIPPED).value,
         reason=reason,
         due_at=due_at if reason is None else None,
@@ -174,27 +176,27 @@ def _new_text(
 
 
 def compose_for(
-    words: str | MissingValue, number: TextNumber | None, texting: Texting, *, is_exempt: bool = False
+    rendered: str | MissingValue, number: TextNumber | None, texting: Texting, *, is_exempt: bool = False
 ) -> ComposedText:
-    """The text as it would leave for a number."""
+    """The text as it would be sent to a number."""
     country = None if number is None else locate_number(number.phone_number).country
-    notice = None if is_exempt else texting.notice_of(country)
-    return compose("" if isinstance(words, MissingValue) else words, brand=texting.brand, notice=notice)
+    notice = None if is_exempt else texting.opt_out_notice_of(country)
+    return compose("" if isinstance(rendered, MissingValue) else rendered, brand=texting.brand, notice=notice)
 
 
-def reason_to_skip(words: str | MissingValue, number: TextNumber | None, composed: ComposedText) -> str | None:
-    """Why a text is never queued; None where the gate decides."""
-    if isinstance(words, MissingValue):
-        return f"{SkipReason.MISSING_VALUE.value}: {words.field}"
+def reason_to_skip(rendered: str | MissingValue, number: TextNumber | None, composed: ComposedText) -> str | None:
+    """Why a text is skipped instead of queued; None if it is queued and the gate decides later."""
+    if isinstance(rendered, MissingValue):
+        return f"{SkipReason.MISSING_VALUE.value}: {rendered.field}"
     if number is None:
         return SkipReason.NO_CONSENT.value
     return SkipReason.TOO_LONG.value if composed.is_too_long else None
 
 
-def compose(words: str, *, brand: str, notice: Notice | None) -> ComposedText:
-    """Add the brand and the notice how to opt out, where the words do not contain them already. A link without a code
-    is shown by an example of the same length."""
-    body = show_links(words).strip()
+def compose(text: str, *, brand: str, notice: OptOutNotice | None) -> ComposedText:
+    """Add the brand and the opt-out notice, unless the text contains them already. A link without a code is replaced by
+    an example of the same length."""
+    body = show_links(text).strip()
     if not _brand_pattern(brand).search(body):
         body = f"{brand}: {body}"
     if notice is not None and notice.words not in body:
@@ -208,16 +210,16 @@ def _brand_pattern(brand: str) -> re.Pattern[str]:
 
 
 async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
-    """Back into the queue and through the gate; the customer may get it twice."""
-    # Before the text: its origin is not stopped until this transaction ends.
-    await share_settings(tx, organization_id)
+    """Queue a text again; the gate checks it again, and the customer may get it twice."""
+    # Taken before the lock on the text, so that the origin cannot be stopped until this transaction ends.
+    await lock_settings_shared(tx, organization_id)
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
         raise TextNotFound("There is no text with this id.")
     if row.state not in _RESENDABLE:
         raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
     if OriginKind(row.origin_kind) in EXEMPT:
-        raise NotUnknown("An answer to STOP or HELP is sent within five minutes or never.")
+        raise NotUnknown("A response to STOP or HELP is sent within five minutes or not at all.")
     if row.origin_kind == OriginKind.TEST:
         raise NotUnknown("A test is not sent again; send a new one.")
     stopped = await find_stopped(tx, organization_id, [row])
@@ -226,10 +228,10 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         raise NotUnknown("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
     expires_at = tx.now + EXPIRES_AFTER
     if row.origin_kind == OriginKind.CAMPAIGN:
-        # The campaign's last moment stays.
+        # The latest time of the campaign still applies.
         expires_at = row.expires_at
         if tx.now >= expires_at:
-            raise NotUnknown("The last moment at which the campaign sends has passed.")
+            raise NotUnknown("The time until which the campaign sends has passed.")
     await queries.requeue_text(tx, organization_id, text_id, expires_at=expires_at)
     requeued = row._replace(state=TextState.QUEUED.value, reason=None)
     await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)

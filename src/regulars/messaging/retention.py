@@ -1,4 +1,5 @@
-"""Delete texts and replies: a person's with the person, all after 25 months in batches. Daily totals stay."""
+"""Deletes texts and replies: those of a person when the person is erased, and all of them after 25 months, in batches.
+Daily totals remain."""
 
 from collections.abc import Collection
 from typing import Final
@@ -37,26 +38,26 @@ async def sweep_replies(database: Database, organization_id: UUID) -> None:
 async def erase_from_facts(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
 ) -> None:
-    """Remove the people from facts that wait for their listeners. Call it before their texts and runs are changed:
-    listeners lock such facts first, and then runs."""
-    found = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
-    erased = {*profile_ids, *found}
+    """Remove the people from recorded events (facts) that their listeners have not handled yet. Call it before their
+    texts and runs are changed, because listeners lock the facts first and then the runs."""
+    text_ids = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    erased = {*profile_ids, *text_ids}
 
-    def without(fact: MessagesChanged) -> MessagesChanged | None:
+    def remove_people(fact: MessagesChanged) -> MessagesChanged | None:
         return None if erased & {fact.profile_id, fact.text_id} or fact.number_hash in number_hashes else fact
 
-    await rewrite_waiting_facts(tx, organization_id, MessagesChanged, erased, without)
+    await rewrite_waiting_facts(tx, organization_id, MessagesChanged, erased, remove_people)
     await erase_from_click_facts(tx, organization_id, profile_ids)
 
 
 async def erase_messages(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
 ) -> None:
-    """Delete texts and replies; the caller has locked the person's numbers. A text that is being sent at this moment
-    is emptied, and deleted when its sender writes the outcome."""
-    found = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
-    await forget_people(tx, organization_id, profile_ids, found)
-    locked = await texts.lock_texts(tx, organization_id, found) if found else []
+    """Delete texts and replies; the caller has locked the person's numbers. A text that is being sent is
+    emptied now, and deleted when its outcome is stored."""
+    text_ids = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    await forget_people(tx, organization_id, profile_ids, text_ids)
+    locked = await texts.lock_texts(tx, organization_id, text_ids) if text_ids else []
     sending = [text_id for text_id, state in locked if state == TextState.SENDING]
     if sending:
         await texts.blank_texts(tx, organization_id, sending)

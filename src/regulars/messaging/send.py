@@ -1,8 +1,9 @@
-"""The queue of texts: the gate in the claiming transaction, then the provider, then the outcome.
+"""The queue of texts: a transaction claims texts that pass the gate, then the provider sends them, then the outcome is
+stored.
 
-A claim locks the numbers of a batch before its texts, as every withdrawal and every erasure does; a text whose number
-another transaction has locked is left for the next pass. A claim sees each withdrawal that committed before it; a
-withdrawal that comes during a claim waits for the claim, and its response waits until the text has ended
+A claim locks the numbers of a batch before its texts, like every withdrawal and every erasure; a text whose number is
+locked by another transaction is skipped until the next pass. A claim sees each withdrawal that committed before it. A
+withdrawal during a claim waits for the claim, and its response waits until the text is no longer in flight
 (`in_flight.py`). So nothing is sent after a withdrawal was confirmed.
 """
 
@@ -32,31 +33,31 @@ from regulars.messaging.providers.base import (
     Unclear,
 )
 from regulars.messaging.queries import claims, texts
-from regulars.messaging.queries.settings import share_settings
+from regulars.messaging.queries.settings import lock_settings_shared
 from regulars.messaging.rates import SenderRates
-from regulars.messaging.settings.store import hold_for_account, share_texting
+from regulars.messaging.settings.store import hold_for_account, load_texting_shared
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, take_free
 
-# Only for texts that have not left: no connection was made, or the provider was busy.
+# Retries are only for texts that were not sent: no connection was made, or the provider was busy.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
-# How long to wait for a provider whose queue is full; the text is tried again until it expires.
+# How long to wait if the queue of the provider is full; the text is retried until it expires.
 WHILE_BUSY: Final = timedelta(minutes=10)
 HELD_BATCH_ROWS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class NotDialled:
-    """The worker did not reach the text in time after its claim: the gate decides again."""
+    """The worker did not start to send the text within a second after its claim, so the gate must check it again."""
 
 
 class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     name = "texts"
     due = Due(table="texts")
-    # One second to dial, eight for the provider, and the rest to write it down.
+    # One second to connect, eight for the provider, and six to store the outcome.
     claim_for = timedelta(seconds=15)
     at_once_max = 128
-    # A slow provider cannot fill all slots with texts of campaigns: they use 80 at most.
+    # Texts of campaigns use at most 80 slots, so that they cannot fill all slots if the provider is slow.
     reserved_slots = (16, 32)
 
     def __init__(self, providers: Providers) -> None:
@@ -66,7 +67,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[ClaimedText]:
-        texting = await share_texting(tx, organization_id)
+        texting = await load_texting_shared(tx, organization_id)
         rates = None if texting is None else await SenderRates.open(tx, organization_id, texting)
         if rates is not None and (affordable := rates.affordable) is not None:
             limit, lowest = (min(limit, affordable), lowest) if affordable else (limit, Priority.REPLY)
@@ -99,7 +100,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         return claim.text.priority
 
     async def act(self, organization_id: UUID, claim: ClaimedText) -> Outcome | NotDialled:
-        del organization_id  # the claim knows it
+        del organization_id  # it is in the claim
         failpoint.hit("text.claimed")
         if monotonic() - claim.at > DIAL_WITHIN_S:
             return NotDialled()
@@ -112,18 +113,19 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     ) -> None:
         retries = {claim.text.id: _retry_at(claim.text, outcome, tx.now) for claim, outcome in done}
         returning = [claim.text for claim, _ in done if retries[claim.text.id] is not None]
-        # The settings first, then the number, then the text: the lock order of all transactions.
+        # The settings are locked first, then the number, then the text: the lock order of all transactions.
         await self._hold_if_refused(tx, organization_id, done)
         if any(text.origin_kind == OriginKind.CAMPAIGN for text in returning):
-            # A stop of its origin comes before this transaction and is seen, or after it and finds the text queued.
-            await share_settings(tx, organization_id)
+            # So the origin is stopped either before this transaction, which then sees it, or after it, when the text is
+            # in the queue.
+            await lock_settings_shared(tx, organization_id)
         await self._withdraw_numbers(tx, organization_id, done)
         await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
         stopped_ids = await end_stopped(tx, organization_id, returning, previous=TextState.SENDING, owner=self.owner)
         ended: list[claims.EndedText] = []
         postponed: list[claims.Postponement] = []
         for claim, outcome in done:
-            # The number of this claim: the process may have claimed the text again when this is retried.
+            # The number of this claim. If this transaction is retried, the text may have been claimed again meanwhile.
             attempt = claim.text.attempts + 1
             retry_at = retries[claim.text.id]
             if retry_at is None:
@@ -146,7 +148,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     async def _withdraw_numbers(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
     ) -> None:
-        """Withdraw the numbers that the provider has as opted out."""
+        """Withdraw the consent of numbers that have opted out at the provider."""
         stopped = [claim for claim, outcome in done if isinstance(outcome, Refused) and outcome.is_stop]
         if stopped:
             replies = [
@@ -156,46 +158,50 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
 
     async def _postpone_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
-        """Nothing is sent during a hold; a text that has expired ends now."""
+        """Postpone due texts during a hold; texts that have expired are skipped."""
         expired = [row.id for row in rows if tx.now >= row.expires_at]
         await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
         until = tx.now + HOLD_POSTPONES_BY
         await claims.postpone_all_due(tx, organization_id, until=until, limit=HELD_BATCH_ROWS)
 
     async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
-        """Their sender died between the claim and the outcome, so whether they left is unknown."""
-        ended = [claims.EndedText(row.id, TextState.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
+        """End texts whose worker died between the claim and the outcome; it is unknown whether they were sent."""
+        ended = [
+            claims.EndedText(row.id, TextState.UNKNOWN.value, "The worker ended before the outcome was known.")
+            for row in rows
+        ]
         await end_texts(tx, organization_id, ended, previous_state=TextState.SENDING.value)
 
 
 async def _take(
     tx: Tx, organization_id: UUID, *, limit: int, lowest: int, rates: SenderRates | None = None
 ) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
-    """The first due texts to numbers that no other transaction has locked; the numbers are locked before the texts.
-    Texts whose sender has no tokens are left, and a few thousand of them end the search."""
+    """Lock and return the first due texts to numbers that no other transaction has locked; the numbers are locked
+    before the texts. Texts whose sender has no tokens are skipped, and the search stops after a few thousand of
+    them."""
     consents: dict[bytes, NumberConsent] = {}
     refused = 0
 
-    async def find(after: claims.DueText | None, many: int) -> Sequence[claims.DueText]:
+    async def find(after: claims.DueText | None, count: int) -> Sequence[claims.DueText]:
         if refused >= PAGE_ITEMS_MAX:
             return []
-        return await claims.find_due_numbers(tx, organization_id, lowest=lowest, after=after, limit=many)
+        return await claims.find_due_numbers(tx, organization_id, lowest=lowest, after=after, limit=count)
 
-    async def lock(found: Sequence[claims.DueText]) -> Sequence[TextRow]:
+    async def lock(due: Sequence[claims.DueText]) -> Sequence[TextRow]:
         nonlocal refused
-        allowed = [text for text in found if rates is None or rates.allows(text.phone_number, text.priority)]
-        refused += len(found) - len(allowed)
+        allowed = [text for text in due if rates is None or rates.allows(text.phone_number, text.priority)]
+        refused += len(due) - len(allowed)
         hashes = {text.number_hash for text in allowed if text.number_hash is not None}
-        locked, held = await lock_free_consents(tx, organization_id, hashes)
+        locked, locked_hashes = await lock_free_consents(tx, organization_id, hashes)
         consents.update(locked)
-        free = [text.id for text in allowed if text.number_hash not in held]
-        return await claims.lock_due_texts(tx, organization_id, free) if free else []
+        unlocked = [text.id for text in allowed if text.number_hash not in locked_hashes]
+        return await claims.lock_due_texts(tx, organization_id, unlocked) if unlocked else []
 
     return await take_free(find, lock, limit=limit), consents
 
 
 def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> datetime | None:
-    """When to send again; None where the text has ended."""
+    """When to send again; None if the outcome is final."""
     if isinstance(outcome, NotDialled | NotAuthorized):
         return now
     if not isinstance(outcome, NotReached):

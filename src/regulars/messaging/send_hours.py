@@ -1,7 +1,8 @@
-"""When a number may be texted: hours, weekdays and public holidays of its country, in all time zones it may lie in.
+"""When a number may be texted: hours, weekdays and public holidays of its country, in all time zones in which it
+may be.
 
-A rule has hours for each weekday, in local time. A number that may lie in several zones is open when all of them are.
-Everything here is a pure function of the moment that is passed in.
+A rule has hours for each weekday, in local time. A number that may be in several zones can be texted when it
+is open in all of them. All functions here are pure; the time is a parameter.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from regulars.messaging.public_holidays import holidays_of
-from regulars.messaging.settings.model import WAIT_MAX, Rule
+from regulars.messaging.settings.model import WAIT_MAX, SendHoursRule
 
 _DAYS_AHEAD: Final = 6
 _DAY: Final = timedelta(days=1)
@@ -25,7 +26,8 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """`at` is the moment itself where it is open now; None where nothing opens in time."""
+    """`at` is the requested time if it is open then, otherwise the next opening; None if nothing opens within 96
+    hours."""
 
     at: datetime | None
     closes_at: datetime | None
@@ -35,9 +37,9 @@ class Opening:
 
 
 def next_opening(
-    rule: Rule, country: str, zones: tuple[str, ...], moment: datetime, *, region: str | None = None
+    rule: SendHoursRule, country: str, zones: tuple[str, ...], moment: datetime, *, region: str | None = None
 ) -> Opening:
-    """The first moment from `moment` on at which all zones are open, and when that ends."""
+    """The first time, not before `moment`, at which all zones are open, and when they close."""
     for interval in _open_intervals(rule, country, region, zones, moment.astimezone(UTC).date()):
         if interval.end > moment:
             at = max(interval.start, moment)
@@ -47,34 +49,37 @@ def next_opening(
 
 @lru_cache(maxsize=4_096)
 def _open_intervals(
-    rule: Rule, country: str, region: str | None, zones: tuple[str, ...], today: date
+    rule: SendHoursRule, country: str, region: str | None, zones: tuple[str, ...], today: date
 ) -> tuple[Interval, ...]:
-    """What is open in all zones around a day, in order; it depends on nothing that changes within that day."""
+    """The intervals around a day in which all zones are open, in order. The result is the same for the whole day, so it
+    is cached."""
     if not zones:
         return ()
     common: list[Interval] | None = None
     for zone in zones:
-        here = list(_local_intervals(rule, country, region, zone, today))
-        common = here if common is None else _both(common, here)
+        local = list(_local_intervals(rule, country, region, zone, today))
+        common = local if common is None else _intersect(common, local)
     return tuple(common or ())
 
 
-def _local_intervals(rule: Rule, country: str, region: str | None, zone: str, today: date) -> Iterable[Interval]:
+def _local_intervals(
+    rule: SendHoursRule, country: str, region: str | None, zone: str, today: date
+) -> Iterable[Interval]:
     clock = ZoneInfo(zone)
     for ahead in range(-2, _DAYS_AHEAD + 1):
         day = today + ahead * _DAY
         window = rule.days[day.weekday()]
         if window is None or (not rule.on_holidays and day in holidays_of(country, day.year, region)):
             continue
-        yield Interval(_moment(day, window.opens_minute, clock), _moment(day, window.closes_minute, clock))
+        yield Interval(_time_of(day, window.opens_minute, clock), _time_of(day, window.closes_minute, clock))
 
 
-def _moment(day: date, minute: int, clock: ZoneInfo) -> datetime:
+def _time_of(day: date, minute: int, clock: ZoneInfo) -> datetime:
     days, minute = divmod(minute, 24 * 60)
     local = datetime.combine(day + days * _DAY, time(minute // 60, minute % 60), clock)
     return local.astimezone(UTC)
 
 
-def _both(left: list[Interval], right: list[Interval]) -> list[Interval]:
-    met = (Interval(max(a.start, b.start), min(a.end, b.end)) for a in left for b in right)
-    return sorted(interval for interval in met if interval.start < interval.end)
+def _intersect(left: list[Interval], right: list[Interval]) -> list[Interval]:
+    overlaps = (Interval(max(a.start, b.start), min(a.end, b.end)) for a in left for b in right)
+    return sorted(interval for interval in overlaps if interval.start < interval.end)

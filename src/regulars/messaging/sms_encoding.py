@@ -1,8 +1,8 @@
 """How many SMS parts a text needs, and which characters force the longer encoding.
 
-A part carries 140 bytes. A text whose characters are all in the alphabet of GSM 03.38 is sent in seven bits each, any
-other one in UTF-16. Texts of several parts lose some bytes of each to the header that joins them, and no character is
-split between two parts.
+A part has 140 bytes. If all characters of a text are in the alphabet of GSM 03.38, each takes seven bits (a septet);
+otherwise the text is sent in UTF-16. If a text has several parts, some bytes of each part are needed for a header, and
+no character is split between two parts.
 """
 
 import re
@@ -14,6 +14,7 @@ from typing import Final
 
 PARTS_MAX: Final = 10
 
+# The capacity of the only part of a text, and of each part if there are several.
 _SEPTETS_ALONE: Final = 160
 _SEPTETS_JOINED: Final = 153
 _UNITS_ALONE: Final = 70
@@ -24,14 +25,14 @@ _BASIC: Final = frozenset(
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
     "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 )
-# Each takes an escape and then its own seven bits.
+# Each of these takes two septets: an escape and its own.
 _EXTENDED: Final = frozenset("\f^{}\\[~]|€")
-# Patterns, because a campaign measures a million texts.
+# Regular expressions for speed, because a campaign measures a million texts.
 _OUTSIDE: Final = re.compile(f"[^{re.escape(''.join(sorted(_BASIC | _EXTENDED)))}]")
 _OF_TWO_SEPTETS: Final = re.compile(f"[{re.escape(''.join(sorted(_EXTENDED)))}]")
 _OF_TWO_UNITS: Final = re.compile("[\U00010000-\U0010ffff]")
 
-# Characters from word processors and phones, and their replacement in seven bits.
+# Characters that word processors and phones insert, and their replacement in the GSM alphabet.
 _REPLACEMENTS: Final = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'", "\u2032": "'", "\u00b4": "'", "`": "'",
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2033": '"', "\u00ab": '"', "\u00bb": '"',
@@ -48,8 +49,8 @@ class Encoding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnicodeCharacter:
-    """A character that forces UCS-2, its first position and the word there, and its replacement in seven bits (None: it
-    has none)."""
+    """A character that forces UCS-2, its first position, the word at this position, and its replacement in the GSM
+    alphabet, if it has one."""
 
     character: str
     position: int
@@ -62,15 +63,15 @@ class UnicodeCharacter:
 class TextSize:
     encoding: Encoding
     parts: int
-    # Septets or UTF-16 units, whichever the encoding counts.
+    # In septets (GSM-7) or UTF-16 units (UCS-2).
     length: int
-    # How many more fit before the next part begins.
+    # How many more septets or units fit into the last part.
     left: int
     forcing: tuple[UnicodeCharacter, ...] = ()
 
 
 def measure(text: str) -> TextSize:
-    """Encoding and number of parts; an empty text has no part."""
+    """The encoding and the number of parts of a text; an empty text has no parts."""
     forcing = tuple(_find_unicode(text))
     if forcing:
         parts, length, left = _count_parts(text, _OF_TWO_UNITS, alone=_UNITS_ALONE, joined=_UNITS_JOINED)
@@ -80,7 +81,7 @@ def measure(text: str) -> TextSize:
 
 
 def replace_unicode(text: str) -> str:
-    """The text with every character replaced that has a replacement in seven bits."""
+    """The text with all characters replaced that have a replacement in the GSM alphabet."""
     return "".join(character if _fits(character) else _replace(character) or character for character in text)
 
 
@@ -104,8 +105,8 @@ def _count_parts(text: str, of_two: re.Pattern[str], *, alone: int, joined: int)
 
 def _find_unicode(text: str) -> Iterator[UnicodeCharacter]:
     seen: set[str] = set()
-    for found in _OUTSIDE.finditer(text):
-        character, position = found[0], found.start()
+    for match in _OUTSIDE.finditer(text):
+        character, position = match[0], match.start()
         if character in seen:
             continue
         seen.add(character)
@@ -114,7 +115,7 @@ def _find_unicode(text: str) -> Iterator[UnicodeCharacter]:
 
 
 def _word_at(text: str, position: int) -> str:
-    """The characters around a position up to the next spaces, a few at most."""
+    """The word at a position, cut to a few characters."""
     one_line = text.replace("\n", " ")
     before = one_line[max(0, position - _WORD_CHARACTERS_MAX) : position].rpartition(" ")[2]
     return before + one_line[position : position + _WORD_CHARACTERS_MAX].partition(" ")[0]
@@ -128,6 +129,6 @@ def _replace(character: str) -> str | None:
     replacement = _REPLACEMENTS.get(character)
     if replacement is not None:
         return replacement
-    # An accented letter that the alphabet lacks becomes its bare letter.
+    # An accented letter that is not in the alphabet becomes the letter without its accent.
     bare = unicodedata.normalize("NFKD", character)[:1]
     return bare if bare and bare != character and _fits(bare) else None

@@ -1,8 +1,8 @@
-"""Test texts to a number of the team that its owner verified once with a code.
+"""Test texts to the number of a team member, who has verified it once with a code.
 
-A test needs no opt-in and counts in no cap; a number that withdrew, is suppressed or was erased gets none. The code
-obeys the same rule. It is derived from the id of its text and put into the words when the text leaves, so that no page
-shows it: who reads the messages of the team cannot verify the number of another person.
+A test needs no opt-in and counts in no cap, but a number that withdrew, is suppressed or was erased gets no test and no
+code. The code is derived from the id of its text and inserted only when the text is sent, so that no page shows it. So
+a team member who can read all messages cannot verify the number of another person.
 """
 
 import hashlib
@@ -28,8 +28,9 @@ from regulars.messaging.template import ATTRIBUTE_PREFIX, TextVariants, choose_t
 TESTS_MAX: Final = 20
 TESTS_WITHIN: Final = timedelta(days=1)
 CODE_ATTEMPTS_MAX: Final = 5
-# A code is valid, and a test is of use, for this time.
+# How long a code is valid, and how long a test text may wait to be sent.
 EXPIRES_AFTER: Final = timedelta(minutes=10)
+# The placeholder for the code in the stored text.
 CODE_MARK: Final = "XXXXXX"
 CODE_STEP: Final = "code"
 
@@ -41,7 +42,8 @@ class TeamNumber:
 
 
 async def find_team_number(tx: Tx, user_id: UUID, *, texting: Texting) -> TeamNumber | None:
-    """The number of a member of the team; one that was verified with another provider is not verified."""
+    """The number of a member of the team; a number that was verified with another provider does not
+    count as verified."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     return None if row is None else TeamNumber(row.phone_number, _is_verified(row, texting))
 
@@ -54,12 +56,13 @@ async def request_code(tx: Tx, user_id: UUID, phone_number: str, *, texting: Tex
     until = tx.now + EXPIRES_AFTER
     row = TeamNumberRow(phone_number, number_hash, texting.provider, code_id, until, 0, None)
     await queries.upsert_team_number(tx, texting.organization_id, user_id, row)
-    words = f"{CODE_MARK} is your code for test texts."
-    return await _request(tx, texting, origin_id=code_id, step=CODE_STEP, words=words, phone_number=phone_number)
+    body = f"{CODE_MARK} is your code for test texts."
+    return await _request(tx, texting, origin_id=code_id, step=CODE_STEP, text=body, phone_number=phone_number)
 
 
 async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> bool:
-    """Whether it is the code; a wrong one counts, so the caller commits either way. `texting` is locked."""
+    """Whether the code is right. Wrong attempts are counted, so the caller must commit in both cases. `texting` is
+    locked."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     if row is None or row.provider != texting.provider or tx.now >= row.code_until:
         raise SettingRefused("The code has expired. Request a new one.")
@@ -73,7 +76,7 @@ async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> 
 
 
 class Tester(Protocol):
-    """A member of the team, who is signed in."""
+    """The signed-in member of the team."""
 
     @property
     def id(self) -> UUID: ...
@@ -84,26 +87,27 @@ class Tester(Protocol):
 async def send_test_text(
     tx: Tx, organization_id: UUID, tester: Tester, content: str | TextVariants, *, language: str
 ) -> PlacedOrder:
-    """Text what an editor shows to the number of the person who writes it. `language` is the value that chooses."""
+    """Send the text of an editor to the number of the signed-in member. `language` is the value that chooses the
+    variant."""
     texting = await lock_texting(tx, organization_id)
     if texting is None:
         raise SettingRefused("There is no such organization.")
-    words = write_test(content, name=tester.name, brand=texting.brand, language=language)
-    return await send_test(tx, tester.id, words, texting=texting)
+    text = write_test(content, name=tester.name, brand=texting.brand, language=language)
+    return await send_test(tx, tester.id, text, texting=texting)
 
 
-async def send_test(tx: Tx, user_id: UUID, words: str, *, texting: Texting) -> PlacedOrder:
-    """Text the words to the verified number of a member of the team; `texting` is locked."""
+async def send_test(tx: Tx, user_id: UUID, text: str, *, texting: Texting) -> PlacedOrder:
+    """Send a text to the verified number of a member of the team; `texting` is locked."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     if row is None or not _is_verified(row, texting):
-        raise SettingRefused("Verify your own number first; tests go to no other number.")
+        raise SettingRefused("Verify your own number first; tests are sent to no other number.")
     await _check(tx, row.number_hash, texting)
-    return await _request(tx, texting, origin_id=new_uuid(), step="test", words=words, phone_number=row.phone_number)
+    return await _request(tx, texting, origin_id=new_uuid(), step="test", text=text, phone_number=row.phone_number)
 
 
 def write_test(content: str | TextVariants, *, name: str, brand: str, language: str) -> str:
-    """The words of a test, with no data of a customer: the name is that of the member of the team, and other variables
-    have their fallback or their label. `language` is the value that chooses the text."""
+    """The text of a test, without data of a customer: the name is that of the team member, and other variables are
+    replaced by their default or their label. `language` is the value that chooses the variant."""
     first, _, last = name.partition(" ")
     values: dict[str, str | None] = {"brand": brand, "profile.first_name": first, "profile.last_name": last}
     if isinstance(content, TextVariants):
@@ -117,7 +121,7 @@ def code_of(secret: bytes, code_id: UUID) -> str:
 
 
 def fill_code(text: TextRow, secret: bytes) -> str:
-    """The words of a text as they leave: the code stands in them only now."""
+    """The body as it is sent; the verification code is inserted only now."""
     if text.origin_kind != OriginKind.TEST or text.step != CODE_STEP:
         return text.body
     return text.body.replace(CODE_MARK, code_of(secret, text.origin_id), 1)
@@ -138,13 +142,13 @@ async def _check(tx: Tx, number_hash: bytes, texting: Texting) -> None:
 
 
 async def _request(
-    tx: Tx, texting: Texting, *, origin_id: UUID, step: str, words: str, phone_number: str
+    tx: Tx, texting: Texting, *, origin_id: UUID, step: str, text: str, phone_number: str
 ) -> PlacedOrder:
     order = TextOrder(
         origin_kind=OriginKind.TEST,
         origin_id=origin_id,
         step=step,
-        words=words,
+        rendered=text,
         phone_number=phone_number,
         expires_at=tx.now + EXPIRES_AFTER,
     )

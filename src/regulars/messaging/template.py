@@ -1,9 +1,9 @@
 """Texts with variables that are filled for each customer: `Hello {{ profile.first_name | default("you") }}`.
 
-The language is closed: a variable names one field and perhaps a default, and a link one destination:
-`{{ link("https://…") }}`. It cannot loop, call or read anything it was not given, so a mistake is found when the text
-is saved and never when it is sent. Values are data: braces and control characters are removed from them, so no text
-ever leaves with a variable in it. A link is a marked piece of the words (`links/marks.py`).
+The language is small: a variable has one field and optionally a default, and a link has one destination:
+`{{ link("https://…") }}`. There are no loops or calls, so mistakes are found when the text is saved, not when it is
+sent. Values are data: braces and control characters are removed from them, so no text is sent with a variable in it.
+Until a link has its short code, it is enclosed in marks (`links/marks.py`).
 """
 
 import re
@@ -22,7 +22,7 @@ from regulars.profiles.model import AttributeKey
 TEMPLATE_CHARACTERS_MAX: Final = 2_000
 VALUE_CHARACTERS_MAX: Final = 100
 VARIANTS_MAX: Final = 20
-# A text is rendered for many customers in a row.
+# Parsed templates are cached, since a text is rendered for many customers in a row.
 TEMPLATES_CACHED: Final = 256
 
 # Besides these, every attribute of the catalog is a field: profile.attributes.size, profile.attributes["shoe size"].
@@ -49,7 +49,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 class TemplateError(Exception):
-    """One sentence about what cannot be read; `position` counts characters from 0."""
+    """One sentence about a mistake in a template; `position` counts characters from 0."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class MissingValue:
-    """A field without a value or a default: this text is not sent."""
+    """A field that has neither a value nor a default, so the text is not sent."""
 
     field: str
 
@@ -110,7 +110,7 @@ def choose_text(content: str | TextVariants, values: Mapping[str, str | None]) -
     if isinstance(content, str):
         return content
     value = _fold(values.get(ATTRIBUTE_PREFIX + content.attribute) or "")
-    return next((text for own, text in content.texts.items() if _fold(own) == value), content.default)
+    return next((text for choice, text in content.texts.items() if _fold(choice) == value), content.default)
 
 
 def render_text(content: str | TextVariants, values: Mapping[str, str | None]) -> "str | MissingValue":
@@ -119,7 +119,7 @@ def render_text(content: str | TextVariants, values: Mapping[str, str | None]) -
 
 
 def fields_of(content: str | TextVariants) -> frozenset[str]:
-    """All fields that the texts use, and the one that chooses between them; a text that cannot be read has none."""
+    """All fields that the texts use, and the field that chooses between them; a text with a mistake has none."""
     fields = set() if isinstance(content, str) else {ATTRIBUTE_PREFIX + content.attribute}
     for text in list_texts(content).values():
         try:
@@ -130,13 +130,13 @@ def fields_of(content: str | TextVariants) -> frozenset[str]:
 
 
 def find_text_faults(content: str | TextVariants, *, attribute_keys: Collection[str]) -> Iterator[str]:
-    """One sentence for each text that cannot be sent, and for values that choose nothing."""
+    """One sentence for each text that cannot be sent, and for values that can never choose a text."""
     if isinstance(content, TextVariants):
         if content.attribute not in attribute_keys:
             yield f"No customer has an attribute called {content.attribute}, which chooses the language."
         values = [_fold(value) for value in content.texts]
         yield from (
-            f"Two texts are for {value}." for place, value in enumerate(content.texts) if _fold(value) in values[:place]
+            f"Two texts are for {value}." for index, value in enumerate(content.texts) if _fold(value) in values[:index]
         )
     for value, text in list_texts(content).items():
         try:
@@ -151,7 +151,7 @@ def _fold(value: str) -> str:
 
 @lru_cache(maxsize=TEMPLATES_CACHED)
 def parse_template(text: str) -> Template:
-    """Read a text with its variables, or raise what is wrong and where."""
+    """Parse a text with its variables; raises `TemplateError`."""
     if len(text) > TEMPLATE_CHARACTERS_MAX:
         raise TemplateError(
             f"At most {TEMPLATE_CHARACTERS_MAX} characters; this has {len(text)}.", TEMPLATE_CHARACTERS_MAX
@@ -165,8 +165,8 @@ def parse_template(text: str) -> Template:
         closed = text.find(_CLOSE, opened + 2)
         if closed == -1:
             raise TemplateError("A variable that begins with {{ does not end with }}.", opened)
-        inside = text[opened + 2 : closed].strip()
-        pieces.append(_read_link(inside, opened) or _read_variable(inside, position=opened))
+        content = text[opened + 2 : closed].strip()
+        pieces.append(_read_link(content, opened) or _read_variable(content, position=opened))
         at = closed + 2
     pieces.append(_literal(text, at, len(text)))
     _count_links(pieces)
@@ -174,7 +174,7 @@ def parse_template(text: str) -> Template:
 
 
 def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None:
-    """Refuse a field that does not exist, naming those that look like it; and a link that leads to our own host."""
+    """Refuse fields that do not exist, and links that lead to our own host."""
     check_links(template)
     for piece in template.pieces:
         if not isinstance(piece, Variable) or piece.field in PLAIN_FIELDS:
@@ -189,7 +189,8 @@ def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None
 
 
 def check_links(template: Template) -> None:
-    """Refuse links that this installation cannot have. A text that was saved before its settings changed is sent."""
+    """Refuse links that this installation cannot have. A text that was saved before the settings changed is still
+    sent."""
     for piece in template.pieces:
         for url in marks.list_marked(piece) if isinstance(piece, str) else ():
             if (fault := marks.find_host_fault(url)) is not None:
@@ -197,7 +198,7 @@ def check_links(template: Template) -> None:
 
 
 def render_plain(text: str) -> str | MissingValue:
-    """A text without a customer, which may have links and no other variable; raises `TemplateError`."""
+    """Render a text that is not for a customer; it may have links, but no variables. Raises `TemplateError`."""
     template = parse_template(text)
     check_links(template)
     return render(template, {})
@@ -205,20 +206,20 @@ def render_plain(text: str) -> str | MissingValue:
 
 def render(template: Template, values: Mapping[str, str | None]) -> str | MissingValue:
     """The text with all variables filled, or the first field that has neither a value nor a default."""
-    written: list[str] = []
+    rendered: list[str] = []
     for piece in template.pieces:
         if isinstance(piece, str):
-            written.append(piece)
+            rendered.append(piece)
             continue
         value = clean_value(values.get(piece.field) or "") or piece.default
         if value is None:
             return MissingValue(piece.field)
-        written.append(value)
-    return "".join(written)
+        rendered.append(value)
+    return "".join(rendered)
 
 
 def fill_defaults(template: Template, values: Mapping[str, str | None] = MappingProxyType({})) -> str:
-    """The text with the value of each variable, else its default, else its name: for tests and a count of parts."""
+    """The text with the value of each variable, or else its default, or else its name; for tests and to count parts."""
     return "".join(
         piece
         if isinstance(piece, str)
@@ -248,13 +249,13 @@ def customer_variables(customer: NamedCustomer, *, brand: str) -> dict[str, str 
     }
 
 
-def replace_words(text: str, replace: Callable[[str], str]) -> str:
-    """The text with its words replaced, and its variables as they are."""
-    return "".join(piece if place % 2 else replace(piece) for place, piece in enumerate(_VARIABLE.split(text)))
+def replace_outside_variables(text: str, replace: Callable[[str], str]) -> str:
+    """Apply `replace` to the text between the variables, and leave the variables as they are."""
+    return "".join(piece if index % 2 else replace(piece) for index, piece in enumerate(_VARIABLE.split(text)))
 
 
 def describe_template(text: str) -> str:
-    """For users: each variable by its name in brackets. A text that cannot be read stays as it is."""
+    """The text for users, with the name of each variable in brackets. A text with a mistake is returned unchanged."""
     try:
         pieces = parse_template(text).pieces
     except TemplateError:
@@ -269,7 +270,8 @@ def _name_of(field: str) -> str:
 
 
 def clean_value(value: str) -> str:
-    """A stored value as it may stand in a text: one line, no braces, nothing invisible, and of limited length."""
+    """A value as it may be inserted into a text: one line, without braces and invisible characters, of limited
+    length."""
     return _SPACES.sub(" ", _UNSAFE.sub(" ", value)).strip()[:VALUE_CHARACTERS_MAX].strip()
 
 
@@ -280,14 +282,14 @@ def _literal(text: str, start: int, end: int) -> str:
     return marks.remove_marks(text[start:end])
 
 
-def _read_link(inside: str, position: int) -> str | None:
-    """The marked destination of a link; None where the braces hold a variable."""
-    if _OPT_OUT_LINK.fullmatch(inside):
+def _read_link(content: str, position: int) -> str | None:
+    """The marked destination of a link; None if the braces contain a variable."""
+    if _OPT_OUT_LINK.fullmatch(content):
         return marks.mark(marks.OPT_OUT)
-    found = _LINK.fullmatch(inside)
-    if found is None:
+    match = _LINK.fullmatch(content)
+    if match is None:
         return None
-    url = _unquoted(found["url"].strip(), position)
+    url = _unquoted(match["url"].strip(), position)
     fault = marks.find_fault(url)
     if fault is not None:
         raise TemplateError(fault, position)
@@ -300,37 +302,38 @@ def _count_links(pieces: list[str | Variable]) -> None:
         raise TemplateError(f"A text has at most {marks.LINKS_PER_TEXT_MAX} links; this has {links}.", 0)
 
 
-def _read_variable(inside: str, *, position: int) -> Variable:
-    field, bar, rest = inside.partition("|")
+def _read_variable(content: str, *, position: int) -> Variable:
+    field, bar, rest = content.partition("|")
     key = _ATTRIBUTE_BY_KEY.fullmatch(field.strip())
-    # A quoted key may hold the bar itself.
-    if bar and key is None and field.count("[") and (whole := _with_quoted_bar(inside)) is not None:
+    # A quoted key may contain the bar.
+    if bar and key is None and field.count("[") and (whole := _with_quoted_bar(content)) is not None:
         field, bar, rest = whole
         key = _ATTRIBUTE_BY_KEY.fullmatch(field.strip())
     name = field.strip()
     if key is not None:
         name = ATTRIBUTE_PREFIX + _unquoted(key["key"].strip(), position)
     if not name:
-        raise TemplateError("A variable names no field.", position)
+        raise TemplateError("A variable has no field.", position)
     if "{" in name or "}" in name:
-        raise TemplateError("A field's name holds a brace.", position)
+        raise TemplateError("The name of a field contains a brace.", position)
     return Variable(name, _read_default(rest, position) if bar else None, position)
 
 
-def _with_quoted_bar(inside: str) -> tuple[str, str, str] | None:
-    end = inside.find("]")
+def _with_quoted_bar(content: str) -> tuple[str, str, str] | None:
+    """The field, the bar and the text after it, if the key of the field contains a bar."""
+    end = content.find("]")
     if end == -1:
         return None
-    field, rest = inside[: end + 1], inside[end + 1 :]
+    field, rest = content[: end + 1], content[end + 1 :]
     before, bar, after = rest.partition("|")
     return None if before.strip() else (field, bar, after)
 
 
 def _read_default(text: str, position: int) -> str:
-    found = _DEFAULT.fullmatch(text.strip())
-    if found is None:
-        raise TemplateError('After the bar only default("…") can stand.', position)
-    default = clean_value(_unquoted(found["text"].strip(), position))
+    match = _DEFAULT.fullmatch(text.strip())
+    if match is None:
+        raise TemplateError('After the bar only default("…") is allowed.', position)
+    default = clean_value(_unquoted(match["text"].strip(), position))
     if not default:
         raise TemplateError("The default is empty.", position)
     return default
@@ -339,5 +342,5 @@ def _read_default(text: str, position: int) -> str:
 def _unquoted(text: str, position: int) -> str:
     closing = _QUOTES.get(text[:1])
     if closing is None or len(text) < 2 or not text.endswith((closing, text[0])):  # noqa: PLR2004  # a pair of quotes
-        raise TemplateError("A default, a key in brackets and the address of a link stand in quotes.", position)
+        raise TemplateError("A default, a key in brackets and the address of a link must be in quotes.", position)
     return text[1:-1]

@@ -1,7 +1,8 @@
-"""The form of a text in one or several languages, for every editor of texts: fill it, and read it.
+"""The form of a text in one or several languages, shared by all editors of texts: fills it and reads it.
 
 Its fields are `text` (the default), `by` (the attribute that chooses) and, for each other language, `value_N` and
-`text_N`. `templates/text_form.html` renders them. A form with several texts gives the fields of each a prefix.
+`text_N`. `templates/text_form.html` renders them. In a form with several texts the fields of
+each text have a prefix.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ from regulars.messaging.template import (
 _TEXT_FIELDS = frozenset({"text", *(f"text_{row}" for row in range(VARIANTS_MAX))})
 Refuse = Callable[[str, str], None]
 ATTRIBUTES_OFFERED_MAX: Final = 200
-# A link before its address is written.
+# The template of a link, whose address the user completes.
 LINK_VARIABLE: Final = '{{ link("https://") }}'
 OPT_OUT_VARIABLE: Final = "{{ opt_out_link() }}"
 
@@ -40,14 +41,14 @@ def fill_text_form(content: str | TextVariants) -> dict[str, str]:
 
 
 def list_rows(values: Mapping[str, str]) -> list[int]:
-    """The rows of other languages that the form shows: those that were filled in, and an empty one after them."""
+    """The rows of other languages that the form shows: those that were filled in, and an empty row."""
     filled = _filled_rows(values)
     spare = next(row for row in range(VARIANTS_MAX + 1) if row not in filled)
     return [*filled, spare][:VARIANTS_MAX]
 
 
 def read_text_form(values: Mapping[str, str], refuse: Refuse) -> str | TextVariants:
-    """The text of the form, as far as it can be read; `refuse` is given each field that is wrong, and why."""
+    """The text of the form, as far as it is valid; `refuse` is called with each wrong field and the reason."""
     default = _read_text(values, "text", refuse)
     rows, attribute = _filled_rows(values), values.get("by", "").strip()
     texts: dict[str, str] = {}
@@ -66,8 +67,8 @@ def read_text_form(values: Mapping[str, str], refuse: Refuse) -> str | TextVaria
 
 
 def press_button(values: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """The texts of a form after a button that saves nothing: `replace` names a character that forces Unicode, and
-    `insert` the text that gets the chosen variable."""
+    """The texts of a form after a button that saves nothing was pressed: `replace` has a character that forces
+    Unicode and is replaced, `insert` the name of the text into which the chosen variable is inserted."""
     texts = {
         name: value.replace("\r\n", "\n")
         for name, value in values.items()
@@ -83,25 +84,27 @@ def press_button(values: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 
 
 def replace_character(text: str, character: str) -> str:
-    """Replace every occurrence by a similar GSM-7 character; without one the text stays as it is."""
+    """Replace every occurrence by a similar GSM-7 character; without one the text does not
+    change."""
     return text.replace(character, replace_unicode(character)) if len(character) == 1 else text
 
 
 async def list_variables(
     tx: Tx, organization_id: UUID, labels: Mapping[str, str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """The template variables on offer, each as it is written in a text and its label; and the keys of attributes.
-    `labels` are of the fields that this kind of text may use."""
-    known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
+    """The template variables that the editor offers, each as it is written in a text and its label; and the keys of
+    attributes. `labels` has the labels of the fields that this kind of text may use."""
+    entries = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
     plain = [(_variable(name), label) for name, label in labels.items()]
-    keys = [entry.key for entry in known]
+    keys = [entry.key for entry in entries]
     attributes = [(_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys]
     opt_out = [] if short_url("") is None else [(OPT_OUT_VARIABLE, "a link to opt out")]
     return [*plain, (LINK_VARIABLE, "a link"), *opt_out, *attributes], keys
 
 
 def _variable(name: str, key: str | None = None) -> str:
-    """A template variable as it is written. A value of a profile or a city may be missing, so it has a default."""
+    """A template variable as it is written. It has a default if its value may be missing, as for
+    values of a profile and for a city."""
     if key is not None and not key.isidentifier():
         quoted = f"'{key}'" if '"' in key else f'"{key}"'
         name = f"profile.attributes[{quoted}]"

@@ -1,4 +1,4 @@
-"""A customer's recorded history: what was known about the customer at each moment of the past."""
+"""The recorded history of a customer, to reconstruct what was known about the customer at any past time."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.catalog.model import day_of
-from regulars.conditions.customers import Customer, Standing
+from regulars.conditions.customers import Customer, CustomerConsent
 from regulars.consent.history import NumberHistory, load_histories
 from regulars.consent.model import Outcome, opt_in_automation
 from regulars.consent.numbers import TextNumber
@@ -22,57 +22,58 @@ SALES_MAX: Final = 1_000
 
 @dataclass(slots=True)
 class CustomerHistory:
-    # The simulation sets attributes here.
+    # The simulation changes the attributes of this row.
     person: PersonRow
     # In the order in which they were recorded.
     sales: list[RecordedRow]
     numbers: list[NumberHistory]
-    # When simulated texts were sent to each number: they count against its cap.
+    # When simulated texts were sent to each number; they count against its frequency caps.
     texted: dict[bytes, list[datetime]] = field(default_factory=dict)
 
     def number_at(self, moment: datetime) -> TextNumber | None:
-        """Of the numbers with consent at that moment, the one with the latest consent."""
-        standing = [
-            (consented_at, it.number_hash, it.phone_number)
-            for it in self.numbers
-            if it.phone_number is not None and (consented_at := it.consented_at(moment)) is not None
+        """The number with the latest consent, of those that had consent at that time."""
+        consented = [
+            (consented_at, number.number_hash, number.phone_number)
+            for number in self.numbers
+            if number.phone_number is not None and (consented_at := number.consented_at(moment)) is not None
         ]
-        if not standing:
+        if not consented:
             return None
-        _, number_hash, phone_number = max(standing)
+        _, number_hash, phone_number = max(consented)
         return TextNumber(phone_number, number_hash)
 
     def may_text(self, number_hash: bytes, moment: datetime) -> bool:
         return any(it.number_hash == number_hash and it.consented_at(moment) is not None for it in self.numbers)
 
     def customer_at(self, moment: datetime, current: Customer, zone: tzinfo) -> Customer:
-        """The customer with the sales, texts and consents recorded by that moment; everything else is as of now."""
+        """The customer with the sales, texts and consents recorded by that time; everything else is as of now."""
         day = day_of(moment, zone)
         return replace(
             current,
-            standing=self._standing_at(moment, current.standing),
+            consent=self._consent_at(moment, current.consent),
             sales=tuple(sale for sale in current.sales if sale.recorded_at <= moment),
             texts=tuple(text for text in current.texts if text.day <= day),
             campaigns={it: received for it, received in current.campaigns.items() if received <= day},
         )
 
-    def _standing_at(self, moment: datetime, current: Standing) -> Standing:
-        """*Do not contact* of now counts at every earlier moment, as it does for the texts of a backtest."""
+    def _consent_at(self, moment: datetime, current: CustomerConsent) -> CustomerConsent:
+        """The consent state at that time. The current state *do not contact* applies to the past too, as for simulated
+        texts."""
         may_be_texted = self.number_at(moment) is not None
         if current.state == "do_not_contact" or (current.state == "may_be_texted") is may_be_texted:
             return current
         if may_be_texted:
-            return Standing("may_be_texted")
+            return CustomerConsent("may_be_texted")
         withdrawn = any(
             entry.outcome == Outcome.UNSUBSCRIBED and entry.received_at <= moment
             for it in self.numbers
             for entry in it.entries
         )
-        return Standing("withdrawn" if withdrawn else "never_asked")
+        return CustomerConsent("withdrawn" if withdrawn else "never_asked")
 
-    def recorded_by(self, moment: datetime, *, but: UUID | None) -> list[RecordedRow]:
-        """The sales recorded by a moment, except one."""
-        return [it for it in self.sales if it.created_at <= moment and it.id != but]
+    def recorded_by(self, moment: datetime, *, except_id: UUID | None) -> list[RecordedRow]:
+        """The sales recorded by that time, except one."""
+        return [it for it in self.sales if it.created_at <= moment and it.id != except_id]
 
     def first_withdrawal(self, *, after: datetime) -> datetime | None:
         moments = (
@@ -96,7 +97,7 @@ class CustomerHistory:
 async def load_customer_histories(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime
 ) -> list[CustomerHistory]:
-    """Erased customers are left out."""
+    """The histories of customers; erased customers are absent."""
     if not profile_ids:
         return []
     people = await find_people(tx, organization_id, profile_ids)

@@ -1,4 +1,4 @@
-"""The SQL of backtests: pages of facts, and the sales of their customers. Read-only."""
+"""The SQL of backtests: pages of sales and subscriptions, and the sales of their customers. Read-only."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,14 +16,14 @@ async def forbid_writes(tx: Tx) -> None:
 
 
 def first_sale_id(since: datetime) -> UUID:
-    """The smallest id that a sale recorded since then can have."""
+    """The smallest id that a sale recorded since this time can have."""
     return first_id_at(since - CLOCKS_DIFFER_BY)
 
 
 async def find_first_sale_beyond(
     tx: Tx, organization_id: UUID, kind: str, *, since: datetime, skipped: int
 ) -> datetime | None:
-    """When the first sale after so many others was recorded."""
+    """When the sale after the first `skipped` ones was recorded; None if there are not more."""
     rows = await tx.fetch(
         """
         SELECT created_at FROM sales_events
@@ -46,7 +46,7 @@ async def find_first_sale_beyond(
 async def list_sales(
     tx: Tx, organization_id: UUID, kind: str, *, since: datetime, after: UUID, limit: int
 ) -> list[tuple[UUID, UUID]]:
-    """Sales and their customers, the oldest first."""
+    """Sales and their customers, oldest first."""
     rows = await tx.fetch(
         """
         SELECT id, profile_id FROM sales_events
@@ -63,7 +63,8 @@ async def list_sales(
 async def list_changed_subscriptions(
     tx: Tx, organization_id: UUID, *, after: tuple[datetime, UUID], limit: int
 ) -> list[tuple[datetime, UUID, UUID | None]]:
-    """A number with a consent since then has changed since then, so the pages contain all of them."""
+    """A page of subscriptions that changed since a time. A consent changes its subscription, so the pages contain all
+    numbers with a consent since then."""
     rows = await tx.fetch(
         """
         SELECT updated_at, id, profile_id FROM subscriptions
@@ -79,7 +80,7 @@ async def list_changed_subscriptions(
 async def find_past_sales(
     tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID], *, since: datetime, limit: int
 ) -> list[tuple[UUID, RecordedRow]]:
-    """The newest sales of each customer that happened or were recorded since a moment."""
+    """The newest sales of each customer that happened or were recorded since a time."""
     rows = await tx.fetch(
         """
         SELECT it.id, sale.id, sale.type, sale.occurred_at, sale.created_at

@@ -1,5 +1,5 @@
-"""The report of a backtest, which runs a journey over past sales: customers who would have entered, texts, and what
-would not have been sent and why, by day."""
+"""The report of a backtest, which simulates a journey over past sales and consents: by day, the customers who would
+have entered, the texts, and why others would not have entered or been texted."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -47,12 +47,12 @@ class BacktestReport:
     # The organization's time zone, which defines the days.
     zone: str
     by_day: dict[date, Day]
-    # How runs ended, and how many still wait.
+    # The number of runs by outcome, and the number of runs that still wait.
     outcomes: Counter[str] = field(default_factory=Counter)
     still_waiting: int = 0
     facts: int = 0
     is_cut: bool = False
-    # By figure: the first customers behind it.
+    # For each figure, the first customers who are counted in it.
     people: dict[str, dict[UUID, None]] = field(default_factory=dict)
 
     @classmethod
@@ -65,7 +65,7 @@ class BacktestReport:
         return self.by_day[_day(moment, self.zone)]
 
     def add_person(self, figure: str, profile_id: UUID) -> None:
-        """List a customer behind a figure: `entries`, `texts`, or the reason for no entry or no text."""
+        """Add a customer to the list of a figure: `entries`, `texts`, or the reason for no entry or no text."""
         people = self.people.setdefault(figure, {})
         if len(people) < PEOPLE_MAX:
             people[profile_id] = None

@@ -1,4 +1,5 @@
-"""Backtests requested on a page: the worker runs them, because they may take longer than a page may."""
+"""Backtests that are requested on a page. The worker runs them, because they may take longer than a page request
+may."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from regulars.work.queue import Due, Queue, Schedule, log_failure
 
 QUEUE: Final = "journey_backtests"
 PROGRESS_EVERY_S: Final = 1.0
-# A worker that has reported no progress for this long is gone.
+# If a worker has reported no progress for this long, it is considered dead.
 SILENT_MAX: Final = timedelta(minutes=2)
 BACKTEST_S_MAX: Final = 300.0
 
@@ -49,7 +50,8 @@ async def request_backtest(
     days: int,
     by: str,
 ) -> None:
-    """Of a version, or of the draft at a revision. It replaces the journey's previous request and its report."""
+    """Request a backtest of a version, or of the draft at a revision. It replaces the previous request of the journey
+    and its report."""
     await tx.execute(
         """
         INSERT INTO journey_backtests
@@ -89,7 +91,7 @@ async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> Back
 
 
 async def _take_due(tx: Tx, organization_id: UUID, *, until: datetime) -> BacktestRow | None:
-    """Claim a request until a deadline that `_report_progress` moves on; if the worker dies, it falls due again."""
+    """Claim a request until a deadline, which `_report_progress` extends; if the worker dies, it becomes due again."""
     rows = await tx.fetch(
         """
         UPDATE journey_backtests SET due_at = %(until)s, attempts = attempts + 1
@@ -117,7 +119,8 @@ async def _finish(
     failure: str | None,
     due_at: datetime | None,
 ) -> None:
-    """Finish the request that was run; a newer request of the journey stays due. With a due time it is retried."""
+    """Finish the request that was run; a newer request of the journey remains due. With a due time it is
+    retried."""
     await tx.execute(
         """
         UPDATE journey_backtests
@@ -148,6 +151,7 @@ class BacktestQueue(Queue):
             request = await _take_due(tx, organization_id, until=tx.now + SILENT_MAX)
         if request is None:
             return False
+        # A list with one number, which the two tasks share.
         progress = [0]
         reporting = asyncio.create_task(_report_progress(database, organization_id, request, progress))
         report = failure = error = None

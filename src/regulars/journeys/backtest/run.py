@@ -1,7 +1,8 @@
-"""Backtest a definition: which customers would have entered in the last days, and which texts would have been sent.
+"""Backtests a definition: which customers would have entered in the last `days` days, and which texts would have been
+sent.
 
-Customers are independent of each other, because a number is linked to one customer only. So pages of facts are read
-only to find the customers, and each customer's history is simulated once, in the order of time.
+Customers are independent of each other, because a number is linked to only one customer. So pages of sales or consents
+are read only to find the customers, and the history of each customer is simulated once, in the order of time.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
@@ -24,7 +25,7 @@ from regulars.journeys.model import RecordedRow, SaleRow
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_versions
 from regulars.journeys.runs.enter import TRIGGERS, EntryEvent, entry_of_sale, may_enter_again
-from regulars.journeys.snapshot import find_sales, load_condition_customers, load_known
+from regulars.journeys.snapshot import find_sales, load_condition_context, load_condition_customers
 from regulars.kit.clock import start_of_last
 from regulars.kit.db import Tx
 from regulars.messaging.find import find_suppressed
@@ -33,7 +34,7 @@ from regulars.messaging.settings.store import Texting
 
 DAYS_MAX: Final = 90
 FACTS_MAX: Final = 100_000
-# The reason of sales that were older than seven days when they were recorded: they start no run.
+# The reason for sales that were older than seven days when they were recorded, and so start no run.
 TOO_OLD: Final = "too old"
 _PAGE_ROWS: Final = 200
 _KINDS: Final = {trigger: kind for kind, trigger in TRIGGERS.items()}
@@ -50,7 +51,7 @@ async def backtest(
     version: int | None = None,
     facts_max: int = FACTS_MAX,
 ) -> BacktestReport:
-    """Of a saved version. Makes the transaction read-only."""
+    """Backtest a saved version. Makes the transaction read-only."""
     await queries.forbid_writes(tx)
     if not 1 <= days <= DAYS_MAX:
         raise NotPossible(f"A backtest covers 1 to {DAYS_MAX} days.")
@@ -80,21 +81,25 @@ async def backtest_definition(
     facts_max: int = FACTS_MAX,
     on_progress: Callable[[int], None] | None = None,
 ) -> BacktestReport:
-    """Of any definition without faults, saved or not. Calls `on_progress` with the number of facts simulated so far."""
+    """Backtest any definition without faults, saved or not. Calls `on_progress` with the number of sales or consents
+    simulated so far."""
     await queries.forbid_writes(tx)
-    known = await load_known(tx, organization_id, [definition])
-    # A draft is no version yet.
+    condition_context = await load_condition_context(tx, organization_id, [definition])
+    # A draft is not a version yet.
     saved = await load_versions(tx, organization_id, {(journey_id, version)} if version else ())
     context = BacktestContext(
         journey_id=journey_id,
         definition=definition,
         salts_splits=all(it.salts_splits for it in saved.values()),
         texting=texting,
-        evaluator=Evaluator(known),
+        evaluator=Evaluator(condition_context),
         now=tx.now,
     )
     report = BacktestReport.begin(
-        version, since=start_of_last(days, tx.now, known.zone), until=tx.now, zone=known.zone.key
+        version,
+        since=start_of_last(days, tx.now, condition_context.zone),
+        until=tx.now,
+        zone=condition_context.zone.key,
     )
     run = _Backtest(tx, organization_id, context, report)
     done: set[UUID] = set()
@@ -118,20 +123,21 @@ class _Backtest:
         return self._consent_pages(facts_max) if kind is None else self._sale_pages(kind, facts_max)
 
     async def simulate_customers(self, profile_ids: Collection[UUID]) -> None:
-        """Customers are loaded as of the first day, so that conditions find all sales they look back to."""
+        """Simulate customers. They are loaded for the first day, so that conditions find all earlier sales that they
+        need."""
         histories = await load_customer_histories(self.tx, self.organization_id, profile_ids, since=self.report.since)
         hashes = {number.number_hash for history in histories for number in history.numbers}
         if hashes:
             self.context.suppressed = await find_suppressed(self.tx, self.organization_id, hashes)
         self.context.held_out = await find_held_out_of_journeys(self.tx, self.organization_id, profile_ids)
-        known = self.context.evaluator.context
+        condition_context = self.context.evaluator.context
         self.context.customers = await load_condition_customers(
             self.tx,
             self.organization_id,
             [self.context.definition],
             profile_ids,
-            known=known,
-            today=day_of(self.report.since, known.zone),
+            context=condition_context,
+            today=day_of(self.report.since, condition_context.zone),
         )
         wanted = {sale.id for history in histories for sale in history.sales if self._is_trigger(sale)}
         sales = {sale.id: sale for sale in await find_sales(self.tx, self.organization_id, wanted)}
@@ -189,15 +195,15 @@ class _Backtest:
 
     def _entries(self, history: CustomerHistory, sales: dict[UUID, SaleRow]) -> list[EntryEvent]:
         if self.context.definition.trigger == "opt_in":
-            found = list(history.consents())
+            entries = list(history.consents())
         else:
-            found = []
+            entries = []
             for row in (sales[sale.id] for sale in history.sales if sale.id in sales):
                 if (entry := entry_of_sale(row)) is not None:
-                    found.append(entry)
+                    entries.append(entry)
                 else:
                     self._count_refusal(history, TOO_OLD, row.created_at)
-        within = [it for it in found if self.report.since <= it.recorded_at <= self.report.until]
+        within = [it for it in entries if self.report.since <= it.recorded_at <= self.report.until]
         return sorted(within, key=lambda it: (it.recorded_at, it.id))
 
     def _is_trigger(self, sale: RecordedRow) -> bool:
@@ -205,7 +211,8 @@ class _Backtest:
         return is_within and TRIGGERS[sale.type] == self.context.definition.trigger
 
     async def _sale_pages(self, kind: str, facts_max: int) -> AsyncIterator[set[UUID]]:
-        """Beyond `facts_max` sales only the first ones are simulated, and the report ends with them."""
+        """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report ends with
+        them."""
         since = self.report.since
         beyond = await queries.find_first_sale_beyond(
             self.tx, self.organization_id, kind, since=since, skipped=facts_max
@@ -223,7 +230,7 @@ class _Backtest:
             after = rows[-1][0]
 
     async def _consent_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
-        """Beyond `facts_max` changed numbers only the first ones are simulated."""
+        """Pages of customers with changed subscriptions. Only the first `facts_max` of them are simulated."""
         after = (self.report.since - timedelta(milliseconds=1), _NO_ID)
         while True:
             rows = await queries.list_changed_subscriptions(

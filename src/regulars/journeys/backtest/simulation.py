@@ -1,7 +1,7 @@
-"""Simulate one customer's run from a moment of the past on. No I/O: the history has all that followed.
+"""Simulates the run of one customer from a past time. No I/O: the history contains everything that happened later.
 
-Every step is decided by the code that decides for live runs (`runs/decide.py`). This module adds what surrounds a live
-run: when it is woken, whether the gate lets its text through, and which event ends it.
+The code for live runs (`runs/decide.py`) decides every step. This module adds the environment of a live run: when it is
+woken, whether its text passes the gate, and which event ends it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,9 +20,9 @@ from regulars.journeys.context import EvaluationContext
 from regulars.journeys.definition import Definition
 from regulars.journeys.model import SaleRow
 from regulars.journeys.program import program_of
-from regulars.journeys.runs.decide import WITHDRAWN, Position, Progress, RunContext, RunSubject, advance, find_exit
+from regulars.journeys.runs.decide import WITHDRAWN, Position, RunContext, RunProgress, RunSubject, advance, find_exit
 from regulars.journeys.snapshot import customer_without_conditions, ticket_of
-from regulars.messaging.gate import GateContext, SendNow, Skip, decide, find_country_fault
+from regulars.messaging.gate import GateContext, SendAllowed, Skip, decide, find_country_fault
 from regulars.messaging.model import EXPIRES_AFTER, SkipReason
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import compose_for, reason_to_skip
@@ -34,18 +34,19 @@ STILL_WAITING: Final = "still waiting"
 
 @dataclass(slots=True, kw_only=True)
 class BacktestContext:
-    """What the simulations of all customers share."""
+    """The data that the simulations of all customers share."""
 
     journey_id: UUID
     definition: Definition
+    # Whether each split hashes customers with its own salt; see `RunSubject`.
     salts_splits: bool
     texting: Texting
     evaluator: Evaluator
     now: datetime
     suppressed: set[bytes] = field(default_factory=set)
-    # By the global holdout of today.
+    # Customers of the current global holdout.
     held_out: set[UUID] = field(default_factory=set)
-    # As they are now: earlier memberships of segments are not recorded.
+    # The customers as they are now, because earlier memberships of segments are not recorded.
     customers: Mapping[UUID, Customer] = field(default_factory=dict)
     unjudgeable: dict[str, str] = field(init=False)
 
@@ -78,7 +79,7 @@ class SimulatedText(NamedTuple):
 
 
 class SimulatedRun(NamedTuple):
-    """`ended_at` is None for a run that still waits."""
+    """A simulated run; `ended_at` is None if it still waits."""
 
     ended_at: datetime | None
     outcome: str
@@ -100,12 +101,12 @@ class RunSimulation:
             since=entered_at,
             salts_splits=backtest.salts_splits,
         )
-        # The moment and the outcome of the event that ends the run, wherever it is by then.
+        # The time and the outcome of the event that ends the run, at whatever step it is then.
         self._exit = min(self._find_exits(), default=None)
         self._texts: list[SimulatedText] = []
 
     def run(self) -> SimulatedRun:
-        """Advance from each moment at which the run is woken to the next."""
+        """Advance the run at each time at which it is woken."""
         position, at = Position(program_of(self._backtest.definition).first), self._subject.since
         while at <= self._backtest.now:
             if self._exit is not None and self._exit[0] <= at:
@@ -119,9 +120,9 @@ class RunSimulation:
 
     def _find_exits(self) -> Iterator[tuple[datetime, str]]:
         since = self._subject.since
-        left = find_exit(self._backtest.definition, self._history.sales, since=since, entry=self._sale)
-        if left is not None:
-            yield left
+        sale_exit = find_exit(self._backtest.definition, self._history.sales, since=since, entry=self._sale)
+        if sale_exit is not None:
+            yield sale_exit
         withdrawn_at = self._history.first_withdrawal(after=since)
         if withdrawn_at is not None:
             yield withdrawn_at, WITHDRAWN
@@ -133,26 +134,26 @@ class RunSimulation:
             evaluation=backtest.evaluation_at(history, self._sale, at),
             person=history.person,
             sale=self._sale,
-            sales=history.recorded_by(at, but=None if self._sale is None else self._sale.id),
+            sales=history.recorded_by(at, except_id=None if self._sale is None else self._sale.id),
             phone_number=None if number is None else number.phone_number,
             brand=backtest.texting.brand,
         )
 
-    def _next_wake_up(self, progress: Progress, at: datetime) -> datetime:
-        """When the run is woken next: by the end of its wait, a purchase, the end of its text, or its exit."""
+    def _next_wake_up(self, progress: RunProgress, at: datetime) -> datetime:
+        """When the run is woken next: by the end of its wait, a purchase, the outcome of its text, or its exit."""
         moments = [] if progress.due_at is None else [progress.due_at]
         if progress.position.waits_for == "purchase":
             moments += [it.created_at for it in self._history.sales if it.type == "PURCHASE" and it.created_at > at]
         if progress.text is not None:
-            moments = [self._send(progress.text.words, at)]
+            moments = [self._send(progress.text.rendered, at)]
         if self._exit is not None:
             moments.append(self._exit[0])
         return min(moments)
 
-    def _send(self, words: str | MissingValue, at: datetime) -> datetime:
-        """When the text was sent or skipped. A run that ends earlier skips its text."""
+    def _send(self, rendered: str | MissingValue, at: datetime) -> datetime:
+        """The time at which the text is sent or skipped. If the run ends earlier, its text is skipped."""
         number = self._history.number_at(at)
-        text = self._pass_gate(words, number, at)
+        text = self._pass_gate(rendered, number, at)
         if self._exit is not None and at < self._exit[0] <= text.at:
             text = SimulatedText(self._exit[0], SkipReason.LEFT.value)
         if text.at <= self._backtest.now:
@@ -161,13 +162,14 @@ class RunSimulation:
                 self._history.texted.setdefault(number.number_hash, []).append(text.at)
         return text.at
 
-    def _pass_gate(self, words: str | MissingValue, number: TextNumber | None, at: datetime) -> SimulatedText:
-        """The gate's decision at each moment at which it would have been tried; beyond now there is none yet."""
+    def _pass_gate(self, rendered: str | MissingValue, number: TextNumber | None, at: datetime) -> SimulatedText:
+        """Apply the gate at each time at which the text would have been tried; for times in the future there is no
+        decision."""
         backtest = self._backtest
         if self._history.person.id in backtest.held_out:
             return SimulatedText(at, SkipReason.GLOBAL_HOLDOUT.value)
-        composed = compose_for(words, number, backtest.texting)
-        reason = reason_to_skip(words, number, composed)
+        composed = compose_for(rendered, number, backtest.texting)
+        reason = reason_to_skip(rendered, number, composed)
         if reason is not None or number is None:
             return SimulatedText(at, reason)
         location = locate_number(number.phone_number)
@@ -186,7 +188,7 @@ class RunSimulation:
                 earlier=self._history.texted.get(number.number_hash, ()),
             )
             decision = decide(candidate, backtest.texting.settings.caps, moment)
-            if isinstance(decision, SendNow):
+            if isinstance(decision, SendAllowed):
                 return SimulatedText(moment, None, composed.measured.parts)
             if isinstance(decision, Skip):
                 return SimulatedText(moment, decision.reason.value)

@@ -39,7 +39,8 @@ STAYED_OUT: Final = {
 
 
 class BarShare(NamedTuple):
-    """A part of the bar and its line below; `figure` is the report's key for the customers behind it."""
+    """A section of the bar and its line in the legend; `figure` is the key of its customers in the report, `kind` the
+    CSS class."""
 
     figure: str
     label: str
@@ -62,7 +63,7 @@ async def show_backtest(visit: Visit) -> Response:
 
 
 async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> list[tuple[str, str]]:
-    """The ids and names of the customers behind the figure that the user opened."""
+    """The ids and names of the customers who are counted in the figure that the user opened."""
     report = {} if request is None or request.report is None else request.report
     named = report.get("people", {}).get(visit.query.get("people", ""), [])
     ids = [identifier for it in named if (identifier := PROFILE.decode(it)) is not None]
@@ -120,7 +121,7 @@ def _view(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int)
 
 
 def is_of(request: BacktestRow, draft: Draft) -> bool:
-    """Whether the backtest was of the definition that would be saved or activated now."""
+    """Whether the backtest used the definition that would be saved or activated now."""
     if draft.is_new:
         return request.revision == draft.revision
     return request.version == draft.row.version
@@ -132,8 +133,8 @@ def _shares(report: Mapping[str, Any]) -> list[BarShare]:
     kinds = ("is-past", "is-2", "is-3", "is-4")
     skipped = sorted(report["skipped"].items(), key=lambda one: -one[1])
     parts += [
-        (reason, f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", times, kinds[min(place, 3)])
-        for place, (reason, times) in enumerate(skipped)
+        (reason, f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", times, kinds[min(index, 3)])
+        for index, (reason, times) in enumerate(skipped)
     ]
     total = sum(number for _, _, number, _ in parts) or 1
     shares, x = [], 0.0

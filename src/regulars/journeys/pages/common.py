@@ -1,4 +1,4 @@
-"""Shared by the pages of journeys: the journey of the address, its URL, and errors as pages show them."""
+"""Shared by the pages of journeys: finds the journey of the URL, and has URLs and the conversion of errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ STATES: Final = {
 
 @contextmanager
 def page_errors() -> Iterator[None]:
-    """Turns the errors of this room into those of pages."""
+    """Converts the errors of the journeys package to errors of pages."""
     try:
         yield
     except (JourneyNotFound, RunNotFound) as error:
@@ -45,7 +45,7 @@ def read_journey_id(visit: Visit) -> UUID:
 
 
 async def find_journey(tx: Tx, visit: Visit, *, version: int | None = None) -> Journey:
-    """The journey of the address, inside this organization."""
+    """The journey that the URL names, in this organization."""
     with page_errors():
         return await load_journey(tx, visit.organization_id, read_journey_id(visit), version=version)
 
@@ -55,6 +55,6 @@ def journey_url(visit: Visit, row: JourneyRow, *more: str) -> str:
 
 
 def read_version(visit: Visit, name: str = "version") -> int | None:
-    """The version in the address; None where it is no number."""
+    """The version in the URL; None if it is not a number."""
     text = visit.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 and int(text) else None  # noqa: PLR2004  # a million versions

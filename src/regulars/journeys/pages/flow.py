@@ -1,4 +1,4 @@
-"""A definition as a tree of cards: each step with its summary, statistics, faults and paths."""
+"""Builds a tree of cards from a definition: each step with its summary, statistics, faults and paths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,8 @@ class FlowPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """`place` is the position of the step, such as 3.else.1; `id` is what runs and traces store."""
+    """The card of a step. `place` is the position of the step, such as 3.else.1; `id` is the id that runs and traces
+    store."""
 
     place: str
     id: str
@@ -71,7 +72,8 @@ def build_cards(
     stats: JourneyStats | None = None,
     formats: Format | None = None,
 ) -> list[Card]:
-    """The builder shows no statistics. `names` are those of the segments and campaigns that conditions refer to."""
+    """Build the cards. The builder shows no statistics. `names` has the names of the segments and campaigns that
+    conditions refer to."""
     return _CardBuilder(faults, names, stats, formats).cards(definition.steps, "", "")
 
 
@@ -80,8 +82,8 @@ def step_labels(cards: list[Card]) -> dict[str, str]:
     labels = {FILTER: "Only if", "reentry": "Trigger", "steps": "Steps"}
     for card in cards:
         labels[card.id] = f"{card.label}. {card.summary.kind}"
-        for way in card.paths:
-            labels |= step_labels(way.steps)
+        for path in card.paths:
+            labels |= step_labels(path.steps)
     return labels
 
 
@@ -104,7 +106,7 @@ class _CardBuilder:
 
     def _card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
         identifier = step.id or place
-        figure, word, details, waiting = self._stats(step, identifier)
+        figure, figure_label, details, waiting = self._stats(step, identifier)
         summary = describe_step(step)
         return Card(
             place=place,
@@ -114,7 +116,7 @@ class _CardBuilder:
             summary=summary._replace(name=name_references(summary.name, self.names)),
             is_last=is_last,
             figure=figure,
-            figure_label=word,
+            figure_label=figure_label,
             details=details,
             waiting=waiting,
             paths=self._paths(step, identifier, place, label),
@@ -144,28 +146,28 @@ class _CardBuilder:
     def _stats(self, step: Step, identifier: str) -> tuple[str, str, list[tuple[str, str]], int]:
         if self.stats is None or self.formats is None:
             return "", "", [], 0
-        at = self.stats.at(identifier)
-        number, word = _main_count(kind_of(step), at)
-        details = [(self.formats.number(times), label) for times, label in _details(kind_of(step), at) if times]
-        return self.formats.number(number), word, details, at.waiting
+        stats = self.stats.at(identifier)
+        number, label = _main_count(kind_of(step), stats)
+        details = [(self.formats.number(times), detail) for times, detail in _details(kind_of(step), stats) if times]
+        return self.formats.number(number), label, details, stats.waiting
 
 
-def _main_count(kind: str, at: StepStats) -> tuple[int, str]:
+def _main_count(kind: str, stats: StepStats) -> tuple[int, str]:
     match kind:
         case "wait" | "wait_until":
-            return at.times("went on"), "passed"
+            return stats.times("went on"), "passed"
         case "send_text":
-            return at.sent, "sent"
+            return stats.sent, "sent"
         case "set_attribute":
-            return at.times("set"), "set"
+            return stats.times("set"), "set"
         case "exit":
-            return at.times("ended"), "left"
+            return stats.times("ended"), "left"
         case _:
-            return at.times("then") + at.times("else"), "decided"
+            return stats.times("then") + stats.times("else"), "decided"
 
 
-def _details(kind: str, at: StepStats) -> list[tuple[int, str]]:
+def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
-    found = [(at.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]
-    return [*found, *((times, f"skipped: {SKIPS.get(reason, reason)}") for reason, times in at.skips)]
+    counts = [(stats.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]
+    return [*counts, *((times, f"skipped: {SKIPS.get(reason, reason)}") for reason, times in stats.skips)]

@@ -5,16 +5,9 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from regulars.journeys import labels
 from regulars.journeys.difference import count_changes, diff_definitions
 from regulars.journeys.drafts import load_draft
-from regulars.journeys.labels import (
-    TRIGGERS,
-    describe_condition,
-    describe_exits,
-    describe_reentry,
-    find_reference_names,
-    name_references,
-)
 from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow, SpanRow, VersionRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, read_version
@@ -32,7 +25,7 @@ JOURNEYS_MAX: Final = 1_000
 PARKED_COUNTED_MAX: Final = 1_000
 FILTERS: Final = (
     Filter("q", "Search journeys", kind="search", placeholder="Name"),
-    Filter("state", "State", choices=tuple((key, words) for key, (words, _, _) in STATES.items())),
+    Filter("state", "State", choices=tuple((key, label) for key, (label, _, _) in STATES.items())),
 )
 
 
@@ -46,19 +39,19 @@ class JourneyLine(NamedTuple):
 async def show_journeys(visit: Visit) -> Response:
     view = read_view(visit, "journeys", PATH, filters=FILTERS)
     async with visit.database.reading() as tx:
-        every = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
-        page = make_page(view, _of_view(view, every))
+        journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
+        page = make_page(view, _of_view(view, journeys))
         sums = await load_total_stats(tx, visit.organization_id, [row.id for row in page.rows])
         parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
     lines = [JourneyLine(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]
-    live = sum(row.state == "live" for row in every)
+    live = sum(row.state == "live" for row in journeys)
     return render(
-        visit, "journeys/list.html", view=view, page=page, lines=lines, live=live, total=len(every), states=STATES
+        visit, "journeys/list.html", view=view, page=page, lines=lines, live=live, total=len(journeys), states=STATES
     )
 
 
 def _of_view(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
-    """An organization has few journeys, so all are loaded and the page is cut from them."""
+    """A page of the journeys that match the filters. An organization has few journeys, so all of them are loaded."""
     wanted, state = view.value("q").casefold(), view.value("state")
     return page_of(
         rows,
@@ -69,7 +62,7 @@ def _of_view(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
 
 
 async def show_journey(visit: Visit) -> Response:
-    """Shows the requested version, else the live one, else the latest."""
+    """Show the requested version, or else the live one, or else the latest."""
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         row = journey.row
@@ -83,7 +76,7 @@ async def show_journey(visit: Visit) -> Response:
         shown = requested if requested is not None and requested <= row.version else row.live_version or row.version
         if shown != row.version:
             journey = await find_journey(tx, visit, version=shown)
-        names = await find_reference_names(tx, visit.organization_id, references_of(journey.definition))
+        names = await labels.find_reference_names(tx, visit.organization_id, references_of(journey.definition))
     of_version = stats.get(shown, JourneyStats())
     cards = build_cards(journey.definition, journey.faults, names=names, stats=of_version, formats=visit.format)
     entry_filter = journey.definition.filter
@@ -98,8 +91,8 @@ async def show_journey(visit: Visit) -> Response:
         shown=shown,
         versions=sorted({*stats, row.version, shown}, reverse=True)[:6],
         stats=of_version,
-        entered=sum(one.entered for one in stats.values()),
-        inside=sum(one.inside for one in stats.values()),
+        entered=sum(each.entered for each in stats.values()),
+        active_runs=sum(each.active_runs for each in stats.values()),
         cards=cards,
         chosen=_chosen(cards, visit.query.get("step", "")),
         live_since=_live_since(spans, row.live_version),
@@ -108,10 +101,12 @@ async def show_journey(visit: Visit) -> Response:
         entry_fault=unjudgeable.get(row.id, {}).get(FILTER),
         has_branch_fault=bool(unjudgeable.get(row.id, {}).keys() - {FILTER}),
         has_draft=draft.is_new,
-        trigger=TRIGGERS[journey.definition.trigger],
-        entry=describe_reentry(journey.definition),
-        exits=describe_exits(journey.definition),
-        condition=None if entry_filter is None else name_references(describe_condition(entry_filter), names),
+        trigger=labels.TRIGGERS[journey.definition.trigger],
+        entry=labels.describe_reentry(journey.definition),
+        exits=labels.describe_exits(journey.definition),
+        condition=None
+        if entry_filter is None
+        else labels.name_references(labels.describe_condition(entry_filter), names),
         filter_faults=faults_at(journey.faults, "filter"),
         general_faults=faults_at(journey.faults, "steps", "reentry"),
     )
@@ -143,7 +138,7 @@ async def show_versions(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         row = journey.row
-        found = await list_versions(tx, visit.organization_id, row.id)
+        version_rows = await list_versions(tx, visit.organization_id, row.id)
         spans = await list_spans(tx, visit.organization_id, row.id)
         stats = await load_stats(tx, visit.organization_id, row.id)
         draft = await load_draft(tx, visit.organization_id, row.id)
@@ -164,11 +159,11 @@ async def show_versions(visit: Visit) -> Response:
         here=journey_url(visit, row),
         versions=[
             VersionLine(
-                one,
-                [span for span in spans if span.version == one.version],
-                stats.get(one.version, JourneyStats()),
+                version,
+                [span for span in spans if span.version == version.version],
+                stats.get(version.version, JourneyStats()),
             )
-            for one in found
+            for version in version_rows
         ],
         draft=draft,
         of_draft=of_draft,
@@ -176,5 +171,5 @@ async def show_versions(visit: Visit) -> Response:
         older=older,
         lines=lines,
         changes=count_changes(lines),
-        entered=sum(one.entered for one in stats.values()),
+        entered=sum(each.entered for each in stats.values()),
     )

@@ -1,4 +1,4 @@
-"""Create, copy, activate, pause and end a journey."""
+"""The forms that create, copy, activate, pause and end a journey."""
 
 from datetime import timedelta
 from typing import Final, cast
@@ -6,17 +6,10 @@ from typing import Final, cast
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
+from regulars.journeys import labels
 from regulars.journeys.backtest.requests import find_backtest
 from regulars.journeys.definition import Definition
 from regulars.journeys.journey_templates import JOURNEY_TEMPLATES, find_template
-from regulars.journeys.labels import (
-    TRIGGERS,
-    describe_condition,
-    describe_reentry,
-    describe_step,
-    find_reference_names,
-    name_references,
-)
 from regulars.journeys.manage import LONG_PAUSE, Journey, Waiting, activate, archive, create_journey, pause
 from regulars.journeys.pages.common import STATES, find_journey, journey_url, page_errors
 from regulars.journeys.pages.flow import build_cards, step_labels
@@ -48,13 +41,13 @@ async def new(visit: Visit) -> Response:
         "journeys/new.html",
         form=FormState(),
         templates=JOURNEY_TEMPLATES,
-        describe_step=describe_step,
-        triggers=TRIGGERS,
+        describe_step=labels.describe_step,
+        triggers=labels.TRIGGERS,
     )
 
 
 async def create(visit: Visit) -> Response:
-    """From a template, or blank."""
+    """Create a journey from a template, or a blank one."""
     definition = find_template(visit.form.get("start", ""))
     if definition is None:
         form = FormState(visit.form)
@@ -64,8 +57,8 @@ async def create(visit: Visit) -> Response:
             "journeys/new.html",
             form,
             templates=JOURNEY_TEMPLATES,
-            describe_step=describe_step,
-            triggers=TRIGGERS,
+            describe_step=labels.describe_step,
+            triggers=labels.TRIGGERS,
         )
     async with visit.database.transaction() as tx:
         created = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
@@ -154,7 +147,7 @@ async def _confirm(visit: Visit, template: str) -> Response:
 async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
     """What activation means: which customers enter, how many by the backtest, the steps, the provider, the hours."""
     organization_id, definition = visit.organization_id, journey.definition
-    names = await find_reference_names(tx, organization_id, references_of(definition))
+    names = await labels.find_reference_names(tx, organization_id, references_of(definition))
     texting = await load_texting(tx, organization_id)
     backtest = await find_backtest(tx, organization_id, journey.row.id)
     has_report = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
@@ -172,8 +165,10 @@ async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *
         is_long=_is_long(visit, journey),
         waiting=WAITING,
         audience=AUDIENCES[definition.trigger],
-        condition=None if definition.filter is None else name_references(describe_condition(definition.filter), names),
-        entry=describe_reentry(definition),
+        condition=None
+        if definition.filter is None
+        else labels.name_references(labels.describe_condition(definition.filter), names),
+        entry=labels.describe_reentry(definition),
         cards=cards,
         labels=step_labels(cards),
         backtest=backtest if has_report else None,

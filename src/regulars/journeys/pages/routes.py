@@ -1,4 +1,4 @@
-"""Every page and form of journeys."""
+"""The routes of all pages and forms of journeys."""
 
 from functools import partial
 from typing import Final
@@ -20,7 +20,7 @@ _JOURNEY: Final = f"{PATH}/{{journey}}"
 _page = partial(Page, needs=Action.READ)
 _edit_page = partial(Page, needs=Action.EDIT_JOURNEYS)
 _form = partial(Form, needs=Action.EDIT_JOURNEYS)
-# A text may have many languages.
+# A text may have many languages, so its form may be large.
 _text_form = partial(_form, bytes_max=LARGE_FORM_BYTES_MAX)
 
 PAGES: Final[tuple[Page, ...]] = (

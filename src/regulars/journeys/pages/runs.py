@@ -41,19 +41,21 @@ class RunLine(NamedTuple):
     canonical: str
     customer: str
     name: str | None
-    # The step the run is at, or its outcome.
-    standing: str
+    # The step at which the run is, or its outcome.
+    status: str
 
 
 def filters(visit: Visit, journey: Journey) -> list[Filter]:
-    words = "Name, number or ID" if visit.sees_personal else "prof_…"
+    placeholder = "Name, number or ID" if visit.sees_personal else "prof_…"
     cards = build_cards(journey.definition, [], names={})
-    steps = [(one, label) for one, label in step_labels(cards).items() if one in program_of(journey.definition).nodes]
+    steps = [
+        (step, label) for step, label in step_labels(cards).items() if step in program_of(journey.definition).nodes
+    ]
     requested = visit.query.get("step", "")
     if requested and requested not in dict(steps):
         steps.append((requested, "A step of another version"))
     return [
-        Filter("who", "Search customers", kind="search", placeholder=words),
+        Filter("who", "Search customers", kind="search", placeholder=placeholder),
         Filter("state", "State", choices=tuple(RUN_STATES.items())),
         Filter("step", "Current step", choices=tuple(steps)),
     ]
@@ -117,16 +119,16 @@ async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
     for run in runs:
         person = people.get(run.profile_id)
         node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
-        at = "" if node is None else f" at “{describe_step(node.step).kind}”"
+        place = "" if node is None else f" at “{describe_step(node.step).kind}”"
         reason = describe_reason(visit, run)
-        standing = f"{WAITS.get(run.waits_for or '', 'Continues')}{at}" if run.state == "active" else reason
+        status = f"{WAITS.get(run.waits_for or '', 'Continues')}{place}" if run.state == "active" else reason
         lines.append(
             RunLine(
                 run,
                 RUN.encode(run.id),
                 PROFILE.encode(run.profile_id),
                 None if person is None else mask.name(visit, person.first_name, person.last_name),
-                standing if run.state != "ended" else run.outcome or "",
+                status if run.state != "ended" else run.outcome or "",
             )
         )
     return lines

@@ -1,4 +1,4 @@
-"""The trace of a run in sentences."""
+"""Describes the trace of a run in sentences."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -34,7 +34,7 @@ TEXT_STATES = {
 
 class TraceLine(NamedTuple):
     icon: str
-    # yes, no, now, or nothing
+    # The colour of the line: yes, no, now, or empty.
     kind: str
     title: str
     text: str
@@ -90,10 +90,10 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
                 row.at,
                 text and text.body,
             )
-        case "then" | "else" as way:
-            ways = describe_paths(node.step) if node is not None else ("Yes", "No")
-            is_then = way == "then"
-            title = f"{name_references(name, context.names)} {ways[0] if is_then else ways[1]}"
+        case "then" | "else" as path:
+            labels = describe_paths(node.step) if node is not None else ("Yes", "No")
+            is_then = path == "then"
+            title = f"{name_references(name, context.names)} {labels[0] if is_then else labels[1]}"
             return TraceLine(
                 "branch", "yes" if is_then else "no", title, _describe_inputs(detail, context.names), row.at
             )
@@ -158,7 +158,7 @@ def _describe_text(visit: Visit, text: TextRow | None) -> str:
 
 
 def _describe_inputs(detail: Mapping[str, Any], segments: Mapping[str, str]) -> str:
-    """The values that a fork or the entry filter decided on."""
+    """The values on which a fork or the entry filter decided."""
     sentences = []
     if "subscribed" in detail:
         sentences.append("Could be texted" if detail["subscribed"] else "Could not be texted")

@@ -1,6 +1,6 @@
-"""Decide how far a run advances at a moment, for live runs and for backtests alike. No I/O.
+"""Decides how far a run advances at a time, for live runs and for backtests. No I/O.
 
-The caller loads the context of the run at that moment, and saves or counts the decisions.
+The caller loads the context of the run at that time, and saves or counts the decisions.
 """
 
 import hashlib
@@ -10,18 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from regulars.journeys import definition as steps
 from regulars.journeys.context import CannotJudge, EvaluationContext, describe_context, judge, template_variables
-from regulars.journeys.definition import (
-    Branch,
-    Definition,
-    Exit,
-    SendText,
-    SetAttribute,
-    Split,
-    Wait,
-    WaitForPurchase,
-    WaitUntil,
-)
 from regulars.journeys.model import PersonRow, RecordedRow, RecordedSale, SaleRow
 from regulars.journeys.program import ProgramNode, program_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
@@ -32,7 +22,7 @@ from regulars.profiles.model import merge
 
 # More than any definition has, so reaching it would mean a cycle, which a program cannot have.
 STEPS_AT_ONCE_MAX: Final = 120
-# A text expires by then; if no fact about it arrives, the run continues a little later.
+# A text has expired by then. If no change of the text was recorded, the run continues after this time.
 TEXT_ENDS_WITHIN: Final = EXPIRES_AFTER + timedelta(hours=1)
 # An upper bound on how long a transaction that records a sale is open.
 WRITES_LAST_MAX: Final = timedelta(minutes=15)
@@ -52,15 +42,16 @@ _HUNDREDTHS: Final = 10_000
 
 
 class RunSubject(NamedTuple):
-    """The constant part of a run: the customer, the definition, and the fact that started it."""
+    """The constant part of a run: the customer, the definition, and the sale or consent (fact) that started it."""
 
     journey_id: UUID
     profile_id: UUID
-    definition: Definition
+    definition: steps.Definition
     fact_kind: str
-    # When the fact was recorded.
+    # When the sale or consent was recorded.
     since: datetime
-    # Splits of earlier versions divide the customers of a journey all in the same way.
+    # Whether each split hashes customers with its own salt. In old versions all splits divide the customers
+    # identically.
     salts_splits: bool = True
 
 
@@ -70,13 +61,13 @@ class Position(NamedTuple):
     step: str | None
     waits_for: str | None = None
     waiting_since: datetime | None = None
-    # While it waits for a purchase: the sales that existed when the wait began.
+    # While the run waits for a purchase: the sales that existed when the wait began.
     seen_sales: Collection[UUID] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run knows at a moment, `evaluation.now`."""
+    """The data for the decisions of a run at a time, which is `evaluation.now`."""
 
     evaluation: EvaluationContext
     person: PersonRow
@@ -96,7 +87,7 @@ class StepEvent(NamedTuple):
 
 
 class HoldoutPass(NamedTuple):
-    """The run passed a split that holds so many percent of the customers out."""
+    """The run passed a split that holds `percent` percent of the customers out."""
 
     step: str
     percent: int
@@ -105,13 +96,14 @@ class HoldoutPass(NamedTuple):
 
 class RequestedMessage(NamedTuple):
     step: str
-    words: str | MissingValue
+    rendered: str | MissingValue
     has_personal_links: bool = False
 
 
 @dataclass(slots=True)
-class Progress:
-    """The decisions of a run: it waits at its position until `due_at`, or has ended with an outcome."""
+class RunProgress:
+    """The result of advancing a run: the run waits at its position until `due_at`, or has ended with an outcome. The
+    caller sends the text and writes the changes, events and passes."""
 
     position: Position
     # The customer's attributes afterwards; `changes` are those that the run set.
@@ -125,25 +117,25 @@ class Progress:
     holdouts: list[HoldoutPass] = field(default_factory=list)
 
 
-def advance(run: RunSubject, position: Position, context: RunContext) -> Progress:
+def advance(run: RunSubject, position: Position, context: RunContext) -> RunProgress:
     """Take steps until one waits, requests a text or ends the run."""
     return _StepRunner(run, position, context).advance()
 
 
-def end(position: Position, attributes: Attributes, outcome: str) -> Progress:
-    progress = Progress(position, attributes, outcome=outcome)
+def end(position: Position, attributes: Attributes, outcome: str) -> RunProgress:
+    progress = RunProgress(position, attributes, outcome=outcome)
     progress.events.append(StepEvent(position.step, "ended", {"outcome": outcome}))
     return progress
 
 
 def sales_needed_since(since: datetime, position: Position, now: datetime) -> datetime:
-    """The run needs the customer's sales that were recorded since then."""
+    """The time since which the run needs the recorded sales of the customer."""
     waiting_since = position.waiting_since if position.waits_for == "purchase" else None
     return min(since, (waiting_since or now) - WRITES_LAST_MAX)
 
 
 def find_exit(
-    definition: Definition, sales: Iterable[RecordedSale], *, since: datetime, entry: RecordedSale | None
+    definition: steps.Definition, sales: Iterable[RecordedSale], *, since: datetime, entry: RecordedSale | None
 ) -> tuple[datetime, str] | None:
     """The first sale after the start of the run that ends it: when it was recorded, and the outcome.
     `entry` is the sale that started the run, if it was a sale."""
@@ -167,15 +159,15 @@ class _StepRunner:
         self._context = context
         self._evaluation = context.evaluation
         self._now = context.evaluation.now
-        self._progress = Progress(position, context.person.attributes)
+        self._progress = RunProgress(position, context.person.attributes)
 
-    def advance(self) -> Progress:
+    def advance(self) -> RunProgress:
         if self._run.fact_kind == "consent" and not self._evaluation.is_subscribed:
             # The withdrawal may have been published together with the consent, before there was a run to end.
             return self._end(WITHDRAWN)
-        left = find_exit(self._run.definition, self._context.sales, since=self._run.since, entry=self._context.sale)
-        if left is not None:
-            return self._end(left[1])
+        exit_ = find_exit(self._run.definition, self._context.sales, since=self._run.since, entry=self._context.sale)
+        if exit_ is not None:
+            return self._end(exit_[1])
         nodes = program_of(self._run.definition).nodes
         for _ in range(STEPS_AT_ONCE_MAX):
             step = self._progress.position.step
@@ -188,37 +180,37 @@ class _StepRunner:
         raise AssertionError("a program without circles ends")
 
     def _take_step(self, node: ProgramNode) -> None:
-        """Afterwards the run is at the next step, waits, or has ended."""
+        """Take one step; afterwards the run is at the next step, waits, or has ended."""
         match node.step:
-            case Wait() | WaitUntil() as step:
+            case steps.Wait() | steps.WaitUntil() as step:
                 self._wait(node, step)
-            case WaitForPurchase() as step:
+            case steps.WaitForPurchase() as step:
                 self._wait_for_purchase(node, step)
-            case Branch() as step:
+            case steps.Branch() as step:
                 self._branch(node, step)
-            case Split() as step:
+            case steps.Split() as step:
                 self._split(node, step)
-            case SendText() as step:
+            case steps.SendText() as step:
                 self._text(node, step)
-            case SetAttribute() as step:
+            case steps.SetAttribute() as step:
                 self._set_attribute(node, step)
-            case Exit():
+            case steps.Exit():
                 self._end("exited")
 
-    def _wait(self, node: ProgramNode, step: Wait | WaitUntil) -> None:
+    def _wait(self, node: ProgramNode, step: steps.Wait | steps.WaitUntil) -> None:
         """The end of a wait is computed once, when the run reaches the step."""
         if self._progress.position.waits_for == "time":
             self._record(node, "went on", {})
             return self._move_to(node.next)
         due_at = (
             next_local_time(step, self._now, self._zone())
-            if isinstance(step, WaitUntil)
+            if isinstance(step, steps.WaitUntil)
             else after_wait(step, self._now)
         )
         self._record(node, "waits", {"until": due_at.isoformat()})
         return self._wait_here("time", due_at)
 
-    def _wait_for_purchase(self, node: ProgramNode, step: WaitForPurchase) -> None:
+    def _wait_for_purchase(self, node: ProgramNode, step: steps.WaitForPurchase) -> None:
         """A purchase counts if it did not exist when the wait began, whatever its recording time: its transaction may
         have begun before and committed after. A purchase recorded after the wait began always counts, even if it was
         already visible when the sales were loaded."""
@@ -228,21 +220,21 @@ class _StepRunner:
         end = end_of_wait(step, since)
         if is_new:
             self._record(node, "waits", {"for": "a purchase", "until": end.isoformat()})
-            known = {sale.id for sale in self._context.sales if sale.created_at <= since}
+            seen = {sale.id for sale in self._context.sales if sale.created_at <= since}
         else:
-            known = set(position.seen_sales)
+            seen = set(position.seen_sales)
         if any(
-            sale.type == "PURCHASE" and sale.id not in known and since - WRITES_LAST_MAX < sale.created_at <= end
+            sale.type == "PURCHASE" and sale.id not in seen and since - WRITES_LAST_MAX < sale.created_at <= end
             for sale in self._context.sales
         ):
             return self._fork(node, is_then=True, why={"bought": True})
         if self._now >= end:
             return self._fork(node, is_then=False, why={"bought": False})
-        self._progress.position = Position(position.step, "purchase", since, tuple(sorted(known)))
+        self._progress.position = Position(position.step, "purchase", since, tuple(sorted(seen)))
         self._progress.due_at = end
         return None
 
-    def _branch(self, node: ProgramNode, step: Branch) -> None:
+    def _branch(self, node: ProgramNode, step: steps.Branch) -> None:
         verdict = judge(node.id, step.condition, self._evaluation)
         if not isinstance(verdict, CannotJudge):
             segments = references_of(self._run.definition).segments
@@ -260,7 +252,7 @@ class _StepRunner:
         self._progress.due_at = min(self._now + pause, since + FAULT_LASTS_MAX)
         return None
 
-    def _split(self, node: ProgramNode, step: Split) -> None:
+    def _split(self, node: ProgramNode, step: steps.Split) -> None:
         salt = node.id if self._run.salts_splits else ""
         share = share_of(self._run.journey_id, self._run.profile_id, salt=salt)
         is_then = share < step.percent
@@ -268,7 +260,7 @@ class _StepRunner:
             self._progress.holdouts.append(HoldoutPass(node.id, 100 - step.percent, is_held_out=not is_then))
         self._fork(node, is_then=is_then, why={"share": share})
 
-    def _text(self, node: ProgramNode, step: SendText) -> None:
+    def _text(self, node: ProgramNode, step: steps.SendText) -> None:
         if self._progress.position.waits_for == "text":
             # The run was woken because its text was sent, skipped or failed.
             return self._move_to(node.next)
@@ -278,8 +270,9 @@ class _StepRunner:
         self._record(node, "texts", {})
         return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 
-    def _set_attribute(self, node: ProgramNode, step: SetAttribute) -> None:
-        """Not set where the customer has too many attributes: the run records that and continues."""
+    def _set_attribute(self, node: ProgramNode, step: steps.SetAttribute) -> None:
+        """Set an attribute. If the customer has too many attributes, it is not set; the run records that and
+        continues."""
         try:
             attributes = merge(dict(self._progress.attributes), {step.key: step.value})
         except ValidationError:
@@ -307,7 +300,7 @@ class _StepRunner:
         self._progress.position = Position(self._progress.position.step, waits_for, self._now)
         self._progress.due_at = due_at
 
-    def _end(self, outcome: str) -> Progress:
+    def _end(self, outcome: str) -> RunProgress:
         self._progress.outcome = outcome
         self._progress.events.append(StepEvent(self._progress.position.step, "ended", {"outcome": outcome}))
         return self._progress
@@ -317,6 +310,6 @@ class _StepRunner:
 
 
 def share_of(journey_id: UUID, profile_id: UUID, *, salt: str) -> float:
-    """From 0 to 100, always the same for a customer, a journey and a salt."""
+    """A pseudo-random number from 0 to 100, which is always the same for a customer, a journey and a salt."""
     digest = hashlib.sha256(journey_id.bytes + profile_id.bytes + salt.encode()).digest()
     return int.from_bytes(digest[:8], "big") % _HUNDREDTHS / 100

@@ -9,16 +9,17 @@ from regulars.journeys.definition import Definition, read_definition
 from regulars.journeys.errors import JourneyNotFound
 from regulars.kit.db import Tx
 
-KNOWN_MAX: Final = 1_024
+CACHED_VERSIONS_MAX: Final = 1_024
 
 
 class Version(NamedTuple):
     definition: Definition
-    # Splits of versions from before this was stored divide the customers of a journey all in the same way.
+    # Whether each split hashes customers with its own salt. In old versions all splits of a journey divide the
+    # customers identically.
     salts_splits: bool
 
 
-_known: dict[tuple[UUID, UUID, int], Version] = {}
+_cache: dict[tuple[UUID, UUID, int], Version] = {}
 
 
 async def load_definitions(
@@ -31,16 +32,16 @@ async def load_definitions(
 async def load_versions(
     tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], Version]:
-    loaded = {it: known for it in wanted if (known := _known.get((organization_id, *it))) is not None}
+    loaded = {it: cached for it in wanted if (cached := _cache.get((organization_id, *it))) is not None}
     missing = sorted(set(wanted) - loaded.keys())
     if missing:
-        found = await queries.find_definitions(tx, organization_id, missing)
+        stored = await queries.find_definitions(tx, organization_id, missing)
         for journey_id, number in missing:
-            if (journey_id, number) not in found:
+            if (journey_id, number) not in stored:
                 raise JourneyNotFound(f"The version {number} of journey {journey_id} is gone.")
-            text, salts_splits = found[journey_id, number]
+            text, salts_splits = stored[journey_id, number]
             version = loaded[journey_id, number] = Version(read_definition(text.encode()), salts_splits)
-            if len(_known) >= KNOWN_MAX:
-                _known.pop(next(iter(_known)))
-            _known[organization_id, journey_id, number] = version
+            if len(_cache) >= CACHED_VERSIONS_MAX:
+                _cache.pop(next(iter(_cache)))
+            _cache[organization_id, journey_id, number] = version
     return loaded

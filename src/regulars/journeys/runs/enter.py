@@ -1,7 +1,8 @@
-"""Sales and consents start runs: at most one run for each journey and fact, however often the fact is delivered.
+"""Starts runs from sales and consents: at most one run for each journey and fact (sale or consent), however often the
+fact is delivered.
 
-The unique key guarantees that. The customer's row of `journey_customers` is locked first, because re-entry depends on
-the time of the last entry, and a customer has at most one open run in a journey.
+The unique key of runs guarantees that. The customer's row of `journey_customers` is locked first, because re-entry
+depends on the time of the last entry, and a customer has at most one open run in a journey.
 """
 
 from collections import Counter
@@ -43,16 +44,16 @@ class EntryEvent:
 
 @needed_if(journeys.HAS_ACTIVATION)
 async def enter_by_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Only sales of a known customer that were at most seven days old when they were recorded."""
+    """Start runs from sales of a known customer that were at most seven days old when they were recorded."""
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
-    # In the order of recording: of two sales of one customer the first starts the run.
+    # In the order of recording, so that of two sales of one customer the first one starts the run.
     in_order = sorted(sales, key=lambda sale: (sale.created_at, sale.id))
     entries = [entry for sale in in_order if (entry := entry_of_sale(sale)) is not None]
     await _enter(tx, organization_id, entries)
 
 
 async def enter_by_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """Only consents that subscribed the customer and were recent; `automation` of the change says so."""
+    """Start runs from recent consents that subscribed the customer; `automation` of the change says which they are."""
     entries = [
         entry for fact in facts for change in fact.changes if (entry := _entry_of_change(change, fact.at)) is not None
     ]
@@ -75,7 +76,7 @@ def _entry_of_change(change: SubscriptionChange, at: datetime) -> EntryEvent | N
 
 
 def entry_of_consent(subscription_id: UUID, sequence: int, profile_id: UUID, at: datetime) -> EntryEvent:
-    """For an entry of the consent ledger."""
+    """The event for an entry of the consent ledger."""
     return EntryEvent("consent", f"{SUBSCRIPTION.encode(subscription_id)}:{sequence}", "opt_in", profile_id, None, at)
 
 
@@ -111,7 +112,7 @@ async def _enter_journey(
         return
     snapshot = await load_snapshot(tx, organization_id, subjects)
     passed = [_passes(snapshot, subject, tx.now) for subject in subjects]
-    wanted = [one for one, is_in in zip(matched, passed, strict=True) if is_in]
+    wanted = [entry for entry, is_in in zip(matched, passed, strict=True) if is_in]
     refused = [activation.version for (_, activation, _), is_in in zip(matched, passed, strict=True) if not is_in]
     await trace.add_totals(tx, organization_id, Counter((journey_id, version, "", "refused") for version in refused))
     if wanted:
@@ -135,12 +136,13 @@ async def _begin(
     wanted: Sequence[tuple[EntryEvent, ActivationRow, Definition]],
     snapshot: JourneySnapshot,
 ) -> None:
-    # The shared lock orders this against a pause or archive: either its state is read here, or it finds these runs.
+    # Because of the shared lock a pause or archive comes either before, so that its state is read here, or after, so
+    # that it finds these runs.
     journey = await journeys.share_journey(tx, organization_id, journey_id)
     if journey is None or journey.state == "archived":
         return
     profile_ids = sorted({entry.profile_id for entry, _, _ in wanted})
-    places = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)
+    last_entries = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)
     known_facts = await queries.find_known_facts(
         tx,
         organization_id,
@@ -150,7 +152,7 @@ async def _begin(
     )
     begun: dict[UUID, NewJourneyRun] = {}
     for entry, activation, definition in wanted:
-        entered_at, run_id = places.get(entry.profile_id, (None, None))
+        entered_at, run_id = last_entries.get(entry.profile_id, (None, None))
         if entry.id in known_facts or entry.profile_id in begun or run_id is not None:
             continue
         if not may_enter_again(definition.reentry, entered_at, tx.now):
@@ -174,7 +176,7 @@ async def _begin(
     )
     new = [run for run in runs if run.id in inserted]
     if new:
-        failpoint.hit("journey.entered", tx.connection.cut_off)
+        failpoint.hit("journey.entered", tx.connection.drop_connection)
         definitions = {entry.id: definition for entry, _, definition in wanted}
         await queries.set_customers_runs(tx, organization_id, journey_id, [(run.profile_id, run.id) for run in new])
         await trace.insert_trace(

@@ -1,4 +1,5 @@
-"""Handlers of facts about active runs: a sale or a withdrawal ends some, a purchase or a sent text wakes others."""
+"""Handles facts (recorded sales, consents and changes of texts) for open runs: a sale or a withdrawal ends runs, a
+purchase or a sent text wakes runs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -37,11 +38,11 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
     leaving: dict[str, list[RunRow]] = {}
     for run in runs:
         bought = by_buyer[run.profile_id]
-        left = find_exit(
+        exit_ = find_exit(
             definitions[run.journey_id, run.version], bought, since=run.since, entry=sales_by_id.get(run.sale_id)
         )
-        if left is not None:
-            leaving.setdefault(left[1], []).append(run)
+        if exit_ is not None:
+            leaving.setdefault(exit_[1], []).append(run)
         elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in bought):
             # The run itself decides whether the purchase is one that it waits for.
             waiting.append(run.id)
@@ -54,7 +55,7 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
 
 
 async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """A withdrawal ends all open runs of the customer, also parked ones."""
+    """A withdrawal ends all open runs of the customer, including parked ones, which failed at every attempt."""
     withdrawn = {
         change.profile_id
         for fact in facts
@@ -94,7 +95,8 @@ class _TextOutcome(NamedTuple):
 
     @property
     def event(self) -> str:
-        """The name under which it is counted; a skip has its reason, without the missing field."""
+        """The name under which the outcome is counted; a skip includes its reason, without the name of the missing
+        field."""
         return (
             f"text skipped {(self.reason or '').partition(':')[0]}" if self.state == "skipped" else f"text {self.state}"
         )

@@ -1,7 +1,8 @@
-"""Who passed a split that holds customers out, when, and on which side (`journey_holdouts`).
+"""Records which customers passed a split that holds customers out, when, and whether they are held out
+(`journey_holdouts`).
 
-The customers who pass it in a month are compared with each other. In each month the first time counts: what a text
-brings may bring the customer back in.
+The customers who pass it in the same month are compared with each other. In each month only the first pass of a
+customer counts, because a purchase that a text caused may let the customer enter again.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,8 +30,8 @@ class HoldoutPassRow(NamedTuple):
 
 
 def first_day_of(today: date, trigger_day: date | None) -> date:
-    """Of a customer who passes the split today: tomorrow, if the purchase that brought them in was today. It would make
-    a buyer of every customer."""
+    """The first day on which purchases of a customer who passes the split today count: tomorrow, if the purchase that
+    started the run was today. Otherwise this purchase would make every customer a buyer."""
     return today + timedelta(days=1) if trigger_day == today else today
 
 
@@ -52,32 +53,32 @@ _INSERT: Final = _PASSED.write(
 async def record_passes(
     tx: Tx, organization_id: UUID, passed: Sequence[HoldoutPassRow], months: Collection[HoldoutMonthBegun]
 ) -> None:
-    """Rooms above learn of a month with its first customer. Rows are written in the order of their keys, so that two
-    writers never deadlock."""
+    """Store the passes. With the first customer of a month an event is recorded for listeners in other packages. Rows
+    are written in the order of their keys, so that two transactions never deadlock."""
     if passed:
         begun = [it for it in months if not await _is_any_stored(tx, organization_id, it)]
         await outbox.record(tx, organization_id, begun)
         await tx.execute(_INSERT, {"organization_id": organization_id, "now": tx.now, **_PASSED.of(sorted(passed))})
 
 
-async def _is_any_stored(tx: Tx, organization_id: UUID, it: HoldoutMonthBegun) -> bool:
+async def _is_any_stored(tx: Tx, organization_id: UUID, month: HoldoutMonthBegun) -> bool:
     rows = await tx.fetch(
         """
         SELECT 1 FROM journey_holdouts
         WHERE organization_id = %s AND journey_id = %s AND step = %s AND month = %s
         LIMIT 1
         """,
-        (organization_id, it.journey_id, it.step, it.month),
+        (organization_id, month.journey_id, month.step, month.month),
     )
     return bool(rows)
 
 
-async def read_sides(
+async def read_holdout_groups(
     tx: Tx, organization_id: UUID, journey_id: UUID, step: str, month: date
 ) -> dict[bool, tuple[bytes, bytes]]:
-    """By whether they are held out: the ids of the customers, 16 bytes each, and the first days of their windows as
-    days since 1970, four bytes each. The share with which the month began counts: customers who pass the split with
-    another one are left out until the next month."""
+    """For each group (true: held out) the ids of the customers, 16 bytes each, and the first days of their windows as
+    days since 1970, four bytes each. If the percentage of the split changes during a month, customers who pass it with
+    the new percentage are omitted until the next month."""
     rows = await tx.fetch(
         """
         SELECT is_held_out, string_agg(uuid_send(profile_id), ''::bytea ORDER BY profile_id),

@@ -1,4 +1,4 @@
-"""End, pause and release all runs of a journey; resume one parked run."""
+"""Ends, pauses and releases all runs of a journey; resumes one parked run, which failed at every attempt."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -16,7 +16,7 @@ _BATCH_ROWS: Final = 2_000
 
 
 async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome: str) -> None:
-    """The runs are locked by the caller."""
+    """End runs; the caller has locked them."""
     if not runs:
         return
     ended = [run._replace(state="ended", waits_for=None, due_at=None, outcome=outcome, ended_at=tx.now) for run in runs]
@@ -34,21 +34,22 @@ async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outco
 
 
 async def pause_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """Also pauses their texts. Runs first: a worker that advances a run requests its text before this gets its lock."""
+    """Pause the runs and then their texts. The runs come first: a worker that is advancing a run requests its text
+    before this transaction gets the lock on the run."""
     await queries.hold_runs(tx, organization_id, journey_id)
-    async for steps in _texting(tx, organization_id, journey_id):
+    async for steps in _batches_with_text(tx, organization_id, journey_id):
         await pause_texts(tx, organization_id, OriginKind.JOURNEY, steps.keys())
 
 
 async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """Also releases those of their texts that their steps still wait for."""
+    """Release the runs, and the texts for which their steps still wait."""
     if await queries.release_runs(tx, organization_id, journey_id):
         tx.touched.add(("journey_runs", organization_id))
-    async for steps in _texting(tx, organization_id, journey_id):
+    async for steps in _batches_with_text(tx, organization_id, journey_id):
         await resume_texts(tx, organization_id, OriginKind.JOURNEY, steps)
 
 
-async def _texting(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
+async def _batches_with_text(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
     """Batches of the runs that wait for a text, with their steps."""
     after = UUID(int=0)
     while found := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BATCH_ROWS):

@@ -1,4 +1,4 @@
-"""Reads of runs and versions for pages, commands and other rooms. Each list reads one range of an index."""
+"""Reads runs and versions for pages, commands and other packages. Each list reads one range of an index."""
 
 from collections.abc import Collection
 from typing import Final
@@ -36,17 +36,15 @@ async def list_runs(
     step: str | None = None,
     profile_id: UUID | None = None,
 ) -> PageRows[RunRow]:
-    """The newest first. A step selects the runs that are at it now, whatever their state."""
+    """Runs, newest first. With a step, only the runs that are at this step now, in any state."""
     return await _NEWEST.fetch(
         tx,
-        SQL(
-            """
-            SELECT {columns} FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s {narrowed} {beyond}
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
+        """
+        SELECT {columns} FROM journey_runs
+        WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s {and_filters} {and_after_position}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
         page,
         {
             "organization_id": organization_id,
@@ -62,15 +60,12 @@ async def list_runs(
 
 
 async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, limit: int) -> list[RunRow]:
-    """In all journeys, the newest first."""
-    rows = await tx.fetch(
-        SQL(
-            "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND profile_id = %s"
-            " ORDER BY id DESC LIMIT %s"
-        ).format(columns=_COLUMNS),
+    """The runs of a customer in all journeys, newest first."""
+    return await tx.fetch_all(
+        RunRow,
+        "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND profile_id = %s ORDER BY id DESC LIMIT %s",
         (organization_id, profile_id, limit),
     )
-    return [RunRow(*row) for row in rows]
 
 
 async def list_runs_of_sale(tx: Tx, organization_id: UUID, sale_id: UUID) -> list[tuple[UUID, str, UUID, str]]:
@@ -96,43 +91,41 @@ async def list_runs_of_sale(tx: Tx, organization_id: UUID, sale_id: UUID) -> lis
 async def list_runs_of_person(
     tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
 ) -> list[RunRow]:
-    """The oldest first."""
-    rows = await tx.fetch(
-        SQL(
-            "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND profile_id = %s AND id > %s"
-            " ORDER BY id LIMIT %s"
-        ).format(columns=_COLUMNS),
+    """The runs of a person, oldest first."""
+    return await tx.fetch_all(
+        RunRow,
+        "SELECT {columns} FROM journey_runs"
+        " WHERE organization_id = %s AND profile_id = %s AND id > %s ORDER BY id LIMIT %s",
         (organization_id, profile_id, after, limit),
     )
-    return [RunRow(*row) for row in rows]
 
 
 async def list_versions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[VersionRow]:
-    """The newest first."""
-    rows = await tx.fetch(
+    """The versions of a journey, newest first."""
+    return await tx.fetch_all(
+        VersionRow,
         """
-        SELECT version, created_at, created_by FROM journey_versions
+        SELECT {columns} FROM journey_versions
         WHERE organization_id = %s AND journey_id = %s
         ORDER BY version DESC
         LIMIT %s
         """,
         (organization_id, journey_id, VERSIONS_MAX),
     )
-    return [VersionRow(*row) for row in rows]
 
 
 async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[SpanRow]:
     """When each version was live, the latest first."""
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        SpanRow,
         """
-        SELECT version, since, until FROM journey_activations
+        SELECT {columns} FROM journey_activations
         WHERE organization_id = %s AND journey_id = %s
         ORDER BY since DESC
         LIMIT %s
         """,
         (organization_id, journey_id, VERSIONS_MAX),
     )
-    return [SpanRow(*row) for row in rows]
 
 
 async def find_journeys_of_runs(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
@@ -162,11 +155,9 @@ async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 
 async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
-        (organization_id, run_id),
+    return await tx.fetch_first(
+        RunRow, "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = %s", (organization_id, run_id)
     )
-    return RunRow(*rows[0]) if rows else None
 
 
 async def is_any_run_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
@@ -184,7 +175,7 @@ async def is_any_run_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> 
 
 
 async def is_any_run_open(tx: Tx, organization_id: UUID) -> bool:
-    """Parked runs count: a withdrawal ends them too."""
+    """Whether any run is open, including parked runs, which a withdrawal ends too."""
     rows = await tx.fetch(
         "SELECT EXISTS (SELECT 1 FROM journey_runs WHERE organization_id = %s AND state <> 'ended')",
         (organization_id,),

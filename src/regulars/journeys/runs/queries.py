@@ -9,7 +9,7 @@ from psycopg.sql import SQL
 
 from regulars.journeys.model import NewJourneyRun, RunRow
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
-from regulars.kit.columns import Columns, names_of
+from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 
 _COLUMNS = SQL(names_of(RunRow, "journey_runs"))
@@ -18,8 +18,8 @@ _COLUMNS = SQL(names_of(RunRow, "journey_runs"))
 async def lock_customers(
     tx: Tx, organization_id: UUID, journey_id: UUID, profile_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[datetime | None, UUID | None]]:
-    """Insert the rows of new customers, then lock all rows in order: the last entry, and the run while it is open. The
-    end of a run does not touch these rows, because the state of the run is read under their lock."""
+    """Insert the rows of new customers, then lock all rows in order; return the last entry, and the run while it is
+    open. The end of a run does not touch these rows, because the state of the run is read under their lock."""
     await tx.execute(
         """
         INSERT INTO journey_customers (organization_id, journey_id, profile_id)
@@ -72,7 +72,7 @@ _INSERT_RUNS: Final = _NEW_RUNS.write(
 async def insert_runs_if_new(
     tx: Tx, organization_id: UUID, runs: Sequence[NewJourneyRun], *, is_paused: bool
 ) -> set[UUID]:
-    """The runs of a journey that was paused meanwhile are due when it is resumed."""
+    """Insert runs. If the journey was paused meanwhile, they become due when it is resumed."""
     values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
@@ -93,7 +93,7 @@ async def find_known_facts(
 async def set_customers_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, entered: Sequence[tuple[UUID, UUID]]
 ) -> None:
-    """Profile and run of the customers who just entered."""
+    """Store the run of each customer who just entered."""
     await tx.execute(
         """
         UPDATE journey_customers SET entered_at = %(now)s, run_id = it.run_id
@@ -138,39 +138,35 @@ async def take_due_runs(tx: Tx, organization_id: UUID, *, after: RunRow | None =
 
 
 async def lock_active_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[RunRow]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM journey_runs
-            WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state = 'active'
-            ORDER BY id
-            FOR UPDATE
-            """
-        ).format(columns=_COLUMNS),
+    return await tx.fetch_all(
+        RunRow,
+        """
+        SELECT {columns} FROM journey_runs
+        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state = 'active'
+        ORDER BY id
+        FOR UPDATE
+        """,
         (organization_id, list(profile_ids)),
     )
-    return [RunRow(*row) for row in rows]
 
 
 async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[RunRow]:
-    """Active and parked runs."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM journey_runs
-            WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state <> 'ended'
-            ORDER BY id
-            FOR UPDATE
-            """
-        ).format(columns=_COLUMNS),
+    """Lock and return the active and parked runs of customers."""
+    return await tx.fetch_all(
+        RunRow,
+        """
+        SELECT {columns} FROM journey_runs
+        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state <> 'ended'
+        ORDER BY id
+        FOR UPDATE
+        """,
         (organization_id, list(profile_ids)),
     )
-    return [RunRow(*row) for row in rows]
 
 
 async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[UUID, str]]) -> int:
     """Make runs due now that wait for the text of this step; the receipt of an earlier step's text wakes no run."""
-    # All writers lock runs in this order.
+    # All transactions lock runs in this order.
     ended = sorted(ended)
     return await tx.execute(
         """
@@ -200,7 +196,7 @@ async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[
 
 
 async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *, waits_for: str) -> int:
-    """Make runs due now that wait for this; a paused run is due when its journey is resumed."""
+    """Make runs due now that wait for this event; a paused run becomes due when its journey is resumed."""
     return await tx.execute(
         """
         UPDATE journey_runs
@@ -213,8 +209,8 @@ async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *,
     )
 
 
-def _joined(sales: Sequence[UUID] | None) -> str | None:
-    """A list per row, joined into a string, because PostgreSQL arrays of arrays must be rectangular."""
+def _join_ids(sales: Sequence[UUID] | None) -> str | None:
+    """The list of a row, joined into a string, because in PostgreSQL all inner arrays must have the same length."""
     return None if sales is None else ",".join(map(str, sales))
 
 
@@ -222,7 +218,7 @@ _SAVED: Final = Columns(
     state=Labels, step=Labels, waits_for=Labels, waiting_since=Timestamps, due_at=Timestamps, attempts=Bigints,
     outcome=Labels, reason=Labels, ended_at=Timestamps,
 )  # fmt: skip
-_SAVED_BY_ID: Final = Columns(id=Ids, seen_sales=(Texts, _joined))
+_SAVED_BY_ID: Final = Columns(id=Ids, seen_sales=(Texts, _join_ids))
 _SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
     """
     UPDATE journey_runs
@@ -235,7 +231,7 @@ _SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
 
 
 async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
-    """The state of the runs after a batch."""
+    """Save the state of the runs after a batch."""
     await tx.execute(_SAVE_RUNS, {"organization_id": organization_id, **_SAVED.of(runs), **_SAVED_BY_ID.of(runs)})
 
 
@@ -246,47 +242,35 @@ async def set_reason(tx: Tx, organization_id: UUID, run_id: UUID, *, reason: str
 
 
 async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) -> list[RunRow]:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])").format(
-            columns=_COLUMNS
-        ),
+    return await tx.fetch_all(
+        RunRow,
+        "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(run_ids)),
     )
-    return [RunRow(*row) for row in rows]
+
+
+# With state = 'active' the planner may choose the index of active runs of all journeys.
+_MOVE_DUE_TIMES: Final = """
+    UPDATE journey_runs SET {target} = {source}, {source} = NULL
+    WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+        SELECT id FROM journey_runs
+        WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
+          AND state <> 'ended' AND state <> 'parked' AND {source} IS NOT NULL
+        ORDER BY id
+        FOR UPDATE
+    ))
+    """
+_HOLD: Final = fill(_MOVE_DUE_TIMES, source="due_at", target="held_due_at")
+_RELEASE: Final = fill(_MOVE_DUE_TIMES, source="held_due_at", target="due_at")
 
 
 async def hold_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
     """Move the due times of a paused journey's runs to `held_due_at`, so that none becomes due."""
-    # With state = 'active' the planner may choose the index of active runs of all journeys.
-    return await tx.execute(
-        """
-        UPDATE journey_runs SET held_due_at = due_at, due_at = NULL
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
-              AND state <> 'ended' AND state <> 'parked' AND due_at IS NOT NULL
-            ORDER BY id
-            FOR UPDATE
-        ))
-        """,
-        {"organization_id": organization_id, "journey_id": journey_id},
-    )
+    return await tx.execute(_HOLD, {"organization_id": organization_id, "journey_id": journey_id})
 
 
 async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
-    return await tx.execute(
-        """
-        UPDATE journey_runs SET due_at = held_due_at, held_due_at = NULL
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
-              AND state <> 'ended' AND state <> 'parked' AND held_due_at IS NOT NULL
-            ORDER BY id
-            FOR UPDATE
-        ))
-        """,
-        {"organization_id": organization_id, "journey_id": journey_id},
-    )
+    return await tx.execute(_RELEASE, {"organization_id": organization_id, "journey_id": journey_id})
 
 
 async def list_texting_runs(
@@ -306,30 +290,22 @@ async def list_texting_runs(
 
 
 async def lock_active_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: int) -> list[RunRow]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM journey_runs
-            WHERE organization_id = %s AND journey_id = %s AND state <> 'ended'
-            ORDER BY id
-            LIMIT %s
-            FOR UPDATE
-            """
-        ).format(columns=_COLUMNS),
+    return await tx.fetch_all(
+        RunRow,
+        """
+        SELECT {columns} FROM journey_runs
+        WHERE organization_id = %s AND journey_id = %s AND state <> 'ended'
+        ORDER BY id
+        LIMIT %s
+        FOR UPDATE
+        """,
         (organization_id, journey_id, limit),
     )
-    return [RunRow(*row) for row in rows]
 
 
 async def lock_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM journey_runs
-            WHERE organization_id = %s AND id = %s
-            FOR UPDATE
-            """
-        ).format(columns=_COLUMNS),
+    return await tx.fetch_first(
+        RunRow,
+        "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = %s FOR UPDATE",
         (organization_id, run_id),
     )
-    return RunRow(*rows[0]) if rows else None

@@ -1,4 +1,4 @@
-"""The queue of due runs. A batch loads what its runs need, lets `decide` decide, and writes the decisions together."""
+"""The queue of due runs. A batch loads the data of its runs, calls `decide`, and writes all decisions together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,18 +12,7 @@ from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.interests import withdraw_if_unneeded
 from regulars.journeys.model import RecordedRow, RunRow, TraceEntry
 from regulars.journeys.program import holdouts_of, sets_attributes
-from regulars.journeys.runs import queries, trace
-from regulars.journeys.runs.decide import (
-    CUSTOMER_GONE,
-    HoldoutPass,
-    Position,
-    Progress,
-    RunContext,
-    RunSubject,
-    advance,
-    end,
-    sales_needed_since,
-)
+from regulars.journeys.runs import decide, queries, trace
 from regulars.journeys.runs.definition_cache import Version, load_definitions, load_versions
 from regulars.journeys.runs.holdouts import HoldoutPassRow, first_day_of, record_passes
 from regulars.journeys.snapshot import DecisionSubject, JourneySnapshot, find_sales_since, load_snapshot
@@ -88,7 +77,8 @@ class RunQueue(RowQueue[RunRow]):
 
 async def _without_locked_profiles(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> Sequence[RunRow]:
     """The runs that can advance now. A run that may set an attribute locks its customer's profile. All other writers
-    lock the profile before its runs, so waiting here could deadlock: locked profiles are skipped, and stay due."""
+    lock the profile before its runs, so waiting here could deadlock: runs of locked profiles are skipped, and
+    remain due."""
     definitions = await load_definitions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
     changing = {row.profile_id for row in rows if sets_attributes(definitions[row.journey_id, row.version])}
     locked = await try_lock_profiles(tx, organization_id, changing) if changing else set()
@@ -97,7 +87,7 @@ async def _without_locked_profiles(tx: Tx, organization_id: UUID, rows: Sequence
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """What was loaded for some runs, and what they decided."""
+    """The loaded data of a batch of runs, and their decisions."""
 
     tx: Tx
     organization_id: UUID
@@ -105,7 +95,7 @@ class _Batch:
     versions: dict[tuple[UUID, int], Version]
     snapshot: JourneySnapshot
     numbers: dict[UUID, TextNumber]
-    # By run: the customer's other sales that the run needs.
+    # By run: the other sales of the customer that the run needs.
     recorded: dict[UUID, list[RecordedRow]]
     # By customer: the attributes that runs of this batch set. A customer may have runs in several journeys.
     changes: dict[UUID, dict[str, str]] = field(default_factory=dict)
@@ -115,7 +105,7 @@ class _Batch:
     orders: list[TextOrder] = field(default_factory=list)
     holdouts: list[HoldoutPassRow] = field(default_factory=list)
     holdout_months: set[HoldoutMonthBegun] = field(default_factory=set)
-    # Runs that end while a text of theirs may still be queued.
+    # Runs that end while one of their texts may still be queued.
     ended_with_text: list[UUID] = field(default_factory=list)
 
     @classmethod
@@ -126,7 +116,9 @@ class _Batch:
             for row in rows
         ]
         snapshot = await load_snapshot(tx, organization_id, subjects)
-        ranges = [(row.profile_id, row.sale_id, sales_needed_since(row.since, _position(row), tx.now)) for row in rows]
+        ranges = [
+            (row.profile_id, row.sale_id, decide.sales_needed_since(row.since, _position(row), tx.now)) for row in rows
+        ]
         recorded = await find_sales_since(tx, organization_id, ranges)
         return cls(
             tx=tx,
@@ -142,17 +134,17 @@ class _Batch:
         definition, salts_splits = self.versions[row.journey_id, row.version]
         context = self._context(row, definition)
         if context is None:
-            return self._record(row, end(_position(row), {}, CUSTOMER_GONE))
-        subject = RunSubject(
+            return self._record(row, decide.end(_position(row), {}, decide.CUSTOMER_GONE))
+        subject = decide.RunSubject(
             row.journey_id, row.profile_id, definition, row.fact_kind, row.since, salts_splits=salts_splits
         )
-        progress = advance(subject, _position(row), context)
+        progress = decide.advance(subject, _position(row), context)
         if progress.changes:
             self.changes.setdefault(row.profile_id, {}).update(progress.changes)
         return self._record(row, progress)
 
-    def _context(self, row: RunRow, definition: Definition) -> RunContext | None:
-        """None: the customer was erased."""
+    def _context(self, row: RunRow, definition: Definition) -> decide.RunContext | None:
+        """The context of a run; None if the customer was erased."""
         profile_id = row.profile_id
         evaluation = self.snapshot.context_of(DecisionSubject(profile_id, row.sale_id, definition), self.tx.now)
         if evaluation is None:
@@ -162,7 +154,7 @@ class _Batch:
             person = person._replace(attributes={**person.attributes, **self.changes[profile_id]})
             evaluation = evaluation.with_attributes(person.attributes)
         number = self.numbers.get(profile_id)
-        return RunContext(
+        return decide.RunContext(
             evaluation=evaluation,
             person=person,
             sale=None if row.sale_id is None else self.snapshot.sales.get(row.sale_id),
@@ -171,7 +163,7 @@ class _Batch:
             brand=self.texting.brand,
         )
 
-    def _record(self, row: RunRow, progress: Progress) -> None:
+    def _record(self, row: RunRow, progress: decide.RunProgress) -> None:
         position = progress.position
         self.saved.append(
             row._replace(
@@ -193,7 +185,7 @@ class _Batch:
                     origin_kind=OriginKind.JOURNEY,
                     origin_id=row.id,
                     step=progress.text.step,
-                    words=progress.text.words,
+                    rendered=progress.text.rendered,
                     profile_id=row.profile_id,
                     links_of=(row.journey_id, progress.text.step),
                     has_personal_links=progress.text.has_personal_links,
@@ -206,7 +198,7 @@ class _Batch:
         self.trace += [TraceEntry(row.id, event.step, event.event, event.detail) for event in progress.events]
         self.counts += [(row, event.step or "", event.event) for event in progress.events]
 
-    def _record_holdout(self, row: RunRow, passed: HoldoutPass) -> None:
+    def _record_holdout(self, row: RunRow, passed: decide.HoldoutPass) -> None:
         zone = self.snapshot.evaluator.context.zone
         sale = None if row.sale_id is None else self.snapshot.sales.get(row.sale_id)
         first_day = first_day_of(day_of(self.tx.now, zone), None if sale is None else day_of(sale.occurred_at, zone))
@@ -237,7 +229,7 @@ class _Batch:
         await cancel_texts(tx, organization_id, OriginKind.JOURNEY, self.ended_with_text)
 
     async def _hold_out(self) -> list[TextOrder]:
-        """The orders; those of customers in the global holdout are skipped, and their runs go on."""
+        """The requested texts; those to customers in the global holdout are skipped, and their runs continue."""
         profile_ids = {order.profile_id for order in self.orders if order.profile_id is not None}
         held_out = await find_held_out_of_journeys(self.tx, self.organization_id, profile_ids)
         return [
@@ -246,12 +238,13 @@ class _Batch:
         ]
 
 
-def _position(row: RunRow) -> Position:
-    return Position(row.step, row.waits_for, row.waiting_since, row.seen_sales or ())
+def _position(row: RunRow) -> decide.Position:
+    return decide.Position(row.step, row.waits_for, row.waiting_since, row.seen_sales or ())
 
 
 async def _set_attributes(tx: Tx, organization_id: UUID, changes: dict[UUID, dict[str, str]]) -> None:
-    """For all customers with one call. Their profiles are locked, so decisions on their attributes are still valid."""
+    """Set the attributes of all customers with one call. Their profiles are locked, so decisions that depend on the
+    attributes are still valid."""
     wanted = [AttributeChanges(ById(profile_id), set_) for profile_id, set_ in sorted(changes.items())]
     outcomes = await set_attributes(tx, organization_id, wanted)
     refused = next((it for it in outcomes if not isinstance(it, Profile)), None)

@@ -27,20 +27,16 @@ _INSERT_TRACE: Final = _ENTRIES.write(
 
 
 async def insert_trace(tx: Tx, organization_id: UUID, entries: Sequence[TraceEntry]) -> None:
-    """Append in the order given. The caller has locked the runs."""
+    """Append entries in the given order. The caller has locked the runs."""
     await tx.execute(_INSERT_TRACE, {"organization_id": organization_id, "now": tx.now, **_ENTRIES.of(entries)})
 
 
 async def list_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> list[TraceRow]:
-    rows = await tx.fetch(
-        """
-        SELECT sequence, at, step, event, detail FROM journey_trace
-        WHERE organization_id = %s AND run_id = %s
-        ORDER BY sequence
-        """,
+    return await tx.fetch_all(
+        TraceRow,
+        "SELECT {columns} FROM journey_trace WHERE organization_id = %s AND run_id = %s ORDER BY sequence",
         (organization_id, run_id),
     )
-    return [TraceRow(*row) for row in rows]
 
 
 _TOTALS: Final = Columns(journey_id=Ids, version=Bigints, step=Labels, event=Labels, times=Bigints)
@@ -56,14 +52,15 @@ _ADD_TOTALS: Final = _TOTALS.write(
 
 
 async def add_totals(tx: Tx, organization_id: UUID, times: Mapping[tuple[UUID, int, str, str], int]) -> None:
-    """By journey, version, step and event. The statement sorts the rows, so that all writers lock them in one order."""
+    """Add counts by journey, version, step and event. The statement sorts the rows, so that all transactions lock them
+    in the same order."""
     if times:
         counts = [(*key, number) for key, number in times.items()]
         await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(counts)})
 
 
 async def count_events(tx: Tx, organization_id: UUID, events: Sequence[tuple[RunRow, str, str]]) -> None:
-    """Run, step and event of each."""
+    """Count events, each given as run, step and event."""
     await add_totals(
         tx, organization_id, Counter((run.journey_id, run.version, step, event) for run, step, event in events)
     )

@@ -1,4 +1,4 @@
-"""When a waiting step is due: pure functions of a moment and a time zone."""
+"""Computes when a waiting step ends: pure functions of a time and a time zone."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -16,7 +16,7 @@ def end_of_wait(step: WaitForPurchase, since: datetime) -> datetime:
 
 
 def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
-    """The first such local time after a moment, on one of the weekdays if the step has any."""
+    """The first time after `since` at the local time of the step, on one of its weekdays if it has any."""
     clock = ZoneInfo(zone)
     local = since.astimezone(clock)
     hour, minute = (int(part) for part in step.time.split(":"))

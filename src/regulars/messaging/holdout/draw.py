@@ -1,6 +1,7 @@
-"""Draw the global holdout of a quarter, page by page; and delete the customers of quarters that ended long ago.
+"""Draws the global holdout of a quarter, page by page, and deletes the customers of quarters that ended long ago.
 
-One transaction stores a page of customers and how far the draw has come, so a kill loses or doubles no one.
+One transaction stores a page of customers together with the progress of the draw, so after a crash no customer is
+missing or drawn twice.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from regulars.catalog.model import day_of
 from regulars.consent.numbers import find_text_numbers, list_subscribed_profiles
+from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.messaging.facts import HoldoutQuarterChanged
 from regulars.messaging.holdout import queries
@@ -24,7 +26,7 @@ from regulars.messaging.holdout.model import (
     quarter_of,
 )
 from regulars.messaging.queries.replies import find_suppressed
-from regulars.organizations.particulars import find_settings
+from regulars.organizations.settings import find_settings
 from regulars.work import outbox
 from regulars.work.queue import Due, RowQueue, Schedule
 
@@ -37,11 +39,11 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
     name = QUEUE
     due = Due(table="holdouts")
     schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
-    # An organization has one row, so a pass that took it may find more to do.
+    # An organization has one row, so a batch is full after one row, and the queue looks for more work at once.
     batch_rows = 1
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[HoldoutRow]:
-        del limit  # an organization has one row
+        del limit  # an organization has only one row
         return await queries.take_due(tx, organization_id)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[HoldoutRow]) -> None:
@@ -51,7 +53,7 @@ class HoldoutDraws(RowQueue[HoldoutRow]):
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: HoldoutRow, *, attempts: int, due_at: datetime | None
     ) -> None:
-        del row  # an organization has one
+        del row  # an organization has only one row
         await queries.set_due(tx, organization_id, due_at, attempts=attempts)
 
 
@@ -60,7 +62,7 @@ async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
 
 
 async def _advance(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime | None:
-    """Do the next bounded piece of work. Returns when there is more to do."""
+    """Do the next batch of work. Returns the time when the next batch is due; None if there is none."""
     zone = await load_zone(tx, organization_id)
     today = day_of(tx.now, zone)
     quarter = quarter_of(today)
@@ -75,7 +77,7 @@ async def _advance(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime |
 
 
 async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter: date, today: date) -> bool:
-    """Draw some customers of the quarter. False: it is drawn already, or was stopped."""
+    """Draw the next page of customers of the quarter; False if the draw is complete or was stopped."""
     newest = next(iter(await queries.list_quarters(tx, organization_id)), None)
     if newest is None or newest.quarter < quarter:
         begins_on = first_whole_day(quarter, today)
@@ -97,9 +99,10 @@ async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter:
         drawn_to=page[-1] if page else newest.drawn_to,
         drawn_at=tx.now if len(page) < PAGE_CUSTOMERS else None,
         customers=newest.customers + len(drawn),
-        held_out=newest.held_out + sum(it.is_held_out for it in drawn),
+        held_out=newest.held_out + sum(customer.is_held_out for customer in drawn),
     )
     await queries.save_draw(tx, organization_id, newest)
+    failpoint.hit("holdout.drawn", tx.connection.drop_connection)
     if newest.drawn_at is not None:
         fact = HoldoutQuarterChanged(newest.quarter, newest.percent, newest.begins_on, newest.ends_on)
         await outbox.record(tx, organization_id, [fact])

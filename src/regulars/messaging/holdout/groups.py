@@ -1,4 +1,4 @@
-"""Who is held out by the global holdout at a moment, and the two groups of a quarter."""
+"""Which customers the global holdout excludes at a time, and the two groups of a quarter."""
 
 from collections.abc import Collection
 from datetime import date, datetime
@@ -9,7 +9,7 @@ from regulars.messaging.holdout import queries
 
 
 async def find_held_out(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime) -> set[UUID]:
-    """Customers who get no text of a campaign whose audience is of that moment."""
+    """Customers who get no text of a campaign whose audience was fixed at this time."""
     _, drawn = await find_drawn(tx, organization_id, profile_ids, at=at)
     return {profile_id for profile_id, is_held_out in drawn.items() if is_held_out}
 
@@ -25,9 +25,9 @@ async def find_held_out_of_journeys(tx: Tx, organization_id: UUID, profile_ids: 
 async def find_drawn(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime
 ) -> tuple[int, dict[UUID, bool]]:
-    """The percentage of the draw that counts at a moment, and whether each of its customers is held out: customers who
-    came later are missing. A draw counts from its end until the next one has ended."""
-    found = await tx.fetch(
+    """The percentage of the draw that is in effect at a time, and whether each customer is held out; customers who were
+    created after the draw are absent. A draw is in effect from its completion until the next draw is complete."""
+    draws = await tx.fetch(
         """
         SELECT quarter, percent, stopped_at FROM holdout_quarters
         WHERE organization_id = %s AND drawn_at <= %s
@@ -36,9 +36,9 @@ async def find_drawn(
         """,
         (organization_id, at),
     )
-    if not found or (found[0][2] is not None and found[0][2] <= at):
+    if not draws or (draws[0][2] is not None and draws[0][2] <= at):
         return 0, {}
-    quarter, percent, _ = found[0]
+    quarter, percent, _ = draws[0]
     rows = await tx.fetch(
         """
         SELECT profile_id, is_held_out FROM holdout_customers
@@ -50,7 +50,7 @@ async def find_drawn(
 
 
 async def read_groups(tx: Tx, organization_id: UUID, quarter: date) -> dict[bool, bytes]:
-    """By whether they are held out: the ids of the customers who were drawn for a quarter, 16 bytes each."""
+    """The ids of the customers of a quarter, 16 bytes each, by whether they are held out."""
     rows = await tx.fetch(
         """
         SELECT is_held_out, string_agg(uuid_send(profile_id), ''::bytea) FROM holdout_customers

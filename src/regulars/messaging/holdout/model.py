@@ -1,4 +1,5 @@
-"""The global holdout: a share of the customers who may be texted at the start of a quarter. Rows and rules, no I/O."""
+"""The global holdout: a share of the customers who may be texted at the start of a quarter, who then get no campaign
+texts. Rows and rules, no I/O."""
 
 import hashlib
 from datetime import date, datetime, timedelta
@@ -8,14 +9,15 @@ from uuid import UUID
 from regulars.messaging.errors import SettingRefused
 
 PERCENT_MAX: Final = 20
-# How long after the end of a quarter its customers are stored: its result is final after 30 days.
+# How long the customers of a quarter are stored after its end; its result is final after 30 days.
 RETENTION: Final = timedelta(days=180)
-_SHARES: Final = 10_000
+# Customers are hashed into this many buckets; the first ones are held out.
+_BUCKETS: Final = 10_000
 _QUARTER_MONTHS: Final = 3
 
 
 class HoldoutRow(NamedTuple):
-    """The setting; `due_at` is when the next quarter is drawn."""
+    """The setting of an organization; `due_at` is when the next draw starts."""
 
     percent: int
     with_journeys: bool
@@ -26,14 +28,15 @@ class HoldoutRow(NamedTuple):
 
 
 class QuarterRow(NamedTuple):
-    """One draw. `begins_on` is the first whole day of the comparison; `customers` are those of both groups."""
+    """One draw. `begins_on` is the first whole day of the comparison; `customers` is the size of both groups
+    together."""
 
     quarter: date
     percent: int
     begins_on: date
-    # The last customer who was drawn; None before the first.
+    # The last customer who was drawn; None before the first page.
     drawn_to: UUID | None
-    # When all were drawn; None while it goes on.
+    # When the draw was complete; None while it runs.
     drawn_at: datetime | None
     stopped_at: datetime | None
     customers: int
@@ -55,7 +58,7 @@ def check_percent(percent: int) -> None:
 
 
 def quarter_of(day: date) -> date:
-    """Its first day."""
+    """The first day of the quarter of a day."""
     return date(day.year, (day.month - 1) // _QUARTER_MONTHS * _QUARTER_MONTHS + 1, 1)
 
 
@@ -68,13 +71,14 @@ def last_day_of(quarter: date) -> date:
 
 
 def first_whole_day(quarter: date, today: date) -> date:
-    """Of a draw that is made today: a quarter that has begun already is compared from tomorrow on."""
+    """The first day of the comparison for a draw that is made today: a quarter that has already begun is compared from
+    tomorrow."""
     return quarter if today == quarter else today + timedelta(days=1)
 
 
 def draw(organization_id: UUID, quarter: date, profile_id: UUID, *, percent: int) -> DrawnCustomer:
-    """Always the same for a quarter and a customer, so a draw that is repeated after a restore gives the same groups.
-    Another quarter, a campaign and a journey divide the customers independently of it."""
+    """Whether a customer is held out in a quarter. The result is always the same, so a draw that is repeated after a
+    restore gives the same groups. The groups of other quarters, campaigns and journeys are independent of it."""
     key = b"global holdout" + organization_id.bytes + quarter.isoformat().encode() + profile_id.bytes
-    share = int.from_bytes(hashlib.sha256(key).digest()[:8], "big") % _SHARES
-    return DrawnCustomer(profile_id, share < percent * _SHARES // 100)
+    bucket = int.from_bytes(hashlib.sha256(key).digest()[:8], "big") % _BUCKETS
+    return DrawnCustomer(profile_id, bucket < percent * _BUCKETS // 100)

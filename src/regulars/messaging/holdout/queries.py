@@ -5,28 +5,22 @@ from datetime import date, datetime
 from typing import Final
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.arrays import Booleans, Ids
-from regulars.kit.columns import Columns, names_of
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.messaging.holdout.model import DrawnCustomer, HoldoutRow, QuarterRow
 
-_COLUMNS: Final = SQL(names_of(HoldoutRow, "holdouts"))
-_QUARTER_COLUMNS: Final = SQL(names_of(QuarterRow, "holdout_quarters"))
-
 
 async def find_holdout(tx: Tx, organization_id: UUID) -> HoldoutRow | None:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM holdouts WHERE organization_id = %s").format(columns=_COLUMNS), (organization_id,)
+    return await tx.fetch_first(
+        HoldoutRow, "SELECT {columns} FROM holdouts WHERE organization_id = %s", (organization_id,)
     )
-    return HoldoutRow(*rows[0]) if rows else None
 
 
 async def upsert_holdout(
     tx: Tx, organization_id: UUID, *, percent: int, with_journeys: bool, changed_by: str | None
 ) -> None:
-    """Due at once: the queue decides what follows from the change."""
+    """Save the setting and make it due now; the queue then does what follows from the change."""
     await tx.execute(
         """
         INSERT INTO holdouts (organization_id, percent, with_journeys, changed_at, changed_by, due_at)
@@ -47,17 +41,11 @@ async def upsert_holdout(
 
 
 async def take_due(tx: Tx, organization_id: UUID) -> list[HoldoutRow]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM holdouts
-            WHERE organization_id = %s AND due_at <= %s
-            FOR UPDATE SKIP LOCKED
-            """
-        ).format(columns=_COLUMNS),
+    return await tx.fetch_all(
+        HoldoutRow,
+        "SELECT {columns} FROM holdouts WHERE organization_id = %s AND due_at <= %s FOR UPDATE SKIP LOCKED",
         (organization_id, tx.now),
     )
-    return [HoldoutRow(*row) for row in rows]
 
 
 async def set_due(tx: Tx, organization_id: UUID, due_at: datetime | None, *, attempts: int = 0) -> None:
@@ -68,18 +56,12 @@ async def set_due(tx: Tx, organization_id: UUID, due_at: datetime | None, *, att
 
 
 async def list_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
-    """The newest first."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM holdout_quarters
-            WHERE organization_id = %s
-            ORDER BY quarter DESC
-            """
-        ).format(columns=_QUARTER_COLUMNS),
+    """The quarters of the organization, newest first."""
+    return await tx.fetch_all(
+        QuarterRow,
+        "SELECT {columns} FROM holdout_quarters WHERE organization_id = %s ORDER BY quarter DESC",
         (organization_id,),
     )
-    return [QuarterRow(*row) for row in rows]
 
 
 async def insert_quarter(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
@@ -103,16 +85,14 @@ async def save_draw(tx: Tx, organization_id: UUID, row: QuarterRow) -> None:
 
 
 async def stop_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
-    rows = await tx.fetch(
-        SQL(
-            """
-            UPDATE holdout_quarters SET stopped_at = %s WHERE organization_id = %s AND stopped_at IS NULL
-            RETURNING {columns}
-            """
-        ).format(columns=_QUARTER_COLUMNS),
+    return await tx.fetch_all(
+        QuarterRow,
+        """
+        UPDATE holdout_quarters SET stopped_at = %s WHERE organization_id = %s AND stopped_at IS NULL
+        RETURNING {columns}
+        """,
         (tx.now, organization_id),
     )
-    return [QuarterRow(*row) for row in rows]
 
 
 _DRAWN: Final = Columns(profile_id=Ids, is_held_out=Booleans)
@@ -127,12 +107,13 @@ _INSERT: Final = _DRAWN.write(
 
 
 async def insert_customers(tx: Tx, organization_id: UUID, quarter: date, drawn: Sequence[DrawnCustomer]) -> None:
-    """A profile that is erased at this moment is found by the erasure's pass for stragglers."""
+    """Insert customers who still exist. If a profile is erased at the same time, the last pass of the erasure deletes
+    the new row."""
     await tx.execute(_INSERT, {"organization_id": organization_id, "quarter": quarter, **_DRAWN.of(drawn)})
 
 
 async def delete_customers_before(tx: Tx, organization_id: UUID, quarter: date, *, limit: int) -> int:
-    """Some customers of earlier quarters."""
+    """Delete a batch of customers of earlier quarters; return how many."""
     return await tx.execute(
         """
         DELETE FROM holdout_customers

@@ -16,7 +16,7 @@ from regulars.work import outbox
 
 @dataclass(frozen=True, slots=True)
 class GlobalHoldout:
-    """The setting of now, and the draws, the newest first. `due_at` is when the next one begins."""
+    """The current setting, and the draws, newest first. `due_at` is when the next draw begins."""
 
     percent: int = 0
     with_journeys: bool = False
@@ -25,12 +25,12 @@ class GlobalHoldout:
 
     @property
     def running(self) -> QuarterRow | None:
-        """The draw that counts, or that is being made."""
+        """The draw that is in effect, or in progress."""
         newest = next(iter(self.quarters), None)
         return None if newest is None or newest.stopped_at is not None else newest
 
     def as_data(self) -> dict[str, Any]:
-        """The setting, as the audit log has it."""
+        """The setting as it is written to the audit log."""
         return {"percent": self.percent, "with_journeys": self.with_journeys}
 
 
@@ -45,8 +45,8 @@ async def load_holdout(tx: Tx, organization_id: UUID) -> GlobalHoldout:
 async def change_holdout(
     tx: Tx, organization_id: UUID, *, percent: int, with_journeys: bool, by: str | None
 ) -> GlobalHoldout:
-    """Raises `SettingRefused`. The first draw of a quarter is made at once. Another share counts from the next quarter
-    on, and journeys count at once. No share ends the running quarter at once, and it is not drawn again."""
+    """Raises `SettingRefused`. The first draw starts at once. A changed percentage applies from the next quarter, while
+    `with_journeys` applies at once. 0 percent ends the current quarter at once, and it is not drawn again."""
     check_percent(percent)
     await queries.upsert_holdout(tx, organization_id, percent=percent, with_journeys=with_journeys, changed_by=by)
     if not percent:
@@ -56,15 +56,19 @@ async def change_holdout(
 
 
 async def _stop(tx: Tx, organization_id: UUID) -> None:
-    """What was measured until yesterday stays measured."""
+    """End the current quarter; what was measured until yesterday remains."""
     today = day_of(tx.now, await load_zone(tx, organization_id))
-    ended = [it for it in await queries.stop_quarters(tx, organization_id) if it.drawn_at and it.ends_on >= today]
+    ended = [
+        quarter
+        for quarter in await queries.stop_quarters(tx, organization_id)
+        if quarter.drawn_at and quarter.ends_on >= today
+    ]
     last_day = today - timedelta(days=1)
-    facts = [HoldoutQuarterChanged(it.quarter, it.percent, it.begins_on, last_day) for it in ended]
+    facts = [HoldoutQuarterChanged(quarter.quarter, quarter.percent, quarter.begins_on, last_day) for quarter in ended]
     await outbox.record(tx, organization_id, facts)
 
 
 async def is_holdout_being_drawn(tx: Tx, organization_id: UUID) -> bool:
-    """Whether a campaign that starts now would find the groups of the last quarter."""
+    """Whether a draw is due or in progress, so that a campaign that starts now would still use the last quarter."""
     row = await queries.find_holdout(tx, organization_id)
     return row is not None and row.percent > 0 and row.due_at is not None and row.due_at <= tx.now

@@ -1,4 +1,4 @@
-"""Replies: stored, applied where they are a keyword, and left to a person where they are not.
+"""Replies: all are stored; a keyword takes effect at once, and any other reply waits for a person's decision.
 
 Owns `replies` and `suppressions`.
 """

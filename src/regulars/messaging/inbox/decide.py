@@ -1,4 +1,4 @@
-"""A person reads a reply and decides; a possible opt-out that is not decided in time counts as an opt-out."""
+"""Records the decision of a person about a reply. A possible opt-out that is not decided in time becomes an opt-out."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,21 +29,22 @@ async def decide(
 
 
 async def answer(
-    tx: Tx, organization_id: UUID, reply_id: UUID, *, words: str, answered_by: str, texting: Texting
+    tx: Tx, organization_id: UUID, reply_id: UUID, *, text: str, answered_by: str, texting: Texting
 ) -> PlacedOrder:
-    """Write back; the gate decides about the answer as about every text. A possible opt-out still has to be decided."""
+    """Answer a reply with a text, which the gate checks like every text. If the reply is a possible opt-out, a person
+    still has to decide about it."""
     row = await _lock(tx, organization_id, reply_id)
     order = TextOrder(
         origin_kind=OriginKind.ANSWER,
         origin_id=row.id,
         step=f"{answered_by} {tx.now.isoformat()}",
-        words=words,
+        rendered=text,
         phone_number=row.phone_number,
     )
-    [ordered] = await request_texts(tx, organization_id, [order], texting=texting)
+    [placed] = await request_texts(tx, organization_id, [order], texting=texting)
     if row.decided is None and row.meaning != "perhaps_stop":
         await replies.decide_reply(tx, organization_id, row.id, decided="answered", decided_by=answered_by)
-    return ordered
+    return placed
 
 
 class OverdueReplies(RowQueue[ReplyRow]):
@@ -55,13 +56,13 @@ class OverdueReplies(RowQueue[ReplyRow]):
     schedule = Schedule(waits_s=(60, 600, 3600, 3600, 3600, 3600))
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[ReplyRow]:
-        async def find(after: replies.OverdueReply | None, many: int) -> Sequence[replies.OverdueReply]:
-            return await replies.find_overdue(tx, organization_id, after=after, limit=many)
+        async def find(after: replies.OverdueReply | None, count: int) -> Sequence[replies.OverdueReply]:
+            return await replies.find_overdue(tx, organization_id, after=after, limit=count)
 
-        async def lock(found: Sequence[replies.OverdueReply]) -> Sequence[ReplyRow]:
-            # The numbers first, in the lock order of all transactions; then the replies that are still overdue.
-            _, held = await lock_free_consents(tx, organization_id, {reply.number_hash for reply in found})
-            free = [reply.id for reply in found if reply.number_hash not in held]
+        async def lock(overdue: Sequence[replies.OverdueReply]) -> Sequence[ReplyRow]:
+            # Locks the numbers before the replies, in the lock order of all transactions.
+            _, locked_hashes = await lock_free_consents(tx, organization_id, {reply.number_hash for reply in overdue})
+            free = [reply.id for reply in overdue if reply.number_hash not in locked_hashes]
             return await replies.take_overdue(tx, organization_id, free) if free else []
 
         return await take_free(find, lock, limit=limit)
@@ -84,9 +85,9 @@ class OverdueReplies(RowQueue[ReplyRow]):
 
 async def _lock(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow:
     """Lock the number before the reply, in the lock order of all transactions."""
-    found = await replies.find_reply(tx, organization_id, reply_id)
-    if found is not None:
-        await lock_consents(tx, organization_id, [found.number_hash])
+    reply = await replies.find_reply(tx, organization_id, reply_id)
+    if reply is not None:
+        await lock_consents(tx, organization_id, [reply.number_hash])
         locked = await replies.lock_reply(tx, organization_id, reply_id)
         if locked is not None:
             return locked

@@ -1,7 +1,7 @@
-"""Which messages of a provider were received before: by their stored replies, and by a keyed hash after an erasure.
+"""Finds inbound messages that were received before: among the stored replies, and by keyed hashes of erased replies.
 
-A provider delivers a message several times: by its callback, when it repeats the callback, and in its list of inbound
-messages. Duplicates are dropped before any number is locked.
+A provider delivers a message several times: by a callback, by repeated callbacks, and in its list of inbound messages.
+Duplicates are dropped before any number is locked.
 """
 
 import hmac
@@ -13,11 +13,11 @@ from uuid import UUID
 from regulars.kit.db import Database, Tx
 from regulars.messaging.queries import replies
 
-# Longer than the provider's list is ever read back.
+# Longer than the time for which the provider's list is read.
 HASH_RETENTION: Final = timedelta(days=30)
 _MESSAGE_DOMAIN: Final = b"regulars inbound message\0"
 
-# The provider's name, and its id of the message.
+# The name of the provider, and the id that the provider gave the message.
 MessageKey = tuple[str, str]
 
 
@@ -30,11 +30,13 @@ async def find_received(
 ) -> set[MessageKey]:
     received: set[MessageKey] = set()
     for provider in sorted({provider for provider, _ in keys}):
-        own = [provider_id for named, provider_id in keys if named == provider]
-        received |= {(provider, it) for it in await replies.find_stored_ids(tx, organization_id, provider, own)}
+        provider_ids = [provider_id for name, provider_id in keys if name == provider]
+        received |= {
+            (provider, found) for found in await replies.find_stored_ids(tx, organization_id, provider, provider_ids)
+        }
     hashes = {hash_message(secret, key): key for key in keys if key not in received}
     if hashes:
-        received |= {hashes[it] for it in await replies.find_erased_hashes(tx, organization_id, hashes)}
+        received |= {hashes[found] for found in await replies.find_erased_hashes(tx, organization_id, hashes)}
     return received
 
 
@@ -46,7 +48,8 @@ async def sweep_hashes(database: Database, organization_id: UUID) -> None:
 async def erase_replies(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes], secret: bytes
 ) -> None:
-    """Keyed hashes of the provider's ids stay for a time, since the provider's list still has the messages."""
+    """Delete replies. Keyed hashes of the provider's ids are stored for a time, since the provider's list still
+    contains the messages."""
     deleted = await replies.delete_replies_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     if deleted:
         await replies.insert_erased_hashes(tx, organization_id, {hash_message(secret, key) for key in deleted})

@@ -1,7 +1,9 @@
-"""Poll the provider's list of inbound messages: it drops a callback after some seconds, and no STOP may be lost.
+"""Polls the provider's list of inbound messages. The provider gives up on a callback after some seconds, and no STOP
+may be lost.
 
-The list is read for each of our senders, the newest message first, back to a stored mark before which all messages were
-read. A pass reads a bounded number of pages; where it does not reach the mark, the next pass continues at that page.
+The list is read for each of our sender numbers, newest message first, back to a stored time, the mark, before which all
+messages were read. A pass reads a limited number of pages; if it does not reach the mark, the next pass continues at
+the following page.
 """
 
 import asyncio
@@ -27,25 +29,26 @@ from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
 from regulars.messaging.providers.twilio import InboundMessage, Twilio
 from regulars.messaging.queries import settings
 from regulars.messaging.settings.model import InboundMarks, SenderMark
-from regulars.messaging.settings.store import POLL_EVERY, Texting, load_texting, save_marks
+from regulars.messaging.settings.store import POLL_EVERY, Texting, load_texting, save_inbound_progress
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
-# How far the first pass reads back, and the limit after a long downtime.
+# How far back the first pass reads, and how far back any pass reads after a long downtime.
 READ_BACK: Final = timedelta(hours=24)
 READ_BACK_MAX: Final = timedelta(days=7)
 # A message may appear in the list some time after it was sent, and the provider's clock differs from ours.
 OVERLAP: Final = timedelta(hours=1)
 SENDER_PAGES_MAX: Final = 10
 PASS_PAGES_MAX: Final = 100
-# A longer pass would lose its claim, and its marks with it.
+# A longer pass would lose its claim, and its progress would not be stored.
 PASS_S_MAX: Final = 90.0
-# When the next pass starts where one did not reach the mark.
+# When the next pass starts, if one did not reach the mark.
 CONTINUE_AFTER: Final = timedelta(seconds=5)
-# Messages per transaction: it locks all their numbers, and an opt-out of one of them waits half a second at most.
+# The number of messages per transaction. It locks all their numbers, so a small batch makes an opt-out of one of these
+# numbers wait at most half a second.
 RECEIVED_BATCH: Final = 20
 
-# Errors after which the next pass reads the list again.
+# After these errors the next pass reads the list again.
 _UNREADABLE: Final = (*CONNECTION_ERRORS, aiohttp.ClientError, msgspec.MsgspecError, TimeoutError, VaultError)
 
 _log = log.get(__name__)
@@ -78,7 +81,7 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
         if not await settings.take_due_settings(tx, organization_id):
             return []
         texting = await load_texting(tx, organization_id)
-        # If this worker dies, another one polls at the deadline of the claim.
+        # If this worker dies, another worker polls when the claim expires.
         await settings.set_next_poll(tx, organization_id, due_at=until)
         return [] if texting is None else [InboundPoll(texting, tx.now)]
 
@@ -100,44 +103,49 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
     async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundPoll, InboundMarks]]) -> None:
         for _, marks in done:
             continues = marks.is_behind and marks.error is None
-            await save_marks(tx, organization_id, marks, due_at=tx.now + (CONTINUE_AFTER if continues else POLL_EVERY))
+            await save_inbound_progress(
+                tx, organization_id, marks, due_at=tx.now + (CONTINUE_AFTER if continues else POLL_EVERY)
+            )
 
     async def _read_senders(
         self, organization_id: UUID, claim: InboundPoll, marks: InboundMarks, senders: Sequence[str]
     ) -> tuple[InboundMarks, list[tuple[str, Exception]]]:
-        """The new marks, and why some senders could not be read; the next pass reads these from their old marks.
+        """The new marks, and the errors of senders that could not be read; the next pass reads those from their old
+        marks.
 
-        Senders that were not read for longest come first, and those that failed last: a pass may end before it has read
-        all of them.
+        The senders that were read longest ago come first, and those that failed come last, because a pass may end
+        before it has read all senders.
         """
-        read = {it: marks.senders.get(it) or SenderMark(claim.polled_at - READ_BACK) for it in senders}
+        new_marks = {sender: marks.senders.get(sender) or SenderMark(claim.polled_at - READ_BACK) for sender in senders}
         errors: list[tuple[str, Exception]] = []
         pages_left, until = PASS_PAGES_MAX, monotonic() + PASS_S_MAX
-        for sender in sorted(senders, key=lambda it: (read[it].has_failed, read[it].heard_until)):
+        for sender in sorted(senders, key=lambda sender: (new_marks[sender].has_failed, new_marks[sender].heard_until)):
             left_s = until - monotonic()
             if pages_left <= 0 or left_s <= 0:
                 break
-            reading = _SenderReading(sender, read[sender], claim.polled_at)
+            reading = _SenderReading(sender, new_marks[sender], claim.polled_at)
             try:
                 async with asyncio.timeout(left_s):
                     await reading.read(self._twilio, claim.texting)
                     await self._receive(organization_id, claim, reading.found)
             except _UNREADABLE as error:
                 errors.append((f"{sender}: {_reason(error)}", error))
-                read[sender] = _failed_mark(read[sender], error)
+                new_marks[sender] = _failed_mark(new_marks[sender], error)
             else:
-                read[sender] = reading.mark
+                new_marks[sender] = reading.mark
             pages_left -= reading.pages
-        return InboundMarks(account_sid=marks.account_sid, senders=read, failing_since=marks.failing_since), errors
+        return InboundMarks(account_sid=marks.account_sid, senders=new_marks, failing_since=marks.failing_since), errors
 
     async def _receive(self, organization_id: UUID, claim: InboundPoll, found: Sequence[InboundMessage]) -> None:
-        """Duplicates are dropped without a lock; the rest is received in small transactions, the oldest first."""
+        """Drop duplicates without a lock, and receive the new messages in small transactions, oldest first."""
         texting = claim.texting
-        in_order = sorted(found, key=lambda it: it.sent_at or claim.polled_at)
-        incoming = [it for inbound in in_order if (it := _incoming(inbound, claim.polled_at)) is not None]
+        in_order = sorted(found, key=lambda message: message.sent_at or claim.polled_at)
+        incoming = [message for listed in in_order if (message := _incoming(listed, claim.polled_at)) is not None]
         async with self._database.reading() as tx:
-            received = await find_received(tx, organization_id, [it.key for it in incoming], secret=texting.secret)
-        new = [it for it in incoming if it.key not in received]
+            received = await find_received(
+                tx, organization_id, [message.key for message in incoming], secret=texting.secret
+            )
+        new = [message for message in incoming if message.key not in received]
         for start in range(0, len(new), RECEIVED_BATCH):
             async with self._database.transaction() as tx:
                 await receive_all(tx, organization_id, new[start : start + RECEIVED_BATCH], texting=texting)
@@ -149,13 +157,13 @@ class _SenderReading:
     def __init__(self, sender: str, mark: SenderMark, polled_at: datetime) -> None:
         self.found: list[InboundMessage] = []
         self.mark = mark
-        # How many pages were requested.
+        # The number of pages that were requested.
         self.pages = 0
         self._sender = sender
         self._polled_at = polled_at
 
     async def read(self, twilio: Twilio, texting: Texting) -> None:
-        """Read pages until the mark is reached, or as many as a pass may."""
+        """Read pages until the mark or the limit of pages is reached."""
         since = max(self.mark.heard_until - OVERLAP, self._polled_at - READ_BACK_MAX)
         until = self.mark.next_until or self._polled_at
         next_page = self.mark.next_page
@@ -171,14 +179,14 @@ class _SenderReading:
 
 
 def _marks_of(texting: Texting) -> InboundMarks:
-    """Marks of another account do not apply."""
+    """The stored marks; empty if they belong to another account."""
     account_sid = "" if texting.settings.twilio is None else texting.settings.twilio.account_sid
     return texting.marks if texting.marks.account_sid == account_sid else InboundMarks(account_sid)
 
 
 def _failed_mark(mark: SenderMark, error: Exception) -> SenderMark:
     if isinstance(error, aiohttp.ClientResponseError):
-        # The address of the page may be out of date: start with the first page again.
+        # The URL of the page may have expired, so the next pass starts with the first page.
         return SenderMark(mark.heard_until, has_failed=True)
     return msgspec.structs.replace(mark, has_failed=True)
 

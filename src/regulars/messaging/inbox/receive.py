@@ -1,4 +1,4 @@
-"""Receive a reply: a keyword takes effect at once, anything else waits for a person."""
+"""Receives replies: a keyword takes effect at once, any other reply waits for a person's decision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +59,8 @@ _CONTACT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """A message as a provider delivers it; `is_confirmed`: the provider itself has responded to the sender."""
+    """A message as a provider delivers it. `is_confirmed` is true if the provider has already responded to the
+    sender."""
 
     provider: str
     provider_id: str
@@ -68,9 +69,9 @@ class IncomingMessage:
     # How the provider classified it, which takes precedence over our own keywords.
     meaning: Meaning | None = None
     is_confirmed: bool = False
-    # When it was written, where it comes from the provider's list.
+    # When the message was sent; only known for messages from the provider's list.
     sent_at: datetime | None = None
-    # It was written some time ago and arrives late: it gets no response, and a START no longer subscribes.
+    # Whether the message arrives late; then it gets no response, and a START does not subscribe.
     is_late: bool = False
 
     @property
@@ -82,7 +83,7 @@ class IncomingMessage:
 class ReceivedReply:
     id: UUID
     meaning: Meaning
-    # False: it is a duplicate, and nothing was done.
+    # False if the message is a duplicate, which changes nothing.
     is_new: bool
     decided: str | None = None
 
@@ -100,16 +101,16 @@ async def receive(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, t
 async def receive_all(
     tx: Tx, organization_id: UUID, incoming: Sequence[IncomingMessage], *, texting: Texting
 ) -> list[ReceivedReply]:
-    """Receive several in their order; duplicates are dropped before anything is locked. Profiles are locked before
-    numbers, and all numbers before everything else, as senders, withdrawals and erasures do."""
-    received = await find_received(tx, organization_id, [it.key for it in incoming], secret=texting.secret)
-    parsed = [_ParsedMessage.of(it, texting.secret) for it in incoming if it.key not in received]
+    """Receive several messages in their order. Duplicates are dropped before anything is locked. Profiles are locked
+    first, then all numbers, then everything else; sending, withdrawals and erasures have the same lock order."""
+    received = await find_received(tx, organization_id, [message.key for message in incoming], secret=texting.secret)
+    parsed = [_ParsedMessage.of(message, texting.secret) for message in incoming if message.key not in received]
     if not parsed:
         return []
-    starting = [it.incoming.phone_number for it in parsed if it.meaning is Meaning.START]
-    found = await lock_profiles_for_start(tx, organization_id, starting)
-    await lock_consents(tx, organization_id, {it.number_hash for it in parsed})
-    return [await _receive(tx, organization_id, it, texting=texting, found=found) for it in parsed]
+    starting = [message.incoming.phone_number for message in parsed if message.meaning is Meaning.START]
+    references = await lock_profiles_for_start(tx, organization_id, starting)
+    await lock_consents(tx, organization_id, {message.number_hash for message in parsed})
+    return [await _receive(tx, organization_id, message, texting=texting, references=references) for message in parsed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,10 @@ class _ParsedMessage:
 
 
 async def _receive(
-    tx: Tx, organization_id: UUID, parsed: _ParsedMessage, *, texting: Texting, found: OptInReferences
+    tx: Tx, organization_id: UUID, parsed: _ParsedMessage, *, texting: Texting, references: OptInReferences
 ) -> ReceivedReply:
     incoming, number_hash, meaning = parsed.incoming, parsed.number_hash, parsed.meaning
-    # Read again for each: the one before it may have been from the same number.
+    # The consent is read again for each message, since the message before it may be from the same number.
     consent = (await lock_consents(tx, organization_id, [number_hash])).get(number_hash)
     if consent is not None and consent.erased_at is not None and _is_ignored_after_erasure(parsed, consent.erased_at):
         return ReceivedReply(new_uuid(), meaning, is_new=False)
@@ -157,7 +158,7 @@ async def _receive(
         return ReceivedReply(row.id, meaning, is_new=False)
     await publish_reply(tx, organization_id, row)
     if row.meaning == Meaning.START.value and decided == "revived":
-        await record_inbound_start(tx, organization_id, [_as_reply(row)], secret=texting.secret, found=found)
+        await record_inbound_start(tx, organization_id, [_as_reply(row)], secret=texting.secret, references=references)
     is_confirmed = incoming.is_confirmed or incoming.is_late
     await _apply(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
     return ReceivedReply(row.id, meaning, is_new=True, decided=decided)
@@ -166,21 +167,21 @@ async def _receive(
 def _is_ignored_after_erasure(parsed: _ParsedMessage, erased_at: datetime) -> bool:
     """Whether a message from a number whose person was erased is dropped.
 
-    A message from before the erasure was erased with the person. A keyword changes nothing, since the number is never
-    texted, and gets no response. Any other later message is a person who contacts the retailer again.
+    A message from before the erasure was erased with the person. A keyword changes nothing and gets no
+    response, since the number is never texted. With any other later message the person contacts the retailer again.
     """
     sent_at = parsed.incoming.sent_at
     return _decided_at_once(parsed.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
 
 
 def decide_by(phone_number: str, now: datetime) -> datetime:
-    """Five business days later, by the calendar of the number's country."""
+    """The deadline for a decision: five business days later, by the calendar of the number's country."""
     country = locate_number(phone_number).country
-    moment, left = now, BUSINESS_DAYS_TO_DECIDE
-    while left:
-        moment += timedelta(days=1)
-        left -= _is_business_day(moment.date(), country)
-    return moment
+    deadline, days_left = now, BUSINESS_DAYS_TO_DECIDE
+    while days_left:
+        deadline += timedelta(days=1)
+        days_left -= _is_business_day(deadline.date(), country)
+    return deadline
 
 
 def _is_business_day(day: date, country: str | None) -> bool:
@@ -232,11 +233,11 @@ async def _apply(
 async def respond_once(
     tx: Tx, organization_id: UUID, row: ReplyRow, kind: OriginKind, body: str, *, texting: Texting
 ) -> None:
-    """The confirmation of a STOP, or the response to HELP: one to a number in 24 hours."""
+    """Send the confirmation of a STOP, or the response to HELP, but only one to a number in 24 hours."""
     since = tx.now - RESPOND_AGAIN_AFTER
     if await texts.was_texted(tx, organization_id, row.number_hash, origin_kind=kind.value, since=since):
         return
-    order = TextOrder(origin_kind=kind, origin_id=row.id, step=kind.value, words=body, phone_number=row.phone_number)
+    order = TextOrder(origin_kind=kind, origin_id=row.id, step=kind.value, rendered=body, phone_number=row.phone_number)
     await request_texts(tx, organization_id, [order], texting=texting)
 
 

@@ -1,1 +1,1 @@
-"""Short links in texts and the clicks on them: codes, the redirect's look-up, classes and counts of clicks."""
+"""Short links in texts and the clicks on them: their codes, the lookup for the redirect, and the counts of clicks."""

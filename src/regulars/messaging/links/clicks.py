@@ -1,7 +1,7 @@
-"""Collect clicks in memory, and write them every half second: a redirect waits for no write.
+"""Collects clicks in memory and writes them every half second, so that a redirect does not wait for a write.
 
-A process that is killed loses the clicks of its last half second; one that stops writes them first. While the database
-is away, clicks wait, and those beyond the limit are lost.
+A process that is killed loses the clicks of its last half second; a process that stops writes them first. While the
+database is unavailable, clicks wait in memory, and those beyond the limit are lost.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ from regulars.messaging.links.model import (
 from regulars.work import outbox
 
 WRITE_EVERY_S: Final = 0.5
-# In one transaction; redirects wait while its rows are made.
+# The clicks of one transaction; few, since redirects wait while the rows are prepared.
 CLICKS_PER_WRITE_MAX: Final = 250
 WAITING_CLICKS_MAX: Final = 50_000
-# Of one address and agent, to count their codes.
+# How many clicks of one IP address and user agent are read to count their distinct codes.
 CLICKS_READ_MAX: Final = 200
 
 _log = log.get(__name__)
 
 
 class ClickLog:
-    """One per process."""
+    """The clicks that wait to be written; one object per process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,7 +58,8 @@ class ClickLog:
             await self.write()
 
     async def write(self) -> None:
-        """Write what waits. After a lost connection or a cancellation the rest waits for the next time."""
+        """Write the waiting clicks. After a lost connection or a cancellation the remaining clicks wait for the next
+        call."""
         for organization_id in sorted(self._waiting):
             clicks = self._waiting.pop(organization_id)
             try:
@@ -70,7 +71,7 @@ class ClickLog:
                     self._waiting[organization_id][:0] = clicks
 
     async def _write_all(self, organization_id: UUID, clicks: list[Click]) -> None:
-        """In batches; removes those that were written."""
+        """Write clicks in batches, and remove those that were written from the list."""
         while batch := clicks[:CLICKS_PER_WRITE_MAX]:
             try:
                 async with self._database.transaction() as tx:
@@ -84,13 +85,13 @@ class ClickLog:
 
 
 async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> None:
-    """Classify, insert and count clicks, and publish those that are touches."""
+    """Classify, insert and count clicks, and publish those by people on their personal links."""
     links = await queries.find_links(tx, organization_id, {click.code for click in clicks})
-    own = {link.text_id for link in links.values() if link.text_id is not None}
-    claimed = await queries.find_claim_times(tx, organization_id, own) if own else {}
-    known = [_new_click(click, links[click.code], claimed) for click in clicks if click.code in links]
-    inserted = await queries.insert_clicks_if_new(tx, organization_id, known)
-    new = [click for click in known if click.id in inserted]
+    text_ids = {link.text_id for link in links.values() if link.text_id is not None}
+    claimed = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
+    valid = [_new_click(click, links[click.code], claimed) for click in clicks if click.code in links]
+    inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
+    new = [click for click in valid if click.id in inserted]
     scanned = await _find_scanned(tx, organization_id, {(click.address, click.agent) for click in new}, tx.now)
     links |= await queries.find_links(tx, organization_id, {code for code, _ in scanned} - links.keys())
     differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
@@ -100,8 +101,8 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
         if code in links:
             differences[links[code].origin, ClickClass.PERSON] -= 1
             differences[links[code].origin, ClickClass.MACHINE] += 1
-    # In the order of the key of the totals, so that two processes never deadlock.
-    rows = [(*origin, class_.value, many) for (origin, class_), many in differences.items() if many]
+    # Sorted by the primary key of the totals, so that two processes never deadlock.
+    rows = [(*origin, class_.value, difference) for (origin, class_), difference in differences.items() if difference]
     await queries.add_totals(tx, organization_id, sorted(rows, key=lambda row: (row[1], row[2], row[3], row[0])))
     by_people = [(click.code, click.minute) for click in new if click.class_ is ClickClass.PERSON]
     await outbox.record(tx, organization_id, [*_touches(links, [*by_people, *scanned])])
@@ -123,7 +124,8 @@ def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) ->
 async def _find_scanned(
     tx: Tx, organization_id: UUID, sources: set[tuple[str, str]], now: datetime
 ) -> list[tuple[str, datetime]]:
-    """Clicks that were taken for a person's, until their address asked for too many codes; now they are a machine's."""
+    """Reclassify clicks as made by a machine if their IP address requested too many codes; return those that were
+    classified as made by a person before."""
     since = now - ADDRESS_WINDOW
     scanners = await queries.find_scanners(
         tx, organization_id, sources, since=since, codes_max=CODES_PER_MINUTE_MAX, limit=CLICKS_READ_MAX

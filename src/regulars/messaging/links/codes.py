@@ -1,7 +1,7 @@
-"""Give the links of texts their codes, in the transaction that queues the texts.
+"""Creates the short codes for the links of texts, in the transaction that queues the texts.
 
-A shared link has one code for each origin, step and destination. A personal link has one for each text. Codes are
-random, so that no one can guess a customer's; a code that is taken is drawn again.
+A shared link has one code for each origin, step and destination. A personal link has one code for each text. Codes are
+random, so that the code of a customer cannot be guessed; if a code exists already, another one is drawn.
 """
 
 import secrets
@@ -27,29 +27,29 @@ from regulars.messaging.links.queries import SharedLink
 
 
 class LinkedText(NamedTuple):
-    """The words of a text with marked links, and where their clicks are counted."""
+    """A text as it was written, with marked links (`marks.py`), and the origin for which their clicks are counted."""
 
     id: UUID
     profile_id: UUID | None
-    words: str
+    marked_text: str
     origin: LinkOrigin
-    # Whether the recipient gets codes of their own.
+    # Whether the recipient gets personal codes.
     is_personal: bool
 
 
 async def shorten_links(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[UUID, str]:
-    """The words of each text with short links; as they were written where the process has no host for links."""
+    """Each text with short links; without a host for short links, the addresses are not shortened."""
     if short_url("") is None:
-        return {text.id: show_links(text.words) for text in texts}
+        return {text.id: show_links(text.marked_text) for text in texts}
     prefix = await _load_prefix(tx, organization_id)
-    shared = await _share_codes(tx, organization_id, texts)
-    own = await _draw_own_codes(tx, organization_id, texts)
+    shared = await _load_shared_codes(tx, organization_id, texts)
+    personal = await _draw_personal_codes(tx, organization_id, texts)
 
     def shorten(text: LinkedText, url: str) -> str:
-        code = own[text.id, url] if _is_own(text, url) else shared[_shared_link(text, url)]
+        code = personal[text.id, url] if _is_personal(text, url) else shared[_shared_link(text, url)]
         return short_url(prefix + code) or url
 
-    return {text.id: replace_marked(text.words, partial(shorten, text)) for text in texts}
+    return {text.id: replace_marked(text.marked_text, partial(shorten, text)) for text in texts}
 
 
 async def discard_links(tx: Tx, organization_id: UUID, text_ids: Sequence[UUID]) -> None:
@@ -58,8 +58,8 @@ async def discard_links(tx: Tx, organization_id: UUID, text_ids: Sequence[UUID])
         await queries.delete_links_of_texts(tx, organization_id, text_ids)
 
 
-def _is_own(text: LinkedText, url: str) -> bool:
-    """A link to opt out names the number, so it is personal whatever was chosen."""
+def _is_personal(text: LinkedText, url: str) -> bool:
+    """Whether the link is personal. A link to opt out always is, because it must lead to the number."""
     return text.is_personal or url == OPT_OUT
 
 
@@ -68,31 +68,41 @@ def _shared_link(text: LinkedText, url: str) -> SharedLink:
 
 
 async def _load_prefix(tx: Tx, organization_id: UUID) -> str:
-    """The organization's, which is drawn with its first link."""
+    """The prefix of the organization's codes, which is drawn when its first link is created."""
     while (prefix := await queries.find_prefix(tx, organization_id)) is None:
         await queries.insert_prefix_if_new(tx, organization_id, _draw(PREFIX_CHARACTERS))
     return prefix
 
 
-async def _share_codes(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[SharedLink, str]:
-    wanted = {_shared_link(text, url) for text in texts for url in list_marked(text.words) if not _is_own(text, url)}
-    found: dict[SharedLink, str] = {}
-    while missing := sorted(wanted - found.keys()):
-        found |= await queries.find_shared(tx, organization_id, missing)
-        # In order, so that two transactions that share the same links for the first time never deadlock.
+async def _load_shared_codes(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[SharedLink, str]:
+    """The codes of the shared links in these texts; new links are created."""
+    wanted = {
+        _shared_link(text, url)
+        for text in texts
+        for url in list_marked(text.marked_text)
+        if not _is_personal(text, url)
+    }
+    codes: dict[SharedLink, str] = {}
+    while missing := sorted(wanted - codes.keys()):
+        codes |= await queries.find_shared(tx, organization_id, missing)
+        # Sorted, so that two transactions that create the same shared links never deadlock.
         new = [
             LinkRow(_draw(CODE_CHARACTERS), it.url, it.origin_kind, it.origin_id, it.step)
             for it in missing
-            if it not in found
+            if it not in codes
         ]
         if new:
             await queries.insert_links_if_new(tx, organization_id, new)
-    return found
+    return codes
 
 
-async def _draw_own_codes(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[tuple[UUID, str], str]:
-    missing = {(text.id, url): text for text in texts for url in list_marked(text.words) if _is_own(text, url)}
-    found: dict[tuple[UUID, str], str] = {}
+async def _draw_personal_codes(
+    tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]
+) -> dict[tuple[UUID, str], str]:
+    missing = {
+        (text.id, url): text for text in texts for url in list_marked(text.marked_text) if _is_personal(text, url)
+    }
+    codes: dict[tuple[UUID, str], str] = {}
     while missing:
         rows = {
             (text_id, url): LinkRow(
@@ -106,9 +116,9 @@ async def _draw_own_codes(tx: Tx, organization_id: UUID, texts: Sequence[LinkedT
             for (text_id, url), text in missing.items()
         }
         inserted = await queries.insert_links_if_new(tx, organization_id, list(rows.values()))
-        found |= {key: row.code for key, row in rows.items() if row.code in inserted}
-        missing = {key: text for key, text in missing.items() if key not in found}
-    return found
+        codes |= {key: row.code for key, row in rows.items() if row.code in inserted}
+        missing = {key: text for key, text in missing.items() if key not in codes}
+    return codes
 
 
 def _draw(characters: int) -> str:

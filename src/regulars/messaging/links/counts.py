@@ -1,4 +1,5 @@
-"""What other rooms read of clicks: counts by campaign and variant or by journey and step, and touches of customers."""
+"""What other packages read about clicks: counts by campaign and variant or by journey and step, and the clicks of
+customers."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -27,14 +28,15 @@ class ClickCount(NamedTuple):
 async def count_clicks(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]
 ) -> Mapping[UUID, Mapping[str, ClickCount]]:
-    """By campaign and variant (`1` is the first), or by journey and step. An origin without clicks is absent."""
+    """The counts by campaign and variant (`1` is the first), or by journey and step. An origin without clicks is
+    absent."""
     counts: dict[UUID, dict[str, ClickCount]] = defaultdict(dict)
-    found: list[tuple[LinkOrigin, ClickClass, int]] = await queries.find_totals(
+    totals: list[tuple[LinkOrigin, ClickClass, int]] = await queries.find_totals(
         tx, organization_id, kind.value, origin_ids
     )
-    for origin, class_, clicks in found:
-        own = ClickCount(people=clicks) if class_ is ClickClass.PERSON else ClickCount(machines=clicks)
-        counts[origin.id][origin.step] = counts[origin.id].get(origin.step, ClickCount()) + own
+    for origin, class_, clicks in totals:
+        count = ClickCount(people=clicks) if class_ is ClickClass.PERSON else ClickCount(machines=clicks)
+        counts[origin.id][origin.step] = counts[origin.id].get(origin.step, ClickCount()) + count
     return counts
 
 
@@ -43,3 +45,11 @@ async def find_touches(
 ) -> list[Touch]:
     """Clicks by people on links of their own texts, one for each text and minute."""
     return await queries.find_touches(tx, organization_id, profile_ids, since=since, until=until)
+
+
+async def add_counts(
+    tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, step: str, counts: Mapping[ClickClass, int]
+) -> None:
+    """Count clicks that do not belong to a short link, such as those of the demo."""
+    rows = [(kind.value, origin_id, step, class_.value, number) for class_, number in sorted(counts.items())]
+    await queries.add_totals(tx, organization_id, rows)

@@ -1,7 +1,8 @@
-"""Links in the words of a text before they have a code: each destination stands between two marks. No I/O.
+"""Links in a text before they have a short code: each destination is enclosed in two control characters, the marks.
+No I/O.
 
 A process has one host for short links (`REGULARS_LINK_URL`), which is set once when the process starts. Without it,
-links stay as they were written.
+links are not shortened.
 """
 
 import re
@@ -12,15 +13,15 @@ from urllib.parse import urlsplit
 LINKS_PER_TEXT_MAX: Final = 3
 URL_CHARACTERS_MAX: Final = 1_000
 PATH: Final = "/l/"
-# Characters of a code: those that name the organization, and those that name the link.
+# The numbers of characters of a code: a prefix for the organization, and the code of the link.
 PREFIX_CHARACTERS: Final = 4
 CODE_CHARACTERS: Final = 8
-# Stands in a preview for a code: as long as one, and never one, because of its letters.
+# Used in a preview instead of a code. It is as long as a real code, but contains letters that codes never use.
 SAMPLE_CODE: Final = "examplelink0"
-# The destination of a link to the page with the button to opt out.
+# The destination of a link to the opt-out page.
 OPT_OUT: Final = "opt-out"
 
-# No value and no written text contains them: they are removed from both.
+# The marks. They cannot occur otherwise, since they are removed from texts and from inserted values.
 _OPEN, _CLOSE = "\x02", "\x03"
 _MARKED: Final = re.compile(f"{_OPEN}([^{_CLOSE}]*){_CLOSE}")
 _MARKS: Final = re.compile(f"[{_OPEN}{_CLOSE}]")
@@ -30,18 +31,18 @@ _link_url: str | None = None
 
 
 def set_link_url(url: str | None) -> None:
-    """Set the address of short links for this process."""
+    """Set the base URL of short links for this process."""
     global _link_url  # noqa: PLW0603  # a process has one host for links
     _link_url = url
 
 
 def short_url(code: str) -> str | None:
-    """The address of a code; None where the process has no host for links."""
+    """The URL of a code; None if the process has no host for short links."""
     return None if _link_url is None else f"{_link_url}{PATH}{code}"
 
 
 def find_fault(url: str) -> str | None:
-    """Why an address cannot be the destination of a link, as a sentence."""
+    """Why a URL cannot be the destination of a link, as a sentence; None if it can."""
     if len(url) > URL_CHARACTERS_MAX:
         return f"The address of a link has at most {URL_CHARACTERS_MAX} characters; this has {len(url)}."
     if not _PRINTABLE.fullmatch(url):
@@ -59,7 +60,8 @@ def find_fault(url: str) -> str | None:
 
 
 def find_host_fault(destination: str) -> str | None:
-    """Why this installation, with its host for short links or without one, cannot have such a link."""
+    """Why this installation cannot have a link to the destination: it is our own host for short links, or an opt-out
+    link without such a host."""
     if destination == OPT_OUT:
         return None if _link_url is not None else "A link to opt out needs the setting REGULARS_LINK_URL."
     host = urlsplit(destination).hostname
@@ -72,31 +74,31 @@ def mark(destination: str) -> str:
     return f"{_OPEN}{destination}{_CLOSE}"
 
 
-def has_links(words: str) -> bool:
-    return _OPEN in words
+def has_links(text: str) -> bool:
+    return _OPEN in text
 
 
-def list_marked(words: str) -> list[str]:
-    """The destinations in the words, in their order."""
-    return _MARKED.findall(words)
+def list_marked(text: str) -> list[str]:
+    """The marked destinations in a text, in their order."""
+    return _MARKED.findall(text)
 
 
-def replace_marked(words: str, replace: Callable[[str], str]) -> str:
-    return _MARKED.sub(lambda found: replace(found[1]), words)
+def replace_marked(text: str, replace: Callable[[str], str]) -> str:
+    return _MARKED.sub(lambda found: replace(found[1]), text)
 
 
 def remove_marks(text: str) -> str:
-    """A written text without characters that look like marks."""
+    """A text without the characters that are used as marks."""
     return _MARKS.sub("", text)
 
 
-def show_links(words: str) -> str:
-    """The words with an example of each short link, which is as long as the real one; without a host for links, with
-    the addresses as they were written."""
+def show_links(text: str) -> str:
+    """The text with an example instead of each short link, which is as long as the real link; without a host for short
+    links, with the destinations."""
     sample = short_url(SAMPLE_CODE)
-    return replace_marked(words, lambda destination: sample or _as_written(destination)) if has_links(words) else words
+    return replace_marked(text, lambda destination: sample or _as_written(destination)) if has_links(text) else text
 
 
 def _as_written(destination: str) -> str:
-    """A page of ours has no address without the host; such a text is refused before it is saved."""
+    """The opt-out page has no URL without the host for short links; a text with such a link is refused earlier."""
     return "" if destination == OPT_OUT else destination

@@ -8,17 +8,17 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
-# A click that comes so soon after its text was handed to the provider is a scanner's.
+# A click so soon after its text was handed to the provider is made by a link scanner.
 SOON: Final = timedelta(seconds=2)
-# More codes than these from one address and agent within a minute are a scanner's.
+# If one IP address and user agent request more codes than this within a minute, they are a link scanner.
 CODES_PER_MINUTE_MAX: Final = 10
 ADDRESS_WINDOW: Final = timedelta(minutes=1)
 AGENT_CHARACTERS_MAX: Final = 300
 
-# What a browser or an app sends when it loads a page that no one has opened yet.
+# Headers that a browser or an app sends when it loads a page in advance, before a person opens it.
 _PREFETCH_HEADERS: Final = ("purpose", "sec-purpose", "x-purpose", "x-moz")
 _PREFETCH: Final = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
-# Crawlers, makers of previews in messengers, scanners of links, and libraries of programs; Cubot makes phones.
+# User agents of crawlers, link previews in messengers, link scanners and HTTP libraries. Cubot is a brand of phones.
 _MACHINES: Final = re.compile(
     r"(?<!cu)bot\b|crawl|spider|slurp|preview|scanner|facebookexternalhit|whatsapp|embedly|google-safety|googleother"
     r"|safebrowsing|barracuda|proofpoint|mimecast|virustotal|headless|phantom|lighthouse|python|curl/|wget/|java/|okhttp"
@@ -58,7 +58,7 @@ class LinkRow(NamedTuple):
 
 
 class Click(NamedTuple):
-    """A request for a short link. `class_` is by what the request itself says."""
+    """A request for a short link. `class_` is the class by the headers of the request alone."""
 
     id: UUID
     code: str
@@ -87,7 +87,7 @@ class Touch(NamedTuple):
 
 
 def classify_request(headers: Mapping[str, str]) -> ClickClass:
-    """By the headers of the request, whose names are in lower case."""
+    """The class of a request by its headers, whose names are in lower case."""
     if any(_PREFETCH.search(headers.get(name, "")) for name in _PREFETCH_HEADERS):
         return ClickClass.MACHINE
     return _classify_agent(headers.get("user-agent", "")[:AGENT_CHARACTERS_MAX])
@@ -95,10 +95,10 @@ def classify_request(headers: Mapping[str, str]) -> ClickClass:
 
 @lru_cache(maxsize=4_096)
 def _classify_agent(agent: str) -> ClickClass:
-    """Most phones share a few hundred agents."""
+    """The class by the user agent. The result is cached, since most phones have one of a few hundred user agents."""
     return ClickClass.MACHINE if not agent.strip() or _MACHINES.search(agent) else ClickClass.PERSON
 
 
 def is_soon(clicked_at: datetime, claimed_at: datetime | None) -> bool:
-    """Whether a click came within two seconds of the moment at which its text was sent."""
+    """Whether a click came within two seconds after its text was sent."""
     return claimed_at is not None and clicked_at - claimed_at < SOON

@@ -1,4 +1,4 @@
-"""Opt out by the button of the page that a link in a text leads to."""
+"""Withdraws consent after a click on the button of the opt-out page, to which a link in a text leads."""
 
 from uuid import UUID
 
@@ -8,17 +8,18 @@ from regulars.messaging.links import queries
 from regulars.messaging.queries.texts import find_text
 from regulars.messaging.settings.store import load_texting
 
-# Stands in the consent ledger as the words of the withdrawal.
-WORDS = "Opt-out by a link"
+# Recorded in the consent ledger as the text of the withdrawal.
+WITHDRAWAL_TEXT = "Opt-out by a link"
 
 
 async def withdraw_by_link(tx: Tx, organization_id: UUID, code: str) -> bytes | None:
-    """Withdraw the number that the text of the link went to; its hash, or None where the text is gone."""
+    """Withdraw the consent of the number to which the text with the link was sent. Returns the hash of the number; None
+    if the text was deleted."""
     link = (await queries.find_links(tx, organization_id, [code])).get(code)
     text = None if link is None or link.text_id is None else await find_text(tx, organization_id, link.text_id)
     texting = await load_texting(tx, organization_id)
     if text is None or text.phone_number is None or texting is None:
         return None
-    reply = Reply(phone_number=text.phone_number, text=WORDS, message_id=f"link:{text.id}")
+    reply = Reply(phone_number=text.phone_number, text=WITHDRAWAL_TEXT, message_id=f"link:{text.id}")
     await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
     return text.number_hash

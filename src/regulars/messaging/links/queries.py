@@ -21,7 +21,7 @@ async def find_prefix(tx: Tx, organization_id: UUID) -> str | None:
 
 
 async def insert_prefix_if_new(tx: Tx, organization_id: UUID, prefix: str) -> None:
-    """Nothing where the prefix is taken, or the organization has one."""
+    """Does nothing if the prefix is in use, or if the organization has a prefix."""
     await tx.execute(
         "INSERT INTO link_prefixes (prefix, organization_id) VALUES (%s, %s) ON CONFLICT DO NOTHING",
         (prefix, organization_id),
@@ -74,7 +74,8 @@ _INSERT: Final = _NEW.write(
 
 
 async def insert_links_if_new(tx: Tx, organization_id: UUID, links: Sequence[LinkRow]) -> set[str]:
-    """The codes of those that were inserted. Another one's code is taken, or its shared link exists."""
+    """The codes of the links that were inserted. A link is not inserted if its code is in use, or if it is a shared
+    link that exists."""
     rows = await tx.fetch(_INSERT, {"organization_id": organization_id, "now": tx.now, **_NEW.of(links)})
     return {row[0] for row in rows}
 
@@ -110,7 +111,8 @@ async def delete_links_of_texts(tx: Tx, organization_id: UUID, text_ids: Collect
 async def forget_people(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
 ) -> None:
-    """The links still lead to their destination, and name no one; addresses of their clicks are deleted."""
+    """Remove the customer from their links, which still lead to their destination, and delete the IP addresses and user
+    agents of the clicks."""
     rows = await tx.fetch(
         """
         UPDATE links SET profile_id = NULL, text_id = NULL
@@ -157,7 +159,8 @@ _INSERT_CLICKS: Final = (_CLICKS | _CLASS).write(
 
 
 async def insert_clicks_if_new(tx: Tx, organization_id: UUID, clicks: Sequence[NewClick]) -> set[UUID]:
-    """The ids of those that were not written before: a write whose commit is unknown is written again."""
+    """The ids of the clicks that were inserted. Some may exist already, since clicks are written again if the result of
+    a commit is unknown."""
     rows = await tx.fetch(
         _INSERT_CLICKS, {"organization_id": organization_id, **_CLICKS.of(clicks), **_CLASS.of(clicks)}
     )
@@ -185,7 +188,7 @@ _FIND_SCANNERS: Final = _SOURCES.write(
 async def find_scanners(
     tx: Tx, organization_id: UUID, sources: Collection[tuple[str, str]], *, since: datetime, codes_max: int, limit: int
 ) -> list[tuple[str, str]]:
-    """Addresses and agents that asked for more different codes, among their last clicks."""
+    """The IP addresses and user agents whose last clicks have more than `codes_max` different codes."""
     rows = await tx.fetch(
         _FIND_SCANNERS,
         {
@@ -199,13 +202,18 @@ async def find_scanners(
     return [(row[0], row[1]) for row in rows]
 
 
+# Locked in the order of their ids: two processes that count clicks of one scanner never deadlock.
 _RECLASSIFY: Final = _SOURCES.write(
     """
     UPDATE clicks SET class = 'machine'
-    FROM {rows}
-    WHERE clicks.organization_id = %(organization_id)s AND clicks.address = it.address AND clicks.agent = it.agent
-      AND clicks.traced_at >= %(since)s AND clicks.class = 'person'
-    RETURNING clicks.code, clicks.minute
+    WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+        SELECT clicks.id FROM {rows}
+        JOIN clicks ON clicks.organization_id = %(organization_id)s AND clicks.address = it.address
+            AND clicks.agent = it.agent AND clicks.traced_at >= %(since)s AND clicks.class = 'person'
+        ORDER BY clicks.id
+        FOR UPDATE OF clicks
+    ))
+    RETURNING code, minute
     """
 )
 
@@ -213,7 +221,7 @@ _RECLASSIFY: Final = _SOURCES.write(
 async def mark_as_machines(
     tx: Tx, organization_id: UUID, scanners: Collection[tuple[str, str]], *, since: datetime
 ) -> list[tuple[str, datetime]]:
-    """Code and minute of the clicks that were taken for a person's."""
+    """Reclassify the clicks of scanners; return code and minute of those that were classified as made by a person."""
     rows = await tx.fetch(
         _RECLASSIFY, {"organization_id": organization_id, "since": since, **_SOURCES.of_tuples(scanners)}
     )
@@ -232,7 +240,8 @@ _ADD_TOTALS: Final = _TOTALS.write(
 
 
 async def add_totals(tx: Tx, organization_id: UUID, differences: Sequence[tuple[str, UUID, str, str, int]]) -> None:
-    """Origin, class and the difference. Sorted by the caller, so that two processes never deadlock."""
+    """Each tuple has the origin, the class and the difference. The caller sorts them, so that two processes never
+    deadlock."""
     await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(differences)})
 
 
@@ -288,7 +297,7 @@ async def list_clicks_of_person(
 
 
 async def delete_traces(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
-    """The moment, address and agent of clicks; code, minute and class stay."""
+    """Delete the exact time, IP address and user agent of clicks; code, minute and class remain."""
     return await tx.execute(
         """
         UPDATE clicks SET address = NULL, agent = NULL, traced_at = NULL
@@ -304,34 +313,26 @@ async def delete_traces(tx: Tx, organization_id: UUID, *, before: datetime, limi
     )
 
 
+_DELETE_OLDEST: Final = SQL(
+    """
+    DELETE FROM {table}
+    WHERE organization_id = %(organization_id)s AND {key} = ANY (ARRAY(
+        SELECT {key} FROM {table}
+        WHERE organization_id = %(organization_id)s AND {since} < %(before)s
+        ORDER BY {since}
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ))
+    """
+)
+_DELETE_CLICKS: Final = _DELETE_OLDEST.format(table=SQL("clicks"), key=SQL("id"), since=SQL("minute"))
+_DELETE_LINKS: Final = _DELETE_OLDEST.format(table=SQL("links"), key=SQL("code"), since=SQL("personal_since"))
+
+
 async def delete_old_clicks(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
-    return await tx.execute(
-        """
-        DELETE FROM clicks
-        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-            SELECT id FROM clicks
-            WHERE organization_id = %(organization_id)s AND minute < %(before)s
-            ORDER BY minute
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-        ))
-        """,
-        {"organization_id": organization_id, "before": before, "limit": limit},
-    )
+    return await tx.execute(_DELETE_CLICKS, {"organization_id": organization_id, "before": before, "limit": limit})
 
 
 async def delete_old_links(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
-    """Personal ones; a link that all recipients share stays."""
-    return await tx.execute(
-        """
-        DELETE FROM links
-        WHERE organization_id = %(organization_id)s AND code = ANY (ARRAY(
-            SELECT code FROM links
-            WHERE organization_id = %(organization_id)s AND personal_since < %(before)s
-            ORDER BY personal_since
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-        ))
-        """,
-        {"organization_id": organization_id, "before": before, "limit": limit},
-    )
+    """Delete personal links; a link that all recipients share remains."""
+    return await tx.execute(_DELETE_LINKS, {"organization_id": organization_id, "before": before, "limit": limit})

@@ -1,4 +1,5 @@
-"""Delete clicks and personal links after 25 months, and soon after a click where it came from. Counts stay."""
+"""Deletes clicks and personal links after 25 months, and the IP address and user agent of a click after an hour. Counts
+remain."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -11,13 +12,13 @@ from regulars.messaging.links import queries
 from regulars.messaging.model import RETENTION
 from regulars.work.outbox import rewrite_waiting_facts
 
-# At most a day is promised; nothing needs them longer than a minute.
+# The documented limit is a day; the code needs IP addresses and user agents only for a minute.
 TRACE_RETENTION: Final = timedelta(hours=1)
 _BATCH_ROWS: Final = 1_000
 
 
 async def sweep_clicks(database: Database, organization_id: UUID) -> None:
-    """Clicks after 25 months, and personal links; counts of clicks stay."""
+    """Delete clicks and personal links after 25 months; counts of clicks remain."""
     deleted = _BATCH_ROWS
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
@@ -29,7 +30,7 @@ async def sweep_clicks(database: Database, organization_id: UUID) -> None:
 
 
 async def sweep_click_traces(database: Database, organization_id: UUID) -> None:
-    """Where clicks came from: only the class of a click needs it, and only for a minute."""
+    """Delete IP addresses and user agents of clicks. Only the classification needs them, and only for a minute."""
     deleted = _BATCH_ROWS
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
@@ -38,14 +39,14 @@ async def sweep_click_traces(database: Database, organization_id: UUID) -> None:
 
 
 async def erase_from_click_facts(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    def without(fact: LinkClicked) -> LinkClicked | None:
+    def remove_people(fact: LinkClicked) -> LinkClicked | None:
         return None if fact.profile_id in profile_ids else fact
 
-    await rewrite_waiting_facts(tx, organization_id, LinkClicked, profile_ids, without)
+    await rewrite_waiting_facts(tx, organization_id, LinkClicked, profile_ids, remove_people)
 
 
 async def forget_people(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
 ) -> None:
-    """Take people from their links, and the addresses from their clicks."""
+    """Remove people from their links, and IP addresses and user agents from their clicks."""
     await queries.forget_people(tx, organization_id, profile_ids, text_ids)

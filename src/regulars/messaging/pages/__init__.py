@@ -1,1 +1,1 @@
-"""The pages about texts: messages, conversations, the inbox, and how an organization texts."""
+"""The pages about texts: messages, conversations, the inbox, and the settings of texting."""

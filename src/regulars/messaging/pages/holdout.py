@@ -1,4 +1,4 @@
-"""The global holdout: its share, the quarter that runs, and what a change does to it."""
+"""The page of the global holdout: its percentage, the current quarter, and the effect of a change."""
 
 from functools import partial
 from typing import Final
@@ -17,7 +17,7 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 HOLDOUT: Final = f"{PATH}/holdout"
-# The message about a share that is too large says which one is allowed.
+# Larger than the allowed percentage, so that `check_percent` refuses it with a message that names the limit.
 _WHOLE_MAX: Final = 1_000_000
 
 

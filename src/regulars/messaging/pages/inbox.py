@@ -36,12 +36,12 @@ async def show_inbox(visit: Visit) -> Response:
     return render(visit, "messaging/inbox.html", view=view, page=page, shown=MessageView(visit))
 
 
-async def _referred(tx: Tx, visit: Visit) -> ReplyRow:
+async def _find_reply_in_path(tx: Tx, visit: Visit) -> ReplyRow:
     identifier = REPLY.decode(visit.references[0])
     reply = None if identifier is None else await find_reply(tx, visit.organization_id, identifier)
     if reply is None:
         raise PageNotFound(
-            "There is no reply with this id; replies are kept for 25 months, and go with an erased person."
+            "There is no reply with this id; replies are stored for 25 months, or until the person is erased."
         )
     return reply
 
@@ -52,7 +52,7 @@ async def show_reply(finders: OriginFinders, visit: Visit) -> Response:
 
 async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Response:
     async with visit.database.reading() as tx:
-        reply = await _referred(tx, visit)
+        reply = await _find_reply_in_path(tx, visit)
         lines = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=LINES_SHOWN)
         origins = await find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
         answers = await list_responses(tx, visit.organization_id, reply.id)
@@ -74,15 +74,15 @@ async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Respon
 
 async def ask_to_withdraw(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        reply = await _referred(tx, visit)
+        reply = await _find_reply_in_path(tx, visit)
     return render(visit, "messaging/withdraw.html", reply=reply, shown=MessageView(visit), form=FormState())
 
 
 async def withdraw(finders: OriginFinders, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        number_hash = (await _referred(tx, visit)).number_hash
+        number_hash = (await _find_reply_in_path(tx, visit)).number_hash
     response = await _decide(finders, visit, is_stop=True, done="Withdrawn; nothing more is sent to this number.")
-    # As every withdrawal: it is answered when nothing is on its way to the number any more.
+    # As for every withdrawal, the response waits until no text to the number is in flight.
     await wait_for_texts_in_flight(visit.database, visit.organization_id, [number_hash])
     return response
 
@@ -94,7 +94,7 @@ async def not_a_withdrawal(finders: OriginFinders, visit: Visit) -> Response:
 async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: str) -> Response:
     try:
         async with visit.database.transaction() as tx:
-            reply = await _referred(tx, visit)
+            reply = await _find_reply_in_path(tx, visit)
             await deciding.decide(
                 tx,
                 visit.organization_id,
@@ -114,17 +114,17 @@ async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: 
 
 async def answer(finders: OriginFinders, visit: Visit) -> Response:
     form = FormState(visit.form)
-    words = read_words(form, "words")
+    text = read_plain_text(form, "words")
     if form.is_refused:
         return await _show(finders, visit, form)
     try:
         async with visit.database.transaction() as tx:
-            reply = await _referred(tx, visit)
+            reply = await _find_reply_in_path(tx, visit)
             await deciding.answer(
                 tx,
                 visit.organization_id,
                 reply.id,
-                words=words,
+                text=text,
                 answered_by=visit.user.email,
                 texting=await load_texting_of(tx, visit),
             )
@@ -135,31 +135,31 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
     return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done="Queued; consent, hours and caps decide.")
 
 
-def read_words(form: FormState, name: str) -> str:
-    """A text to one person: it has no fields, so a variable in it is a mistake."""
+def read_plain_text(form: FormState, name: str) -> str:
+    """The text of an answer. It is written to one person, so variables are not allowed in it."""
     text = form.value(name).replace("\r\n", "\n").strip()
     if len(text) > ANSWER_CHARACTERS_MAX:
         form.refuse(name, f"At most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
         return text
     try:
-        words = render_plain(text)
+        rendered = render_plain(text)
     except TemplateError as error:
         form.refuse(name, str(error))
         return text
-    if isinstance(words, MissingValue):
-        form.refuse(name, f"A text to one number has no value for {words.field}.")
+    if isinstance(rendered, MissingValue):
+        form.refuse(name, f"A text to one number has no value for {rendered.field}.")
         return text
-    return words
+    return rendered
 
 
 def pages(*, origins: OriginFinders) -> tuple[Page, ...]:
-    """`origins` are the kinds of origins that have pages, each with the function that finds them."""
-    one, write = f"{INBOX}/{{reply}}", partial(Form, needs=Action.WRITE_TEXTS)
+    """`origins` has for each kind of origin with pages the function that finds these origins."""
+    reply_path, write = f"{INBOX}/{{reply}}", partial(Form, needs=Action.WRITE_TEXTS)
     return (
         Page(path=INBOX, needs=Action.READ, handle=show_inbox),
-        Page(path=one, needs=Action.READ, handle=partial(show_reply, origins)),
-        Page(path=f"{one}/withdraw", needs=Action.WRITE_TEXTS, handle=ask_to_withdraw),
-        write(path=f"{one}/withdraw", handle=partial(withdraw, origins)),
-        write(path=f"{one}/not-a-withdrawal", handle=partial(not_a_withdrawal, origins)),
-        write(path=f"{one}/answer", handle=partial(answer, origins)),
+        Page(path=reply_path, needs=Action.READ, handle=partial(show_reply, origins)),
+        Page(path=f"{reply_path}/withdraw", needs=Action.WRITE_TEXTS, handle=ask_to_withdraw),
+        write(path=f"{reply_path}/withdraw", handle=partial(withdraw, origins)),
+        write(path=f"{reply_path}/not-a-withdrawal", handle=partial(not_a_withdrawal, origins)),
+        write(path=f"{reply_path}/answer", handle=partial(answer, origins)),
     )

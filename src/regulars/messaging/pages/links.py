@@ -1,7 +1,8 @@
-"""What a customer meets who opens a short link: the redirect, the page to opt out, and a page where there is neither.
+"""The responses to a customer who opens a short link: the redirect, the opt-out page, or a page that says that there is
+no such link.
 
-Look-ups that arrive while one is running share the next statement, and what was found is remembered, because a link
-never changes its destination. A redirect waits for no write: clicks are written afterwards.
+Lookups that arrive while one is running share the next SQL statement, and results are cached, because a link never
+changes its destination. A redirect does not wait for a write: clicks are written afterwards.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from regulars.web.render import render_public
 LOOK_UPS_PER_STATEMENT_MAX: Final = 256
 # How long a customer waits for the database before the page shows the fallback address.
 LOOK_UP_S: Final = 3.0
-REMEMBERED_MAX: Final = 50_000
+CACHED_MAX: Final = 50_000
 TEMPLATE: Final = "messaging/link.html"
 HEADERS: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
 
@@ -45,19 +46,21 @@ class _Destination(NamedTuple):
 
 
 class _Waiting(NamedTuple):
+    """A lookup that waits for the next statement; `found` gets the URL, or None if there is no such link."""
+
     code: str
     found: "asyncio.Future[str | None]"
 
 
-class LinkPages:
-    """One per process. `fallback_url` is shown while the database is away."""
+class ShortLinkPages:
+    """One object per process. `fallback_url` is shown while the database is unavailable."""
 
     def __init__(self, database: Database, *, fallback_url: str | None) -> None:
         self.clicks = ClickLog(database)
         self._database = database
         self._fallback_url = fallback_url
         self._organizations: dict[str, UUID] = {}
-        self._remembered: OrderedDict[str, _Destination] = OrderedDict()
+        self._cached: OrderedDict[str, _Destination] = OrderedDict()
         self._looking_up: Coalescer[UUID, _Waiting] = Coalescer(
             self._look_up, items_max=lambda _: LOOK_UPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
         )
@@ -66,7 +69,7 @@ class LinkPages:
         return [Route(f"{PATH}{{code}}", self._open), Route(f"{PATH}{{code}}", self._withdraw, methods=["POST"])]
 
     async def _open(self, request: Request) -> Response:
-        """GET, and HEAD, which is not counted."""
+        """Handle GET, and HEAD, which is not counted as a click."""
         try:
             link = await self._find(request.path_params["code"])
         except (Overloaded, TimeoutError, *CONNECTION_ERRORS) as error:
@@ -80,7 +83,7 @@ class LinkPages:
         return RedirectResponse(link.url, HTTPStatus.FOUND, HEADERS)
 
     async def _withdraw(self, request: Request) -> Response:
-        """The button of the page to opt out. Opening the link changed nothing."""
+        """Handle the button of the opt-out page. Opening the page alone changes nothing."""
         try:
             link = await self._find(request.path_params["code"])
             if link is None or link.url != OPT_OUT:
@@ -107,10 +110,10 @@ class LinkPages:
 
     async def _find(self, full: str) -> _Destination | None:
         full = full.lower()
-        known = self._remembered.get(full)
-        if known is not None:
-            self._remembered.move_to_end(full)
-            return known
+        cached = self._cached.get(full)
+        if cached is not None:
+            self._cached.move_to_end(full)
+            return cached
         if len(full) != PREFIX_CHARACTERS + CODE_CHARACTERS or not full.isascii() or not full.isalnum():
             return None
         prefix, code = full[:PREFIX_CHARACTERS], full[PREFIX_CHARACTERS:]
@@ -119,10 +122,10 @@ class LinkPages:
             url = None if organization_id is None else await self._wait_for(organization_id, code)
         if organization_id is None or url is None:
             return None
-        self._remembered[full] = found = _Destination(organization_id, code, url)
-        if len(self._remembered) > REMEMBERED_MAX:
-            self._remembered.popitem(last=False)
-        return found
+        self._cached[full] = destination = _Destination(organization_id, code, url)
+        if len(self._cached) > CACHED_MAX:
+            self._cached.popitem(last=False)
+        return destination
 
     async def _find_organization(self, prefix: str) -> UUID | None:
         organization_id = self._organizations.get(prefix)
@@ -139,11 +142,11 @@ class LinkPages:
         return await waiting.found
 
     async def _look_up(self, organization_id: UUID, batch: Sequence[_Waiting]) -> None:
-        """Every waiting request gets its destination, or the error."""
+        """Look up a batch; every waiting request gets its destination, or the error."""
         try:
             async with asyncio.timeout(LOOK_UP_S), self._database.looking_up() as tx:
                 urls = await find_destinations(tx, organization_id, {waiting.code for waiting in batch})
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # every waiting request gets the error
             for waiting in batch:
                 if not waiting.found.done():
                     waiting.found.set_exception(error)

@@ -1,4 +1,4 @@
-"""What the pages about texts share: labels and addresses for templates, and numbers by their hash."""
+"""Shared by the pages about texts: labels and URLs for templates, and numbers by their hash."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.labels import ORIGINS, Label, label_meaning, label_reason, label_state, reason_detail
+from regulars.messaging.labels import ORIGINS, TextLabel, label_meaning, label_reason, label_state, reason_detail
 from regulars.messaging.model import ConversationLine, MessageLine, TextRow
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 from regulars.web import mask
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class MessageView:
-    """Labels and addresses for templates, masked for the visitor."""
+    """Labels and URLs for templates; personal data is masked if the visitor may not see it."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -34,7 +34,7 @@ class MessageView:
     reason = staticmethod(label_reason)
 
     def detail(self, reason: str | None) -> str | None:
-        """A provider's own words may contain a number, so they are masked."""
+        """The provider's message, which is masked because it may contain a number."""
         return mask.text(self._visit, reason_detail(reason))
 
     def message_url(self, line: MessageLine) -> str:
@@ -54,7 +54,7 @@ class MessageView:
     def customer_url(self, profile_id: UUID) -> str:
         return self._visit.url("/customers", PROFILE.encode(profile_id))
 
-    def label(self, line: ConversationLine) -> Label:
+    def label(self, line: ConversationLine) -> TextLabel:
         """The state of a line of a conversation."""
         if line.text is not None:
             return label_state(line.text.state)
@@ -74,7 +74,7 @@ class TextOrigin(NamedTuple):
     path: tuple[str, ...]
 
 
-# Finds the origins of one kind by their ids; they are in rooms above this one.
+# Finds the origins of one kind by their ids. The functions come from packages that this one must not import.
 FindOrigins = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, TextOrigin]]]
 OriginFinders = Mapping[str, FindOrigins]
 
@@ -82,26 +82,26 @@ OriginFinders = Mapping[str, FindOrigins]
 async def find_origins(
     tx: Tx, visit: Visit, finders: OriginFinders, texts: Iterable[MessageLine | TextRow]
 ) -> dict[UUID, TextOrigin]:
-    wanted: dict[str, set[UUID]] = {}
+    ids_by_kind: dict[str, set[UUID]] = {}
     for text in texts:
         if text.origin_id is not None:
-            wanted.setdefault(text.origin_kind, set()).add(text.origin_id)
-    found: dict[UUID, TextOrigin] = {}
+            ids_by_kind.setdefault(text.origin_kind, set()).add(text.origin_id)
+    origins: dict[UUID, TextOrigin] = {}
     for kind, find in finders.items():
-        if kind in wanted:
-            found |= await find(tx, visit.organization_id, wanted[kind])
-    return found
+        if kind in ids_by_kind:
+            origins |= await find(tx, visit.organization_id, ids_by_kind[kind])
+    return origins
 
 
 def read_hash(text: str) -> bytes:
-    """An address names a number by its keyed hash, so that it does not reveal the number."""
+    """The keyed hash of a number in a URL; the number itself is not in the URL, since it is personal data."""
     try:
-        found = bytes.fromhex(text)
+        number_hash = bytes.fromhex(text)
     except ValueError:
-        found = b""
-    if len(found) != HASH_BYTES or found.hex() != text:
+        number_hash = b""
+    if len(number_hash) != HASH_BYTES or number_hash.hex() != text:
         raise PageNotFound("No number of this organization has this address.")
-    return found
+    return number_hash
 
 
 async def load_texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -> Texting:
@@ -113,7 +113,7 @@ async def load_texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -
 
 
 def checked(form: FormState, name: str, check: Callable[[], T]) -> T | None:
-    """The result of a check; None where it refuses, and then the field says why."""
+    """The result of a check; None if it refuses, and then the error is shown at the field."""
     try:
         return check()
     except SettingRefused as error:

@@ -1,4 +1,4 @@
-"""Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
+"""The pages of sent and received messages: the list, one text, sending it again, and the conversation with a number."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -49,10 +49,10 @@ COUNTED_MAX: Final = 100
 
 
 def filters(visit: Visit) -> tuple[Filter, ...]:
-    words = "A whole number, txt_… or rpl_…" if visit.sees_personal else "txt_… or rpl_…"
+    placeholder = "A whole number, txt_… or rpl_…" if visit.sees_personal else "txt_… or rpl_…"
     states = tuple((state.value, label.name) for state, label in STATES.items())
     return (
-        Filter("q", "Find a number or a message", kind="search", placeholder=words),
+        Filter("q", "Find a number or a message", kind="search", placeholder=placeholder),
         Filter("direction", "Direction", (("sent", "Sent"), ("received", "Received"))),
         Filter("state", "State", (*states, (UNDECIDED, "Waits for a person"))),
         Filter("reason", "Reason", tuple((reason.value, label.name) for reason, label in REASONS.items())),
@@ -64,13 +64,13 @@ def filters(visit: Visit) -> tuple[Filter, ...]:
 async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
     text = view.value("q")
-    if text and (target := _exactly(visit, text)) is not None and not visit.is_htmx:
+    if text and (target := _url_of_exact_match(visit, text)) is not None and not visit.is_htmx:
         return redirect(visit, target)
     async with visit.database.transaction() as tx:
-        found = PageRows() if text else await _list(tx, visit, view, view.request)
+        rows = PageRows() if text else await _list(tx, visit, view, view.request)
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
-        page = make_page(view, found)
+        page = make_page(view, rows)
         origins = await find_origins(tx, visit, finders, page.rows)
     return render(
         visit,
@@ -80,13 +80,14 @@ async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
         shown=MessageView(visit),
         texting=texting,
         undecided=undecided,
-        found_url=_exactly(visit, text) if text else None,
+        found_url=_url_of_exact_match(visit, text) if text else None,
         origins=origins,
     )
 
 
-def _exactly(visit: Visit, text: str) -> str | None:
-    """The page of an exact number or id; a visitor who may not see personal data cannot try out numbers."""
+def _url_of_exact_match(visit: Visit, text: str) -> str | None:
+    """The URL of the page for a number or id that was typed in full; None if there is none. A visitor who may not see
+    personal data cannot look up numbers."""
     if TEXT.decode(text) is not None:
         return visit.url(MESSAGES, text)
     if REPLY.decode(text) is not None:
@@ -99,7 +100,7 @@ def _exactly(visit: Visit, text: str) -> str | None:
         return None
 
 
-def wanted_of(visit: Visit, view: ListView) -> MessageFilter:
+def message_filter_of(visit: Visit, view: ListView) -> MessageFilter:
     state, reason, direction = view.value("state"), view.value("reason"), view.value("direction")
     is_undecided = state == UNDECIDED
     since, until = view.start_of("from", visit.format.zone), view.start_of("to", visit.format.zone, days_later=1)
@@ -115,7 +116,7 @@ def wanted_of(visit: Visit, view: ListView) -> MessageFilter:
 
 
 async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[MessageLine]:
-    return await list_messages(tx, visit.organization_id, wanted_of(visit, view), page)
+    return await list_messages(tx, visit.organization_id, message_filter_of(visit, view), page)
 
 
 async def export_messages(visit: Visit) -> Response:
@@ -140,26 +141,28 @@ def _csv_row(visit: Visit, line: MessageLine) -> list[str]:
     ]
 
 
-async def _referred(tx: Tx, visit: Visit) -> TextRow:
+async def _find_text_in_path(tx: Tx, visit: Visit) -> TextRow:
     identifier = TEXT.decode(visit.references[0])
     text = None if identifier is None else await find_text(tx, visit.organization_id, identifier)
     if text is None:
-        raise PageNotFound("There is no text with this id; texts are kept for 25 months, and go with an erased person.")
+        raise PageNotFound(
+            "There is no text with this id; texts are stored for 25 months, or until the person is erased."
+        )
     return text
 
 
-# A card on the page of a text.
+# Renders a card on the page of a text.
 TextCard = Callable[[Tx, Visit, TextRow], Awaitable[Markup]]
 
 
-async def show_text(finders: OriginFinders, credit_card: TextCard, visit: Visit) -> Response:
+async def show_text(finders: OriginFinders, attribution_card: TextCard, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        text = await _referred(tx, visit)
+        text = await _find_text_in_path(tx, visit)
         origins = await find_origins(tx, visit, finders, [text])
         customer = None
         if text.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
-        credited = await credit_card(tx, visit, text)
+        credited = await attribution_card(tx, visit, text)
     return render(
         visit,
         "messaging/text.html",
@@ -175,7 +178,7 @@ async def show_text(finders: OriginFinders, credit_card: TextCard, visit: Visit)
 
 async def ask_to_resend(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        text = await _referred(tx, visit)
+        text = await _find_text_in_path(tx, visit)
     return _resend_page(visit, text, FormState())
 
 
@@ -188,14 +191,18 @@ async def send_again(visit: Visit) -> Response:
     form = FormState(visit.form)
     try:
         async with visit.database.transaction() as tx:
-            text = await _referred(tx, visit)
+            text = await _find_text_in_path(tx, visit)
             await resend(tx, visit.organization_id, text.id)
             before = {"state": text.state}
             await record(tx, visit.organization_id, actor_of(visit), "text.resend", TEXT.encode(text.id), before=before)
     except MessagingError as error:
         form.refuse("text", str(error))
         return _resend_page(visit, text, form)
-    return redirect(visit, visit.url(MESSAGES, TEXT.encode(text.id)), done="Queued again; the gate decides as for any.")
+    return redirect(
+        visit,
+        visit.url(MESSAGES, TEXT.encode(text.id)),
+        done="Queued again; consent, hours and caps are checked again.",
+    )
 
 
 async def show_number(finders: OriginFinders, visit: Visit) -> Response:
@@ -204,7 +211,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
         lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
         subscription = await find_by_hash(tx, visit.organization_id, number_hash)
         if not lines and subscription is None:
-            raise PageNotFound("Nothing was said between you and this number.")
+            raise PageNotFound("There are no messages to or from this number.")
         origins = await find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
         is_suppressed = bool(await find_suppressed(tx, visit.organization_id, [number_hash]))
         texting = await load_texting(tx, visit.organization_id)
@@ -234,13 +241,13 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     )
 
 
-def pages(*, origins: OriginFinders, credit_card: TextCard) -> tuple[Page, ...]:
-    """`origins` are the kinds of origins that have pages, each with the function that finds them. `credit_card` has
-    the tickets that are credited to a text, which a room above this one knows."""
+def pages(*, origins: OriginFinders, attribution_card: TextCard) -> tuple[Page, ...]:
+    """`origins` has for each kind of origin with pages the function that finds these origins. `attribution_card`
+    renders the tickets that are credited to a text; it comes from a package that this one must not import."""
     return (
         Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
         Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, needs_password=True),
-        Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, origins, credit_card)),
+        Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, origins, attribution_card)),
         Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
         Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),
         Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=partial(show_number, origins)),

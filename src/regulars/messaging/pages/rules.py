@@ -1,4 +1,4 @@
-"""The rules of texting: hours of each country as a week, holidays, caps, notices and reply paths."""
+"""The pages of the rules of texting: hours of each country, public holidays, caps, notices and reply paths."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,7 +37,7 @@ from regulars.messaging.settings.model import (
     Cap,
     OpenHours,
     Price,
-    Rule,
+    SendHoursRule,
     SmsSettings,
     default_rule,
     format_minute,
@@ -62,7 +62,7 @@ class DayBar(NamedTuple):
     """One day of a week as a bar from midnight to midnight, in percent."""
 
     day: str
-    words: str
+    hours: str
     x: str
     width: str
     default: str
@@ -71,8 +71,9 @@ class DayBar(NamedTuple):
 class CountryLine(NamedTuple):
     code: str
     name: str
-    rule: Rule
-    is_own: bool
+    rule: SendHoursRule
+    # Whether the retailer changed the default hours.
+    has_own_hours: bool
     notice: str | None
     reply_path: str | None
     sender: str | None
@@ -87,12 +88,12 @@ def format_window(window: OpenHours | None) -> str:
     return "closed" if window is None else f"{format_minute(window.opens_minute)}-{format_minute(window.closes_minute)}"
 
 
-def week(rule: Rule, default: Rule) -> list[DayBar]:
+def week(rule: SendHoursRule, default: SendHoursRule) -> list[DayBar]:
     bars = []
-    for day, own, usual in zip(DAYS, rule.days, default.days, strict=True):
-        x = 0.0 if own is None else own.opens_minute / _DAY_MINUTES * 100
-        width = 0.0 if own is None else (own.closes_minute - own.opens_minute) / _DAY_MINUTES * 100
-        bars.append(DayBar(day, format_window(own), f"{x:.2f}", f"{width:.2f}", format_window(usual)))
+    for day, hours, usual in zip(DAYS, rule.days, default.days, strict=True):
+        x = 0.0 if hours is None else hours.opens_minute / _DAY_MINUTES * 100
+        width = 0.0 if hours is None else (hours.closes_minute - hours.opens_minute) / _DAY_MINUTES * 100
+        bars.append(DayBar(day, format_window(hours), f"{x:.2f}", f"{width:.2f}", format_window(usual)))
     return bars
 
 
@@ -103,7 +104,7 @@ def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
         codes.add(visit.organization.default_country or "")
     lines = []
     for code in sorted(codes - {""}, key=country_name):
-        notice = texting.notice_of(code)
+        notice = texting.opt_out_notice_of(code)
         lines.append(
             CountryLine(
                 code,
@@ -142,16 +143,16 @@ async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
 
 def _caps_as_form(settings: SmsSettings) -> dict[str, str]:
     values = {}
-    for number, cap in enumerate(settings.caps[:CAPS_MAX]):
-        values[f"texts_{number}"], values[f"hours_{number}"] = str(cap.texts), str(cap.hours)
+    for index, cap in enumerate(settings.caps[:CAPS_MAX]):
+        values[f"texts_{index}"], values[f"hours_{index}"] = str(cap.texts), str(cap.hours)
     return values
 
 
 async def change_caps(visit: Visit) -> Response:
     form = FormState(visit.form)
     caps = []
-    for number in range(CAPS_MAX):
-        texts, hours = f"texts_{number}", f"hours_{number}"
+    for index in range(CAPS_MAX):
+        texts, hours = f"texts_{index}", f"hours_{index}"
         if not form.value(texts).strip() and not form.value(hours).strip():
             continue
         caps.append(
@@ -177,7 +178,7 @@ def _describe_caps(settings: SmsSettings) -> dict[str, Any]:
 
 
 async def open_country(visit: Visit) -> Response:
-    """The select above the list: its address is that of the country; without one, the list's."""
+    """Redirect from the country select to the page of the country; without a country, to the list."""
     code = visit.query.get("country", "")
     return redirect(visit, visit.url(COUNTRIES, code) if code in zones_by_country() else visit.url(RULES))
 
@@ -193,37 +194,37 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
         today = visit.now.astimezone(visit.format.zone).date()
         closed = await find_closed_days(tx, visit.organization_id, code, today=today)
     rule = texting.settings.rule_of(code)
-    own = texting.settings.notices.get(code)
+    notice = texting.settings.notices.get(code)
     values: dict[str, Any] = {
         "code": code,
         "name": country_name(code),
         "texting": texting,
         "rule": rule,
         "bars": week(rule, default_rule(code)),
-        "is_own": code in texting.settings.rules,
+        "has_own_hours": code in texting.settings.rules,
         "looser": looser_than_default(code, rule),
         "closed": closed,
-        "notice": own,
-        "simulated": SIMULATED_NOTICE if own is None and texting.provider == "simulator" else None,
+        "notice": notice,
+        "simulated": SIMULATED_NOTICE if notice is None and texting.provider == "simulator" else None,
         "days": DAYS,
         "notice_max": NOTICE_CHARACTERS_MAX,
         "sender": texting.settings.sender_of(code),
         "sender_fault": texting.settings.why_not_sent(code) if texting.provider != "simulator" else None,
         "price": texting.settings.prices.get(code),
-        "currencies": [(one, one) for one in _currencies(texting.settings)],
+        "currencies": [(currency, currency) for currency in _currencies(texting.settings)],
     }
     if refused_form is not None:
         return refused(visit, "messaging/country.html", refused_form, **values)
     form = {day: format_window(window) for day, window in zip(DAYS, rule.days, strict=True)}
     form["on_holidays"] = "on" if rule.on_holidays else ""
-    if own is not None:
-        form["words"], form["reply_path"] = own.words, own.reply_path
+    if notice is not None:
+        form["words"], form["reply_path"] = notice.words, notice.reply_path
     form |= describe_sender(texting.settings, code)
     return render(visit, "messaging/country.html", form=FormState(form), **values)
 
 
 def _currencies(settings: SmsSettings) -> list[str]:
-    """Those of the prices that are set, the newest first, then those of sales."""
+    """The currencies of the prices that are set, newest first, then those of sales."""
     return list(dict.fromkeys([*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]))
 
 
@@ -259,16 +260,16 @@ async def reset_hours(visit: Visit) -> Response:
         await change_settings(tx, visit.organization_id, texting, with_default_hours(texting.settings, code))
         before, after = _describe_rule(texting.settings.rule_of(code)), _describe_rule(default_rule(code))
         await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
-    return redirect(visit, visit.url(COUNTRIES, code), done="The default holds again.")
+    return redirect(visit, visit.url(COUNTRIES, code), done="The default hours apply again.")
 
 
-def _describe_rule(rule: Rule) -> dict[str, Any]:
+def _describe_rule(rule: SendHoursRule) -> dict[str, Any]:
     hours = {day: format_window(window) for day, window in zip(DAYS, rule.days, strict=True)}
     return {**hours, "on_holidays": rule.on_holidays}
 
 
 async def change_notice(visit: Visit) -> Response:
-    """Empty fields remove the notice: nothing is sent to the country then."""
+    """Change the notice. Empty fields remove it, and then nothing is sent to the country."""
     form = FormState(visit.form)
     code = _code(visit)
     words = form.text("words", required=False)
@@ -302,7 +303,7 @@ def _describe_notice(settings: SmsSettings, code: str) -> dict[str, Any]:
 
 
 async def change_sender(visit: Visit) -> Response:
-    """The sender of a country, its rate, and the price of a part; an empty field has the default."""
+    """Change the sender of a country, its rate, and the price of a part; an empty field means the default."""
     form = FormState(visit.form)
     code = _code(visit)
     sender = form.text("sender", required=False, characters_max=SENDER_CHARACTERS_MAX)

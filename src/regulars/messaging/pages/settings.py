@@ -1,4 +1,4 @@
-"""How an organization texts: the provider and a test text, hold and release."""
+"""The pages of the text settings: the provider, a test text, hold and release."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +16,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages.inbox import read_words
+from regulars.messaging.pages.inbox import read_plain_text
 from regulars.messaging.pages.message_view import MESSAGES, checked, load_texting_of
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.request import TextOrder, request_texts
@@ -35,7 +35,7 @@ REASON_CHARACTERS_MAX: Final = 200
 BRAND_CHARACTERS_MAX: Final = 30
 DELAY_MS_MAX: Final = 7_000
 PERCENT_MAX: Final = 100
-TEST_WORDS: Final = "This is a test."
+TEST_TEXT: Final = "This is a test."
 PROVIDERS: Final = (
     ("simulator", "Simulator", "Sends nothing; texts appear on the simulator's phones."),
     ("twilio", "Twilio", "Sends for real, with receipts and replies. It begins on hold."),
@@ -70,7 +70,7 @@ class SettingsPages:
         )
 
     async def show(self, visit: Visit) -> Response:
-        return await self._show(visit, FormState({"words": TEST_WORDS}))
+        return await self._show(visit, FormState({"words": TEST_TEXT}))
 
     async def _show(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.reading() as tx:
@@ -79,7 +79,7 @@ class SettingsPages:
         return render_form(visit, "messaging/settings.html", form, **values)
 
     def _inbound(self, visit: Visit, texting: Texting) -> str | None:
-        """Where the provider delivers replies; the address contains a token that cannot be guessed."""
+        """The URL to which the provider delivers replies; it contains a secret token."""
         if texting.provider != "twilio" or not visit.may(Action.MANAGE_TEXTS):
             return None
         host = visit.request.headers.get("host", "").encode("latin-1")
@@ -98,26 +98,26 @@ class SettingsPages:
         form = FormState(visit.form)
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
-        read = _read(form, texting)
-        if read is None:
+        entered = _read(form, texting)
+        if entered is None:
             return self._form(visit, texting, form)
         try:
             sealed = texting.sealed
-            if read.token:
-                sealed = seal_token(self._vault, visit.organization_id, read.token)
+            if entered.token:
+                sealed = seal_token(self._vault, visit.organization_id, entered.token)
             async with visit.database.transaction() as tx:
                 texting = await load_texting_of(tx, visit, is_to_change=True)
                 settings = msgspec.structs.replace(
                     texting.settings,
-                    brand=read.settings.brand,
-                    help_contact=read.settings.help_contact,
-                    simulation=read.settings.simulation,
-                    twilio=read.settings.twilio,
+                    brand=entered.settings.brand,
+                    help_contact=entered.settings.help_contact,
+                    simulation=entered.settings.simulation,
+                    twilio=entered.settings.twilio,
                 )
-                if read.provider == "twilio":
-                    settings = with_rate(settings, settings.sender_of(None), read.parts_per_second)
+                if entered.provider == "twilio":
+                    settings = with_rate(settings, settings.sender_of(None), entered.parts_per_second)
                 changed = await change_provider(
-                    tx, visit.organization_id, texting, provider=read.provider, settings=settings, sealed=sealed
+                    tx, visit.organization_id, texting, provider=entered.provider, settings=settings, sealed=sealed
                 )
                 await _record(tx, visit, "texts.provider", before=_describe(texting), after=_describe(changed))
         except (SettingRefused, VaultError) as error:
@@ -127,25 +127,25 @@ class SettingsPages:
         return redirect(visit, visit.url(PATH), done=done)
 
     async def test(self, visit: Visit) -> Response:
-        """A text like any other: the gate decides, and the page of the text says what became of it."""
+        """Send a test text. The gate checks it like every text, and the page of the text shows the result."""
         form = FormState(visit.form)
         number = ""
         try:
             number = read_consent_number(form.value("number").strip())
         except InvalidPhoneNumber as error:
             form.refuse("number", error.detail)
-        words = read_words(form, "words")
+        text = read_plain_text(form, "words")
         if form.is_refused:
             return await self._show(visit, form)
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit)
             order = TextOrder(
-                origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", words=words, phone_number=number
+                origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", rendered=text, phone_number=number
             )
-            [ordered] = await request_texts(tx, visit.organization_id, [order], texting=texting)
-            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(ordered.id))
+            [placed] = await request_texts(tx, visit.organization_id, [order], texting=texting)
+            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
         return redirect(
-            visit, visit.url(MESSAGES, TEXT.encode(ordered.id)), done="Queued; consent, hours and caps decide."
+            visit, visit.url(MESSAGES, TEXT.encode(placed.id)), done="Queued; consent, hours and caps decide."
         )
 
     async def ask_to_hold(self, visit: Visit) -> Response:
@@ -177,7 +177,7 @@ class SettingsPages:
             await holds.release(tx, visit.organization_id, texting)
             before = {"reason": texting.held_reason}
             await _record(tx, visit, "texts.release", before=before, after={"reason": reason})
-        return redirect(visit, visit.url(PATH), done="Released; what is not too old goes through the gate now.")
+        return redirect(visit, visit.url(PATH), done="Released; texts that are not too old are now checked and sent.")
 
 
 def _as_form(texting: Texting) -> dict[str, str]:
@@ -197,7 +197,7 @@ def _as_form(texting: Texting) -> dict[str, str]:
 
 
 def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
-    """None where a field is wrong; only the fields of the chosen provider are required."""
+    """None if a field is wrong; only the fields of the chosen provider are required."""
     chosen = form.choice("provider", [value for value, _, _ in PROVIDERS])
     brand = form.text("brand", required=False, characters_max=BRAND_CHARACTERS_MAX)
     contact = form.text("help_contact", required=False, characters_max=80)
@@ -207,13 +207,13 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
         fails = form.whole("fails", minimum=0, maximum=PERCENT_MAX)
         loses = form.whole("loses", minimum=0, maximum=PERCENT_MAX)
         if not form.is_refused and fails + loses > PERCENT_MAX:
-            form.refuse("loses", "What is refused and what is lost are at most 100 together.")
+            form.refuse("loses", "The refused and the lost percentages must add up to at most 100.")
         delay_ms = form.whole("delay_ms", minimum=0, maximum=DELAY_MS_MAX)
         simulation = Simulation(fails / PERCENT_MAX, loses / PERCENT_MAX, delay_ms)
     elif chosen == "twilio":
         account_sid = form.text("account_sid", characters_max=64)
         if account_sid and not account_sid.startswith("AC"):
-            form.refuse("account_sid", "It begins with AC, and stands on the first page of Twilio's console.")
+            form.refuse("account_sid", "It begins with AC, and is shown on the first page of Twilio's console.")
         sender = form.text("sender", characters_max=SENDER_CHARACTERS_MAX)
         if sender:
             sender = checked(form, "sender", lambda: check_sender(sender)) or sender
@@ -222,7 +222,7 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
         if not token and texting.sealed is None:
             form.refuse("auth_token", "Twilio needs the token of its account.")
         if len(token) > PERCENT_MAX or not token.isascii():
-            form.refuse("auth_token", "This is no token of Twilio.")
+            form.refuse("auth_token", "This is not a token of Twilio.")
         twilio = TwilioAccount(account_sid, sender)
     if form.is_refused:
         return None
@@ -233,7 +233,7 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
 
 
 def _describe(texting: Texting) -> dict[str, Any]:
-    """For the audit log: never the token."""
+    """The settings for the audit log, without the token."""
     settings = texting.settings
     return {
         "provider": texting.provider,

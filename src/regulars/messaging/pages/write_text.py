@@ -1,4 +1,4 @@
-"""A text to one customer, written by a person: it goes through the gate like every text."""
+"""The page to write a text to one customer; the gate checks it like every text."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -12,7 +12,7 @@ from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.messaging.find import find_text
 from regulars.messaging.labels import label_reason
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pages.inbox import read_words
+from regulars.messaging.pages.inbox import read_plain_text
 from regulars.messaging.pages.message_view import load_texting_of
 from regulars.messaging.request import TextOrder, compose_for, request_texts
 from regulars.profiles.find import find_profile
@@ -27,7 +27,7 @@ from regulars.web.visit import Visit
 
 CUSTOMERS: Final = "/customers"
 TEMPLATE: Final = "messaging/person.html"
-# The form names the text before it is sent, so that a second press of the button sends nothing more.
+# The form field with the id of the text, so that a second press of the button does not send a second text.
 ONCE: Final = "once"
 
 
@@ -39,25 +39,25 @@ async def write_text(visit: Visit) -> Response:
 
 async def send_text(visit: Visit) -> Response:
     form = FormState(visit.form)
-    words = read_words(form, "words")
+    text = read_plain_text(form, "words")
     once = _read_once(form)
     if form.is_refused or visit.form.get("act") == "preview":
         async with visit.database.reading() as tx:
-            values = await _values(tx, visit, words)
+            values = await _values(tx, visit, text)
         return (
             refused(visit, TEMPLATE, form, **values)
             if form.is_refused
             else render(visit, TEMPLATE, form=form, **values)
         )
     async with visit.database.transaction() as tx:
-        profile = await _referred(tx, visit)
-        order = TextOrder(origin_kind=OriginKind.PERSON, origin_id=once, step="1", words=words, profile_id=profile.id)
-        [ordered] = await request_texts(tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit))
-        text = await find_text(tx, visit.organization_id, ordered.id)
-        if ordered.is_new:
-            await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(ordered.id))
-    skipped = None if text is None else label_reason(text.reason)
-    if not ordered.is_new:
+        profile = await _find_customer_in_path(tx, visit)
+        order = TextOrder(origin_kind=OriginKind.PERSON, origin_id=once, step="1", rendered=text, profile_id=profile.id)
+        [placed] = await request_texts(tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit))
+        stored = await find_text(tx, visit.organization_id, placed.id)
+        if placed.is_new:
+            await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(placed.id))
+    skipped = None if stored is None else label_reason(stored.reason)
+    if not placed.is_new:
         done = "This text was requested before; nothing more is sent."
     elif skipped is None:
         done = "Queued; consent, hours and caps decide."
@@ -74,7 +74,7 @@ def _read_once(form: FormState) -> UUID:
         return new_uuid()
 
 
-async def _referred(tx: Tx, visit: Visit) -> Profile:
+async def _find_customer_in_path(tx: Tx, visit: Visit) -> Profile:
     identifier = PROFILE.decode(visit.references[0])
     profile = None if identifier is None else await find_profile(tx, visit.organization_id, ById(identifier))
     if profile is None:
@@ -82,13 +82,13 @@ async def _referred(tx: Tx, visit: Visit) -> Profile:
     return profile
 
 
-async def _values(tx: Tx, visit: Visit, words: str) -> dict[str, Any]:
-    profile = await _referred(tx, visit)
+async def _values(tx: Tx, visit: Visit, text: str) -> dict[str, Any]:
+    profile = await _find_customer_in_path(tx, visit)
     numbers = await find_text_numbers(tx, visit.organization_id, [profile.id])
     number: TextNumber | None = numbers.get(profile.id)
     preview = None
-    if words and number is not None:
-        preview = compose_for(words, number, await load_texting_of(tx, visit))
+    if text and number is not None:
+        preview = compose_for(text, number, await load_texting_of(tx, visit))
     return {
         "name": mask.name(visit, profile.first_name, profile.last_name) or mask.text(visit, profile.external_id),
         "number": number,

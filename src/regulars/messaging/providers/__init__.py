@@ -1,1 +1,1 @@
-"""The gateways a text may leave through, behind one interface. The simulator owns `simulated_texts`."""
+"""The SMS providers that send texts, behind one interface. The simulator owns `simulated_texts`."""

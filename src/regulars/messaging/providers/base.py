@@ -8,7 +8,8 @@ from uuid import UUID
 
 from regulars.messaging.settings.store import Texting
 
-# The worker that claimed a text connects within this time, or returns it: the gate read the consent at the claim.
+# The worker connects to the provider within this time after the claim, or returns the text to the queue, because the
+# gate checked the consent at the time of the claim.
 DIAL_WITHIN_S: Final = 1.0
 RESPONSE_WITHIN_S: Final = 8.0
 
@@ -19,10 +20,10 @@ class OutgoingText:
     text_id: UUID
     phone_number: str
     body: str
-    # The text must not reach a phone after this moment.
+    # The text must not reach a phone after this time.
     until: datetime
     sent_at: datetime
-    # The number of the claim; a receipt names it, so that receipts of earlier attempts are ignored.
+    # The number of the attempt, from 1. A receipt contains it, so that receipts of earlier attempts are ignored.
     attempt: int = 1
 
 
@@ -37,17 +38,17 @@ class Refused:
 
     code: str
     message: str
-    # The provider's own list has this number as opted out: a STOP that did not reach us.
+    # Whether the provider has this number as opted out, because of a STOP that did not reach us.
     is_stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NotReached:
-    """Nothing left: no connection was made, or the provider is busy (`is_busy`)."""
+    """Nothing was sent: no connection was made, or the provider is busy (`is_busy`)."""
 
     message: str
     retry_after: timedelta | None = None
-    # The provider's queue or rate limit is full: the text waits until it is accepted or expires.
+    # Whether the provider's queue is full or its rate limit is reached; the text waits until it is accepted or expires.
     is_busy: bool = False
 
 
@@ -60,7 +61,7 @@ class NotAuthorized:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """The text may have left. It is sent again only when a person says so."""
+    """The text may have been sent. It is sent again only if a person decides so."""
 
     message: str
 

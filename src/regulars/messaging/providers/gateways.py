@@ -1,6 +1,6 @@
-"""The providers that the worker sends through, and the addresses they call back.
+"""The providers that the worker uses, and the URLs that they call back.
 
-An address names the organization, for a receipt the text as well, and has a token that cannot be guessed.
+A URL contains the organization, a secret token and, for a delivery receipt, the text.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ class Gateways:
 
 
 def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, public_url: str | None) -> Gateways:
-    """Without a public address there are no receipts: texts stay `sent`."""
+    """Create the providers. Without a public URL there are no receipts, and the state of texts remains `sent`."""
     twilio = Twilio(
         twilio_url,
         open_token=lambda texting: open_token(vault, texting),
@@ -34,7 +34,7 @@ def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, publi
 
 
 def inbound_url(public_url: str, texting: Texting) -> str:
-    """The address that the retailer enters at the provider for inbound messages."""
+    """The URL that the retailer enters at the provider for inbound messages."""
     return _url(public_url, texting, "inbound", "inbound")
 
 
@@ -43,9 +43,9 @@ def receipt_url(public_url: str, text: OutgoingText, texting: Texting) -> str:
     return _url(public_url, texting, text_id, f"texts/{text_id}?attempt={text.attempt}")
 
 
-def _url(public_url: str, texting: Texting, subject: str, rest: str) -> str:
+def _url(public_url: str, texting: Texting, subject: str, path: str) -> str:
     organization = ids.ORGANIZATION.encode(texting.organization_id)
-    return f"{public_url.rstrip('/')}/sms/twilio/{organization}/{_token(texting, subject)}/{rest}"
+    return f"{public_url.rstrip('/')}/sms/twilio/{organization}/{_token(texting, subject)}/{path}"
 
 
 def _token(texting: Texting, subject: str) -> str:

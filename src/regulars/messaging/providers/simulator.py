@@ -1,4 +1,4 @@
-"""The default provider: it sends nothing, and stores texts for the page that looks like a phone."""
+"""The default provider: it sends nothing, and stores texts for the page that shows simulated phones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,12 +11,13 @@ from regulars.messaging.queries import texts
 from regulars.messaging.settings.model import Simulation
 from regulars.messaging.settings.store import Texting
 
-_SHARES = 10_000
+# The id of a text is reduced to one of this many values, to decide its outcome.
+_BUCKETS = 10_000
 
 
 class Simulator:
-    """Accepts, refuses, delays or loses texts as the settings say. The id of the text decides, so a text always has the
-    same outcome."""
+    """Accepts, refuses, delays or loses texts as configured. The outcome depends on the id of the text, so a text
+    always has the same outcome."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,7 +31,7 @@ class Simulator:
         failure = _choose_failure(simulation, text.text_id)
         if failure is not None:
             return failure
-        # Texts that arrive during a commit share the next transaction, as writes of the API do.
+        # Texts that arrive during a commit are written in one transaction after it, like writes of the API.
         written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((text, written))
         if self._writer is None:
@@ -44,8 +45,8 @@ class Simulator:
                 by_organization: dict[UUID, list[tuple[OutgoingText, asyncio.Future[Outcome]]]] = {}
                 for text, written in batch:
                     by_organization.setdefault(text.organization_id, []).append((text, written))
-                for organization_id, together in by_organization.items():
-                    await self._write(organization_id, together)
+                for organization_id, of_organization in by_organization.items():
+                    await self._write(organization_id, of_organization)
         finally:
             self._writer = None
 
@@ -60,11 +61,11 @@ class Simulator:
                     for text, _ in batch
                 ]
                 await texts.insert_simulated(tx, organization_id, sent)
-        except Exception as caught:  # noqa: BLE001  # the waiting sender raises it, and the writer goes on
+        except Exception as caught:  # noqa: BLE001  # the waiting caller raises it, and the writer continues
             error = caught
         for text, written in batch:
             if written.done():
-                # The sender was cancelled or timed out.
+                # The caller was cancelled or timed out.
                 continue
             if error is None:
                 written.set_result(Accepted(f"sim_{text.text_id.hex}"))
@@ -75,7 +76,7 @@ class Simulator:
 
 
 def _choose_failure(simulation: Simulation, text_id: UUID) -> Outcome | None:
-    drawn = text_id.int % _SHARES / _SHARES
+    drawn = text_id.int % _BUCKETS / _BUCKETS
     if drawn < simulation.fails:
         return Refused("SIMULATED", "The simulator was told to fail.")
     return Unclear("The simulator was told to lose it.") if drawn < simulation.fails + simulation.loses else None

@@ -1,4 +1,5 @@
-"""Twilio: send texts, read receipts and inbound messages. A send response only tells whether the text was sent."""
+"""Twilio: sends texts, reads delivery receipts and inbound messages. The response to a send request only says whether
+Twilio accepted the text."""
 
 import base64
 import hashlib
@@ -38,10 +39,11 @@ PAGE_SENDERS: Final = 500
 _UNSUBSCRIBED: Final = 21610
 # "This 'From' number has exceeded the maximum number of queued messages."
 _QUEUE_FULL: Final = 21611
-# Wrong credentials, an account that is suspended or closed, an address that may not use it.
+# Wrong credentials, an account that is suspended or closed, or an IP address that may not use the account.
 _ACCOUNT_REFUSED: Final = frozenset({20003, 20005, 20006, 20008})
 _UNAUTHORIZED: Final = 401
 _TOO_MANY: Final = 429
+# Statuses below 300 are successes, and below 500 refusals.
 _OK: Final = 300
 _REFUSED: Final = 500
 _OPT_OUT_TYPES: Final = {"STOP": Meaning.STOP, "START": Meaning.START, "HELP": Meaning.HELP}
@@ -64,13 +66,13 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True)
 class InboundPage:
-    """Inbound messages of one page of the provider's list, the newest first."""
+    """Inbound messages of one page of the provider's list, newest first."""
 
     messages: Sequence[InboundMessage]
     next_page: str | None
 
     def is_before(self, moment: datetime) -> bool:
-        """Whether all messages on it, and so on all following pages, are older."""
+        """Whether all messages of this page, and so of all following pages, are older."""
         return bool(self.messages) and all(it.sent_at is not None and it.sent_at < moment for it in self.messages)
 
 
@@ -109,7 +111,7 @@ class _SenderPage(msgspec.Struct, frozen=True):
 
 
 class Twilio:
-    """`open_token` unseals the account's token; `callback_url` makes the address that a receipt comes to."""
+    """`open_token` decrypts the token of the account; `callback_url` returns the URL for the receipts of a text."""
 
     def __init__(
         self,
@@ -148,35 +150,38 @@ class Twilio:
             return Unclear(describe_network_error(error))
 
     async def list_senders(self, texting: Texting) -> Sequence[str]:
-        """The numbers and short codes that people reply to: the senders themselves, and those of messaging services."""
+        """The numbers and short codes to which people reply: our senders, and the numbers of our messaging services."""
         if texting.settings.twilio is None or texting.sealed is None:
             return []
-        found: list[str] = []
+        numbers: list[str] = []
         for sender in texting.settings.all_senders():
             if is_service(sender):
-                found += await self._list_service(sender, texting)
+                numbers += await self._list_service(sender, texting)
             elif not is_name(sender):
-                found.append(sender)
-        return list(dict.fromkeys(found))
+                numbers.append(sender)
+        return list(dict.fromkeys(numbers))
 
     async def _list_service(self, service: str, texting: Texting) -> Sequence[str]:
-        found: list[str] = []
+        numbers: list[str] = []
         for kind in ("PhoneNumbers", "ShortCodes"):
             # Messaging services have their own host.
             host = self._base_url.replace("://api.", "://messaging.", 1)
             url: str | None = f"{host}/v1/Services/{quote(service, safe='')}/{kind}?PageSize={PAGE_SENDERS}"
             while url is not None:
                 page = msgspec.json.decode(await self._get(url, texting), type=_SenderPage)
-                found += [it.phone_number or it.short_code for it in (*page.phone_numbers, *page.short_codes)]
-                # Their path on our configured host, so that the token is sent nowhere else.
-                following = page.meta.next_page_url
-                url = None if following is None else host + urlsplit(following)._replace(scheme="", netloc="").geturl()
-        return found
+                numbers += [
+                    sender.phone_number or sender.short_code for sender in (*page.phone_numbers, *page.short_codes)
+                ]
+                # Only the path and query of the next URL are used, with our configured host, so that the token is not
+                # sent to another host.
+                next_url = page.meta.next_page_url
+                url = None if next_url is None else host + urlsplit(next_url)._replace(scheme="", netloc="").geturl()
+        return numbers
 
     async def read_inbound(
         self, texting: Texting, *, sender: str, since: datetime, page: str | None = None
     ) -> InboundPage:
-        """A page of what was written to a sender, the first one since a day or the one that another page named."""
+        """A page of the messages to a sender: the first page since a day, or the page to which another page refers."""
         account = texting.settings.twilio
         if account is None:
             return InboundPage([], None)
@@ -186,13 +191,13 @@ class Twilio:
             url = f"{self._address(account.account_sid)}?{query}"
         else:
             url = self._base_url + page
-        read = msgspec.json.decode(await self._get(url, texting), type=_MessagePage)
+        listed = msgspec.json.decode(await self._get(url, texting), type=_MessagePage)
         messages = [
-            InboundMessage(it.sid, it.from_, it.body, read_http_date(it.date_sent))
-            for it in read.messages
-            if it.direction == "inbound"
+            InboundMessage(message.sid, message.from_, message.body, read_http_date(message.date_sent))
+            for message in listed.messages
+            if message.direction == "inbound"
         ]
-        return InboundPage(messages, read.next_page_uri)
+        return InboundPage(messages, listed.next_page_uri)
 
     async def _get(self, url: str, texting: Texting) -> bytes:
         async with self._opened().get(url, headers=self._headers(texting), allow_redirects=False) as response:
@@ -206,7 +211,7 @@ class Twilio:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                # No limit: a wait for a free connection would look like a provider that does not respond.
+                # No limit, since waiting for a free connection would look as if the provider did not respond.
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=RESPONSE_WITHIN_S),
                 trust_env=False,
@@ -220,12 +225,12 @@ class Twilio:
     def _headers(self, texting: Texting) -> dict[str, str]:
         account, sealed = texting.settings.twilio, texting.sealed
         if account is None or sealed is None:
-            raise AssertionError("called only where an account is set")
+            raise AssertionError("called only if an account is set")
         return {"Authorization": aiohttp.encode_basic_auth(account.account_sid, self._open_token(texting))}
 
 
 def sign(token: str, url: str, form: Mapping[str, str]) -> str:
-    """The signature Twilio puts on a callback: the address and every field with its value, in order."""
+    """The signature of a callback of Twilio: over the URL and all form fields with their values, sorted by name."""
     message = url + "".join(name + form[name] for name in sorted(form))
     return base64.b64encode(hmac.digest(token.encode(), message.encode(), hashlib.sha1)).decode()
 
@@ -241,7 +246,7 @@ def read_receipt(form: Mapping[str, str]) -> tuple[TextState, str | None] | None
 
 
 def read_opt_out_type(form: Mapping[str, str]) -> Meaning | None:
-    """How Twilio's own keywords classified an inbound message; Twilio has replied to the sender then."""
+    """How Twilio classified an inbound message by its own keywords; if it did, it has already replied to the sender."""
     return _OPT_OUT_TYPES.get(form.get("OptOutType", "").upper())
 
 
@@ -251,7 +256,7 @@ def is_stop_code(code: str | None) -> bool:
 
 def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome:
     try:
-        # PostgreSQL takes no NUL in a text.
+        # PostgreSQL does not accept NUL characters in strings.
         response = msgspec.json.decode(body.replace(b"\\u0000", b""), type=_SendResponse)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         response = _SendResponse()

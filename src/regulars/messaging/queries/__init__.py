@@ -1,1 +1,1 @@
-"""All SQL of this room, one typed function per statement; only this room imports it."""
+"""All SQL of the messaging package, one typed function per statement; only this package imports it."""

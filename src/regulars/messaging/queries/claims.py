@@ -1,7 +1,7 @@
-"""The SQL of the send queue: find due texts, claim them, return them to the queue, and write how they ended.
+"""The SQL of the send queue: finds due texts, claims them, returns them to the queue, and stores their outcome.
 
-Lookups of several numbers go one number at a time through LATERAL: before the first ANALYZE PostgreSQL would plan a
-list as a scan of everything the organization ever sent.
+Several numbers are looked up one at a time, through LATERAL: before the first ANALYZE, PostgreSQL would plan a lookup
+of a list as a scan of all texts of the organization.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,10 +33,11 @@ class DueText(NamedTuple):
 async def find_due_numbers(
     tx: Tx, organization_id: UUID, *, lowest: int, after: DueText | None, limit: int
 ) -> list[DueText]:
-    """Due texts with their numbers, the most urgent first, not locked: the caller locks the numbers first.
+    """Due texts with their numbers, most urgent first. They are not locked, because the caller must lock the numbers
+    first.
 
-    Each priority is a range of the index, whose rows are read only while the limit is not reached: texts of a lower
-    priority, and texts that are not due yet, cost nothing however many wait.
+    Each priority is a range of the index, and its rows are read only until the limit is reached. So texts of a lower
+    priority, and texts that are not due yet, cost nothing, however many there are.
     """
     rows = await tx.fetch(
         """
@@ -69,7 +70,7 @@ async def find_due_numbers(
 
 
 async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[TextRow]:
-    """Those of them that are still due and that no other transaction has locked."""
+    """Lock the texts that are still due and that no other transaction has locked, and return them."""
     rows = await tx.fetch(
         SQL(
             """
@@ -87,12 +88,12 @@ async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
 async def find_counted_times(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, since: datetime
 ) -> dict[bytes, list[datetime]]:
-    """When texts that count against the cap passed the gate, for each number.
+    """For each number, when the texts that count against its caps passed the gate.
 
-    OFFSET 0 keeps the filter by state out of the inner query. With that filter inside, the planner scanned all sent
-    texts of the organization for each number. ORDER BY names the order of the index by number, which no other index
-    gives: without it, and without statistics of the organization, any index that begins with the organization looks as
-    good to the planner.
+    OFFSET 0 prevents that the planner moves the filter by state into the inner query, where it scanned all sent texts
+    of the organization for each number. ORDER BY has the order of the index by number, which no other index has;
+    without it, and without statistics of the organization, the planner may choose any index that begins with the
+    organization.
     """
     rows = await tx.fetch(
         """
@@ -137,7 +138,8 @@ async def claim_texts(
 
 
 class Postponement(NamedTuple):
-    """A text that returns to the queue; `attempt` is the number of its claim, 0 where it was not claimed."""
+    """A text that returns to the queue; `attempt` is the number of its claim, or 0 if it was not
+    claimed."""
 
     id: UUID
     due_at: datetime
@@ -160,8 +162,8 @@ _POSTPONE: Final = _WAITS.write(
 async def postpone_texts(
     tx: Tx, organization_id: UUID, waits: Sequence[Postponement], *, owner: UUID | None = None
 ) -> None:
-    """Return texts that have not left to the queue. With an owner, only where its claim still stands. A text that was
-    paused meanwhile waits until it is resumed."""
+    """Return texts that were not sent to the queue. With an owner, only texts whose claim is still held by this owner.
+    A text that was paused meanwhile waits until it is resumed."""
     await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)})
 
 
@@ -179,7 +181,8 @@ _DELETE_IN_QUEUE: Final = _WAITS.write(
 async def delete_texts_in_queue(
     tx: Tx, organization_id: UUID, waits: Sequence[Postponement], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Delete texts that would return to the queue. With an owner, only where its claim still stands."""
+    """Delete texts that would return to the queue. With an owner, only texts whose claim is still held by this
+    owner."""
     values = {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)}
     return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
 
@@ -202,7 +205,7 @@ async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, li
 
 
 async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int:
-    """After a hold was released: make the texts that are queued until a moment due now."""
+    """Make queued texts that become due by `not_after` due now; used when a hold is released."""
     return await tx.execute(
         """
         UPDATE texts SET due_at = %(now)s
@@ -219,13 +222,13 @@ async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int
 
 
 class EndedText(NamedTuple):
-    """How a text ended; an empty `provider_id` leaves the stored one."""
+    """The final state of a text; without a `provider_id` the stored one remains."""
 
     id: UUID
     state: str
     reason: str | None
     provider_id: str | None = None
-    # The number of its claim, 0 where it was not claimed.
+    # The number of its claim, or 0 if it was not claimed.
     attempt: int = 0
 
 
@@ -247,6 +250,6 @@ _END_TEXTS: Final = _ENDED.write(
 async def end_texts(
     tx: Tx, organization_id: UUID, ended: Sequence[EndedText], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Write outcomes; with an owner, only where its claim still stands. Returns the rows that changed."""
+    """Store outcomes. With an owner, only texts whose claim is still held by this owner. Returns the changed rows."""
     values = {"organization_id": organization_id, "now": tx.now, "owner": owner, **_ENDED.of(ended)}
     return [TextRow(*row) for row in await tx.fetch(_END_TEXTS, values)]

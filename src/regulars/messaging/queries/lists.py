@@ -1,4 +1,4 @@
-"""The SQL of lists of texts and replies: a page out of an index, then the names of its customers."""
+"""The SQL of lists of texts and replies: first a page from an index, then the names of its customers."""
 
 from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
@@ -16,9 +16,15 @@ _REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
 OLDEST: Final = Keyset({"t.id": UUID})
 NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
 _BETWEEN: Final[dict[str, LiteralString]] = {"since": "t.id >= %(since)s", "until": "t.id < %(until)s"}
-_TEXT_FILTERS: Final = {
+# The index has the states that few texts have; the states of most texts are found among the next rows.
+_STATES_INDEXED: Final = frozenset({"queued", "failed", "skipped", "unknown"})
+_STATE: Final[dict[str, LiteralString]] = {"state": "t.state = %(state)s"}
+_STATE_INDEXED: Final[dict[str, LiteralString]] = {
+    "state": "t.state = %(state)s AND t.state IN ('queued', 'failed', 'skipped', 'unknown')"
+}
+ROWS_SCANNED_MAX: Final = 10_000
+_TEXT_FILTERS: Final[dict[str, LiteralString]] = {
     **_BETWEEN,
-    "state": "t.state = %(state)s",
     "reason": "substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL",
 }
 _REPLY_FILTERS: Final = {**_BETWEEN, "is_undecided": "t.decided IS NULL"}
@@ -27,9 +33,14 @@ _LIST_LINES: Final = SQL(
     SELECT t.id, t.is_received, t.at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
            p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason, t.origin_id
     FROM (
-        SELECT t.id, t.number_hash, t.phone_number, t.profile_id, t.body, {columns}
-        FROM {table} AS t
-        WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
+        SELECT t.* FROM (
+            SELECT t.id, t.number_hash, t.phone_number, t.profile_id, t.body, {columns}
+            FROM {table}
+            WHERE t.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
+            ORDER BY {ordered}
+            LIMIT %(scan_limit)s
+        ) AS t
+        WHERE true {and_filters}
         ORDER BY {ordered}
         LIMIT %(limit)s
     ) AS t
@@ -42,40 +53,45 @@ _LIST_LINES: Final = SQL(
 async def list_text_lines(
     tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
 ) -> PageRows[MessageLine]:
-    """Texts, the newest first."""
-    return await NEWEST.fetch(
+    """A page of texts, newest first."""
+    is_indexed = filters.state in _STATES_INDEXED
+    return await NEWEST.scan(
         tx,
         _LIST_LINES,
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=MessageLine,
-        filters=_TEXT_FILTERS,
-        table=SQL("texts"),
+        table="texts AS t",
         columns=SQL("false AS is_received, t.created_at AS at, t.parts, t.origin_kind, t.state, t.reason, t.origin_id"),
+        indexed={**_TEXT_FILTERS, **(_STATE_INDEXED if is_indexed else {})},
+        filters={} if is_indexed else _STATE,
+        rows_max=ROWS_SCANNED_MAX,
     )
 
 
 async def list_reply_lines(
     tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
 ) -> PageRows[MessageLine]:
-    """Replies in the same order."""
-    return await NEWEST.fetch(
+    """A page of replies, newest first."""
+    return await NEWEST.scan(
         tx,
         _LIST_LINES,
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=MessageLine,
-        filters=_REPLY_FILTERS,
-        table=SQL("replies"),
+        table="replies AS t",
         columns=SQL(
             "true AS is_received, t.received_at AS at, 0 AS parts, 'reply' AS origin_kind, t.meaning AS state,"
             " t.decided AS reason, NULL::uuid AS origin_id"
         ),
+        indexed=_REPLY_FILTERS,
+        filters={},
+        rows_max=ROWS_SCANNED_MAX,
     )
 
 
 async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[TextRow]:
-    """The newest first, in the order of the index by number."""
+    """The texts to a number, newest first; the order is that of the index by number."""
     rows = await tx.fetch(
         SQL(
             """
@@ -118,7 +134,7 @@ _OF_PERSON: Final = SQL(
 async def list_texts_of_person(
     tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
 ) -> list[TextRow]:
-    """What was sent to the person or to one of their numbers, the oldest first."""
+    """Texts to the person or to one of their numbers, oldest first."""
     rows = await tx.fetch(
         _OF_PERSON.format(table=SQL("texts"), columns=_TEXT_COLUMNS),
         (organization_id, profile_id, list(number_hashes), after, limit),
@@ -129,7 +145,7 @@ async def list_texts_of_person(
 async def list_replies_of_person(
     tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
 ) -> list[ReplyRow]:
-    """What came from the person or from one of their numbers, the oldest first."""
+    """Replies of the person or from one of their numbers, oldest first."""
     rows = await tx.fetch(
         _OF_PERSON.format(table=SQL("replies"), columns=_REPLY_COLUMNS),
         (organization_id, profile_id, list(number_hashes), after, limit),
@@ -140,7 +156,7 @@ async def list_replies_of_person(
 async def list_texts_of_origin(
     tx: Tx, organization_id: UUID, origin_kinds: Sequence[str], origin_id: UUID
 ) -> list[TextRow]:
-    """All texts that one origin requested; one lookup for each kind."""
+    """All texts that one origin requested, with one index lookup for each kind."""
     rows = await tx.fetch(
         SQL(
             """
@@ -186,7 +202,7 @@ async def find_texts_of_steps(
 async def find_texted_numbers(
     tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, number_hashes: Collection[bytes]
 ) -> dict[bytes, str]:
-    """Reads the few texts of each number, since the index of an origin does not know numbers."""
+    """Reads the few texts of each number, since the index by origin does not contain numbers."""
     rows = await tx.fetch(
         """
         SELECT it.number_hash, t.step FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
@@ -209,23 +225,24 @@ async def find_texted_numbers(
 
 async def list_replies_to_origin(
     tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, *, since: UUID, until: UUID, limit: int
-) -> list[ReplyToOrigin]:
-    """Looks at a bounded number of replies, and for each at the few texts of its number."""
+) -> tuple[list[ReplyToOrigin], bool]:
+    """Reads the newest replies of the time range, and for each the few texts to its number. Also returns whether the
+    range has more replies than the limit."""
     rows = await tx.fetch(
         """
         SELECT r.id, r.meaning, r.decided, r.received_at, t.step FROM (
             SELECT id, number_hash, meaning, decided, received_at FROM replies
             WHERE organization_id = %(organization_id)s AND id >= %(since)s AND id < %(until)s
-            ORDER BY id
+            ORDER BY id DESC
             LIMIT %(limit)s
         ) AS r
-        CROSS JOIN LATERAL (
+        LEFT JOIN LATERAL (
             SELECT step FROM texts
             WHERE organization_id = %(organization_id)s AND number_hash = r.number_hash
               AND origin_kind = %(origin_kind)s AND origin_id = %(origin_id)s AND claimed_at <= r.received_at
             LIMIT 1
-        ) AS t
-        ORDER BY r.id
+        ) AS t ON true
+        ORDER BY r.id DESC
         """,
         {
             "organization_id": organization_id,
@@ -233,10 +250,10 @@ async def list_replies_to_origin(
             "origin_id": origin_id,
             "since": since,
             "until": until,
-            "limit": limit,
+            "limit": limit + 1,
         },
     )
-    return [ReplyToOrigin(*row) for row in rows]
+    return [ReplyToOrigin(*row) for row in rows[:limit] if row[-1] is not None], len(rows) > limit
 
 
 async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
@@ -305,7 +322,7 @@ async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
 _LIST_ROWS: Final = SQL(
     """
     SELECT {columns} FROM {table} AS t
-    WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
+    WHERE t.organization_id = %(organization_id)s {and_filters} {and_after_position}
     ORDER BY {ordered}
     LIMIT %(limit)s
     """
@@ -313,7 +330,6 @@ _LIST_ROWS: Final = SQL(
 _ROW_FILTERS: Final[dict[str, LiteralString]] = {
     "number_hash": "t.number_hash = %(number_hash)s",
     "profile_id": "t.profile_id = %(profile_id)s",
-    "state": "t.state = %(state)s",
     "undecided_only": "t.decided IS NULL",
 }
 
@@ -321,14 +337,17 @@ _ROW_FILTERS: Final[dict[str, LiteralString]] = {
 async def list_texts(
     tx: Tx, organization_id: UUID, *, number_hash: bytes | None, profile_id: UUID | None, state: str | None, limit: int
 ) -> list[TextRow]:
-    """The newest first."""
+    """Texts, newest first."""
     return await NEWEST.fetch(
         tx,
         _LIST_ROWS,
         PageRequest(limit),
         {"organization_id": organization_id, "number_hash": number_hash, "profile_id": profile_id, "state": state},
         make=TextRow,
-        filters={name: _ROW_FILTERS[name] for name in ("number_hash", "profile_id", "state")},
+        filters={
+            **{name: _ROW_FILTERS[name] for name in ("number_hash", "profile_id")},
+            **(_STATE_INDEXED if state in _STATES_INDEXED else _STATE),
+        },
         table=SQL("texts"),
         columns=_TEXT_COLUMNS,
     )

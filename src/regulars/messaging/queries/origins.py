@@ -13,7 +13,7 @@ class QueuedText(NamedTuple):
 
 
 async def upsert_stop(tx: Tx, organization_id: UUID, origin_id: UUID, *, reason: str | None) -> None:
-    """A pause that follows a cancellation changes nothing."""
+    """Stop an origin. A pause after a cancellation changes nothing."""
     await tx.execute(
         """
         INSERT INTO stopped_origins (organization_id, origin_id, reason, stopped_at)
@@ -26,7 +26,7 @@ async def upsert_stop(tx: Tx, organization_id: UUID, origin_id: UUID, *, reason:
 
 
 async def delete_stop(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
-    """A cancelled origin stays stopped."""
+    """Resume an origin. A cancelled origin remains stopped."""
     await tx.execute(
         "DELETE FROM stopped_origins WHERE organization_id = %s AND origin_id = %s AND reason IS NULL",
         (organization_id, origin_id),
@@ -42,13 +42,15 @@ async def find_stops(tx: Tx, organization_id: UUID, origin_ids: Collection[UUID]
 
 
 async def lock_queued(tx: Tx, organization_id: UUID, origin_id: UUID, *, priority: int) -> list[QueuedText]:
-    """The queued texts of an origin, locked in the order of their ids, as by every transaction that locks several.
+    """Lock the queued texts of an origin in the order of their ids, like every transaction that locks several texts.
 
-    OFFSET 0 and ORDER BY keep to the index of waiting texts: the key of origins leads to all that were ever sent.
+    OFFSET 0 and ORDER BY make the planner use the index of waiting texts; the index by origin contains all texts that
+    were ever sent.
     """
-    rows = await tx.fetch(
+    return await tx.fetch_all(
+        QueuedText,
         """
-        SELECT id, step FROM texts
+        SELECT {columns} FROM texts
         WHERE organization_id = %(organization_id)s AND state = 'queued' AND id = ANY (ARRAY(
             SELECT waiting.id FROM (
                 SELECT id, origin_id FROM texts
@@ -63,4 +65,3 @@ async def lock_queued(tx: Tx, organization_id: UUID, origin_id: UUID, *, priorit
         """,
         {"organization_id": organization_id, "priority": priority, "origin_id": origin_id},
     )
-    return [QueuedText(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""The SQL of the rates of senders."""
+"""The SQL of the rate limits of senders, which are token buckets."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,7 +8,8 @@ from regulars.kit.db import Tx
 
 
 async def lock_tokens(tx: Tx, organization_id: UUID, senders: Sequence[str]) -> dict[str, tuple[float, datetime]]:
-    """Tokens of the senders and when they were counted, locked by name; a sender that never sent is absent."""
+    """Lock the rows of the senders, in the order of their names; return the tokens and when they were last refilled. A
+    sender that never sent is absent."""
     rows = await tx.fetch(
         """
         SELECT sender, tokens, refilled_at FROM sender_rates
@@ -22,7 +23,8 @@ async def lock_tokens(tx: Tx, organization_id: UUID, senders: Sequence[str]) -> 
 
 
 async def insert_tokens_if_new(tx: Tx, organization_id: UUID, tokens: Mapping[str, float]) -> None:
-    """Waits for another transaction that inserts the same, so that both do not spend the first tokens."""
+    """Insert the first tokens of senders. It waits for another transaction that inserts the same rows, so that the
+    tokens are not spent twice."""
     await tx.execute(
         """
         INSERT INTO sender_rates (organization_id, sender, tokens, refilled_at)

@@ -87,17 +87,11 @@ async def delete_old_hashes(tx: Tx, organization_id: UUID, *, before: datetime) 
 
 
 async def lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM replies
-            WHERE organization_id = %s AND id = %s
-            FOR UPDATE
-            """
-        ).format(columns=_COLUMNS),
+    return await tx.fetch_first(
+        ReplyRow,
+        "SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s FOR UPDATE",
         (organization_id, reply_id),
     )
-    return ReplyRow(*rows[0]) if rows else None
 
 
 async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided: str, decided_by: str | None) -> None:
@@ -118,7 +112,7 @@ async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided
 
 
 async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
-    """Decide all waiting replies of a number together: after a withdrawal nothing is left to decide."""
+    """Decide all waiting replies of a number together: after a withdrawal there is nothing to decide."""
     await tx.execute(
         """
         UPDATE replies
@@ -144,10 +138,11 @@ class OverdueReply(NamedTuple):
 
 
 async def find_overdue(tx: Tx, organization_id: UUID, *, after: OverdueReply | None, limit: int) -> list[OverdueReply]:
-    """Not locked: the caller locks the numbers first."""
-    rows = await tx.fetch(
+    """Overdue replies. They are not locked, because the caller must lock the numbers first."""
+    return await tx.fetch_all(
+        OverdueReply,
         """
-        SELECT id, number_hash, due_at FROM replies
+        SELECT {columns} FROM replies
         WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
           AND (due_at, id) > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
         ORDER BY due_at, id
@@ -161,31 +156,26 @@ async def find_overdue(tx: Tx, organization_id: UUID, *, after: OverdueReply | N
             "limit": limit,
         },
     )
-    return [OverdueReply(*row) for row in rows]
 
 
 async def take_overdue(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[ReplyRow]:
-    """Those of them that are still overdue and that no other transaction has locked."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM replies
-            WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
-            ORDER BY due_at, id
-            FOR UPDATE SKIP LOCKED
-            """
-        ).format(columns=_COLUMNS),
+    """Lock the replies that are still overdue and that no other transaction has locked, and return them."""
+    return await tx.fetch_all(
+        ReplyRow,
+        """
+        SELECT {columns} FROM replies
+        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
+        ORDER BY due_at, id
+        FOR UPDATE SKIP LOCKED
+        """,
         (organization_id, list(ids), tx.now),
     )
-    return [ReplyRow(*row) for row in rows]
 
 
 async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
-        (organization_id, reply_id),
+    return await tx.fetch_first(
+        ReplyRow, "SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s", (organization_id, reply_id)
     )
-    return ReplyRow(*rows[0]) if rows else None
 
 
 async def postpone_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, due_at: datetime | None) -> None:
@@ -205,7 +195,7 @@ async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, 
 
 
 async def release_number(tx: Tx, organization_id: UUID, number_hash: bytes) -> None:
-    """End the suppression, unless another reply of the number still waits."""
+    """End the suppression of a number, unless another reply from it still waits for a decision."""
     await tx.execute(
         """
         DELETE FROM suppressions
@@ -249,8 +239,9 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
 async def delete_replies_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[tuple[str, str]]:
-    """Deletes their suppressions too, since a deleted reply cannot be decided. Returns provider and provider id of each
-    reply. A number that belongs to another person by now gets texts again, unless a remaining reply still waits."""
+    """Delete the replies of people, and their suppressions, since a deleted reply cannot be decided. Returns provider
+    and provider id of each reply. A number that now belongs to another person gets texts again, unless another reply
+    from it still waits for a decision."""
     rows = await tx.fetch(
         """
         DELETE FROM replies
@@ -277,7 +268,7 @@ async def delete_replies_of(
             "organization_id": organization_id,
             "number_hashes": list(number_hashes),
             "reply_ids": [row[2] for row in rows],
-            # A reply suppresses the number it came from.
+            # A reply suppresses the number from which it was sent.
             "sender_hashes": [*number_hashes, *(row[3] for row in rows)],
         },
     )

@@ -1,4 +1,4 @@
-"""The SQL of the settings. `organizations` is read for the brand and the secret; nothing of it is written."""
+"""The SQL of the text settings. The table `organizations` is only read, for the brand and the secret."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -80,7 +80,7 @@ async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
 
 
 async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
-    """Hold the texts of every organization with a provider other than the simulator: a restored backup must not send
+    """Hold the texts of every organization that has text settings, so that a restored backup does not send texts
     again."""
     return await tx.execute(
         """
@@ -95,7 +95,8 @@ async def set_next_poll(tx: Tx, organization_id: UUID, *, due_at: datetime | Non
     await tx.execute("UPDATE sms_settings SET due_at = %s WHERE organization_id = %s", (due_at, organization_id))
 
 
-async def save_marks(tx: Tx, organization_id: UUID, marks: str, *, due_at: datetime) -> None:
+async def save_inbound_progress(tx: Tx, organization_id: UUID, marks: str, *, due_at: datetime) -> None:
+    """Store how far inbound messages were read from the provider, as JSON, and when they are read again."""
     await tx.execute(
         "UPDATE sms_settings SET inbound = %s::json, due_at = %s WHERE organization_id = %s AND provider = 'twilio'",
         (marks, due_at, organization_id),
@@ -111,14 +112,15 @@ async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def lock_settings(tx: Tx, organization_id: UUID) -> None:
-    """An advisory lock on the organization's id, so that it also holds where there is no row yet."""
+    """Take an advisory lock on the organization's id, which also works if there is no row yet."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
     )
 
 
-async def share_settings(tx: Tx, organization_id: UUID) -> None:
+async def lock_settings_shared(tx: Tx, organization_id: UUID) -> None:
+    """Take the same lock in shared mode."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock_shared(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},

@@ -36,14 +36,11 @@ async def upsert_team_number(tx: Tx, organization_id: UUID, user_id: UUID, row: 
 
 
 async def find_team_number(tx: Tx, organization_id: UUID, user_id: UUID) -> TeamNumberRow | None:
-    rows = await tx.fetch(
-        """
-        SELECT phone_number, number_hash, provider, code_id, code_until, attempts, verified_at FROM test_numbers
-        WHERE organization_id = %s AND user_id = %s
-        """,
+    return await tx.fetch_first(
+        TeamNumberRow,
+        "SELECT {columns} FROM test_numbers WHERE organization_id = %s AND user_id = %s",
         (organization_id, user_id),
     )
-    return TeamNumberRow(*rows[0]) if rows else None
 
 
 async def delete_team_numbers(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> None:

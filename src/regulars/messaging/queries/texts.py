@@ -1,4 +1,4 @@
-"""The SQL of outbound texts outside the send queue: insert, find, pause, delete, and count them in daily totals."""
+"""The SQL of texts, except that of the send queue: inserts, finds, pauses, deletes, and counts them in daily totals."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -29,7 +29,7 @@ _INSERT_TEXTS: Final = _NEW_TEXTS.write(
 
 
 async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[TextRow]) -> set[UUID]:
-    """The ids of those that were not requested before: the unique key is (origin, step)."""
+    """Insert texts, and return the ids of the new ones. A step of an origin has only one text."""
     rows = await tx.fetch(_INSERT_TEXTS, {"organization_id": organization_id, "now": tx.now, **_NEW_TEXTS.of(texts)})
     return {row[0] for row in rows}
 
@@ -78,7 +78,7 @@ async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_
 async def lock_queued_of(
     tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
 ) -> list[UUID]:
-    """Locks texts in the order of their ids, as every transaction that locks several texts."""
+    """Lock the queued texts of origins in the order of their ids, like every transaction that locks several texts."""
     rows = await tx.fetch(
         """
         SELECT id FROM texts
@@ -99,7 +99,8 @@ class PausedText(NamedTuple):
 
 
 async def pause_texts(tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]) -> None:
-    """A text that is being sent keeps the deadline of its claim. It is paused only if it returns to the queue."""
+    """Pause texts. A text that is being sent still has the deadline of its claim; it is paused only if it returns to
+    the queue."""
     await tx.execute(
         """
         UPDATE texts SET is_paused = true, due_at = CASE WHEN state = 'sending' THEN due_at END
@@ -144,7 +145,7 @@ async def resume_texts(
 async def is_any_in_flight_to_withdrawn(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes] | None) -> bool:
     """Whether a text is being sent to one of the numbers, or to any number, that has no consent any more.
 
-    A text whose claim has lapsed does not count as being sent.
+    A text whose claim has expired does not count as being sent.
     """
     rows = await tx.fetch(
         """
@@ -211,7 +212,7 @@ async def find_texts_of(
 
 
 async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
-    """Ids and states. Locks in the order of the ids, as every transaction that locks several texts."""
+    """Lock texts in the order of their ids, like every transaction that locks several texts; return ids and states."""
     rows = await tx.fetch(
         """
         SELECT id, state FROM texts
@@ -219,7 +220,7 @@ async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> li
         ORDER BY id
         FOR UPDATE
         """,
-        (organization_id, Uuids(it.bytes for it in ids)),
+        (organization_id, Uuids(text_id.bytes for text_id in ids)),
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -231,7 +232,8 @@ async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
 
 
 async def blank_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
-    """Removes what names the person; the hash of the number stays, since a withdrawal waits for the sender by it."""
+    """Remove the personal data. The hash of the number remains, because a withdrawal uses it to wait until the text is
+    sent."""
     await tx.execute(
         """
         UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
@@ -267,7 +269,7 @@ _ADD_TOTALS: Final = _TOTALS.write(
 
 
 async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[tuple[str, int, int]]) -> None:
-    """Count texts and parts by the state they reached, in order of the states, so that two senders never deadlock."""
+    """Count texts and parts by the state they reached, sorted by state, so that two workers never deadlock."""
     await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, "day": day, **_TOTALS.of_tuples(counts)})
 
 

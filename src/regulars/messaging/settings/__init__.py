@@ -1,1 +1,1 @@
-"""How an organization texts: brand, provider, rules, caps, notices, hold. Owns `sms_settings`."""
+"""The text settings of an organization: brand, provider, rules, caps, notices, hold. Owns `sms_settings`."""

@@ -1,4 +1,5 @@
-"""Change the hours, caps and notices of an organization: what is allowed, and what is looser than the defaults."""
+"""Changes the hours, caps, notices and senders of an organization: checks what is allowed, and reports what is looser
+than the defaults."""
 
 import re
 from dataclasses import replace
@@ -15,10 +16,10 @@ from regulars.messaging.settings.model import (
     DAYS,
     DEFAULT_CAPS,
     Cap,
-    Notice,
     OpenHours,
+    OptOutNotice,
     Price,
-    Rule,
+    SendHoursRule,
     SmsSettings,
     default_rule,
     format_minute,
@@ -46,23 +47,23 @@ async def change_settings(tx: Tx, organization_id: UUID, texting: Texting, setti
 def check_country(country: str) -> str:
     code = country.upper()
     if code not in zones_by_country():
-        raise SettingRefused(f"'{country}' is no country; write two letters such as FR.")
+        raise SettingRefused(f"'{country}' is not a country; write two letters such as FR.")
     return code
 
 
 def with_hours(
     settings: SmsSettings, country: str, hours: dict[str, str], *, on_holidays: bool | None = None
 ) -> tuple[SmsSettings, list[str]]:
-    """Other hours for a country, and one sentence for each way in which they are looser than its defaults.
+    """Set the hours of a country; also return one sentence for each way in which they are looser than its defaults.
 
-    `hours` names days (`Monday`, `mon`) with their hours (`8-20`, `9:30-17:00`, `closed`).
+    `hours` has names of days (`Monday`, `mon`) with their hours (`8-20`, `9:30-17:00`, `closed`).
     """
     code = check_country(country)
     before = settings.rule_of(code)
     days = list(before.days)
     for name, text in hours.items():
         days[_day(name)] = _window(text)
-    rule = Rule(days=tuple(days), on_holidays=before.on_holidays if on_holidays is None else on_holidays)
+    rule = SendHoursRule(days=tuple(days), on_holidays=before.on_holidays if on_holidays is None else on_holidays)
     rules = {**settings.rules, code: rule}
     return msgspec.structs.replace(settings, rules=rules), looser_than_default(code, rule)
 
@@ -75,19 +76,19 @@ def with_caps(settings: SmsSettings, caps: tuple[Cap, ...]) -> tuple[SmsSettings
 
 
 def with_notice(settings: SmsSettings, country: str, *, words: str, reply_path: str) -> SmsSettings:
-    """Set the words that end every text to a country; nothing is sent there without them."""
+    """Set the notice at the end of every text to a country; without a notice nothing is sent there."""
     code = check_country(country)
     words, reply_path = words.strip(), reply_path.strip()
     if not words or not reply_path or len(words) > NOTICE_CHARACTERS_MAX:
         raise SettingRefused(
             f"A notice has 1 to {NOTICE_CHARACTERS_MAX} characters, and needs the number or keyword that stops."
         )
-    changed = msgspec.structs.replace(settings, notices={**settings.notices, code: Notice(words, reply_path)})
+    changed = msgspec.structs.replace(settings, notices={**settings.notices, code: OptOutNotice(words, reply_path)})
     return _checked(changed, code)
 
 
 def without_notice(settings: SmsSettings, country: str) -> SmsSettings:
-    """Nothing more is sent to the country, until it has a notice again."""
+    """Remove the notice of a country; nothing is sent there until it has a notice again."""
     code = check_country(country)
     return msgspec.structs.replace(
         settings, notices={other: notice for other, notice in settings.notices.items() if other != code}
@@ -95,16 +96,16 @@ def without_notice(settings: SmsSettings, country: str) -> SmsSettings:
 
 
 def with_sender(settings: SmsSettings, country: str, sender: str | None) -> SmsSettings:
-    """Set the sender of texts to a country; None: the sender of the account again."""
+    """Set the sender of texts to a country; None means the sender of the account."""
     code = check_country(country)
-    others = {other: own for other, own in settings.senders.items() if other != code}
+    others = {other: other_sender for other, other_sender in settings.senders.items() if other != code}
     if sender is not None:
         others[code] = check_sender(sender)
     return _checked(msgspec.structs.replace(settings, senders=others), code)
 
 
 def describe_sender(settings: SmsSettings, country: str) -> dict[str, str]:
-    """The sender of a country with its rate, and the price of a part, as forms and the audit log have them."""
+    """The sender of a country with its rate, and the price of a part, for forms and the audit log."""
     sender, price = settings.senders.get(country), settings.prices.get(country)
     rate = None if sender is None else settings.parts_per_second.get(sender)
     return {
@@ -133,7 +134,7 @@ def check_sender(text: str) -> str:
 
 
 def with_rate(settings: SmsSettings, sender: str | None, parts_per_second: str) -> SmsSettings:
-    """Set how many parts a sender may send in a second; empty: the default of the provider again."""
+    """Set how many parts a sender may send in a second; empty means the default of the provider."""
     rates = {other: rate for other, rate in settings.parts_per_second.items() if other != sender}
     if parts_per_second.strip():
         if sender is None:
@@ -151,7 +152,7 @@ def with_price(settings: SmsSettings, country: str, amount: str, currency: str) 
     if amount.strip():
         exact = _read_decimal(amount, minimum=0, maximum=PRICE_MAX)
         if currency.upper() not in Locale("en").currencies:
-            raise SettingRefused(f"'{currency}' is no currency; write three letters such as EUR.")
+            raise SettingRefused(f"'{currency}' is not a currency; write three letters such as EUR.")
         prices[code] = Price(exact, currency.upper())
     return msgspec.structs.replace(settings, prices=prices)
 
@@ -164,7 +165,7 @@ def _read_decimal(text: str, *, minimum: float, maximum: float) -> Decimal:
         is_readable = False
     if not is_readable or not minimum <= exact <= maximum:
         raise SettingRefused(
-            f"'{text}' is no number from {minimum:g} to {maximum:g} with at most {PRICE_DECIMALS_MAX} decimals."
+            f"'{text}' is not a number from {minimum:g} to {maximum:g} with at most {PRICE_DECIMALS_MAX} decimals."
         )
     return exact
 
@@ -177,10 +178,10 @@ def with_default_hours(settings: SmsSettings, country: str) -> SmsSettings:
 
 
 def _day(name: str) -> int:
-    found = [number for number, day in enumerate(DAYS) if day.casefold().startswith(name.casefold()) and len(name) > 1]
-    if len(found) != 1:
-        raise SettingRefused(f"'{name}' is no weekday; write one of {', '.join(DAYS)}.")
-    return found[0]
+    matches = [index for index, day in enumerate(DAYS) if day.casefold().startswith(name.casefold()) and len(name) > 1]
+    if len(matches) != 1:
+        raise SettingRefused(f"'{name}' is not a weekday; write one of {', '.join(DAYS)}.")
+    return matches[0]
 
 
 def _window(text: str) -> OpenHours | None:
@@ -188,7 +189,7 @@ def _window(text: str) -> OpenHours | None:
         return None
     match = _HOURS.fullmatch(text.replace(" ", ""))
     if match is None:
-        raise SettingRefused(f"'{text}' are no hours; write them as 8-20, 9:30-17:00 or closed.")
+        raise SettingRefused(f"'{text}' are not hours; write them as 8-20, 9:30-17:00 or closed.")
     opens = int(match[1]) * 60 + int(match[2] or 0)
     closes = int(match[3]) * 60 + int(match[4] or 0)
     if not 0 <= opens < closes <= _DAY_MINUTES:
@@ -196,21 +197,21 @@ def _window(text: str) -> OpenHours | None:
     return OpenHours(opens, closes)
 
 
-def looser_than_default(country: str, rule: Rule) -> list[str]:
+def looser_than_default(country: str, rule: SendHoursRule) -> list[str]:
     """One sentence for each way in which a rule allows what the default of its country does not."""
     default = default_rule(country)
-    found: list[str] = []
-    for name, own, usual in zip(DAYS, rule.days, default.days, strict=True):
-        if own is None:
+    sentences: list[str] = []
+    for name, hours, usual in zip(DAYS, rule.days, default.days, strict=True):
+        if hours is None:
             continue
         if usual is None:
-            found.append(f"{name} is closed by default in {country}.")
-        elif own.opens_minute < usual.opens_minute or own.closes_minute > usual.closes_minute:
+            sentences.append(f"{name} is closed by default in {country}.")
+        elif hours.opens_minute < usual.opens_minute or hours.closes_minute > usual.closes_minute:
             usually = f"{format_minute(usual.opens_minute)} to {format_minute(usual.closes_minute)}"
-            found.append(f"{name} is open from {usually} by default in {country}.")
+            sentences.append(f"{name} is open from {usually} by default in {country}.")
     if rule.on_holidays and not default.on_holidays:
-        found.append(f"No text is sent on public holidays by default in {country}.")
-    return found
+        sentences.append(f"No text is sent on public holidays by default in {country}.")
+    return sentences
 
 
 def looser_caps(caps: tuple[Cap, ...]) -> list[str]:

@@ -1,7 +1,7 @@
 """The sender of a text: a number, a short code, a name or a messaging service; and which country refuses which. No I/O.
 
-Operators refuse these senders or drop their texts, so they are refused here with a reason: when one is saved, and again
-when a text is sent. Sources are in docs/texting.md.
+Operators refuse some senders or drop their texts. So such a sender is refused here with a reason: when it is saved, and
+again when a text is sent. Sources are in docs/texting.md.
 """
 
 import re
@@ -20,22 +20,22 @@ _BETWEEN_DIGITS: Final = re.compile(r"[\s().-]")
 
 
 def is_service(sender: str) -> bool:
-    """Whether it is a messaging service, which has several numbers."""
+    """Whether the sender is a messaging service, which has several numbers."""
     return sender.startswith("MG")
 
 
 def is_name(sender: str) -> bool:
-    """A sender name takes no replies, so people opt out through another number."""
+    """Whether the sender is a name. People cannot reply to a name, so they opt out through another number."""
     return not sender.lstrip("+").isdecimal() and not is_service(sender)
 
 
 def is_long_code(sender: str) -> bool:
-    """Whether it is an ordinary telephone number."""
+    """Whether the sender is an ordinary telephone number."""
     return sender.startswith("+") and sender[1:].isdecimal()
 
 
 def read_sender(text: str) -> str | None:
-    """A sender as a user writes it, without the spaces in a number; None where it can be none."""
+    """Parse a sender as a user writes it, without the spaces in a number; None if it is not a sender."""
     sender = text.strip()
     digits = _BETWEEN_DIGITS.sub("", sender)
     if _NUMBER.fullmatch(digits) or _SHORT_CODE.fullmatch(digits):
@@ -46,7 +46,7 @@ def read_sender(text: str) -> str | None:
 
 
 def why_refused(country: str, sender: str) -> str | None:
-    """One sentence where a country refuses a sender."""
+    """Why a country refuses a sender, as a sentence; None if it does not."""
     if country in FRENCH and _FRENCH_MOBILE.match(sender):
         return "France refuses a French mobile number (+33 6 or +33 7) as sender; use a name or a short code."
     if country in NAMES_REFUSED and is_name(sender):

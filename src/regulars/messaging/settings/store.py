@@ -1,4 +1,4 @@
-"""Load, lock and save how an organization texts, and seal the token of its provider's account."""
+"""Loads, locks and saves the text settings of an organization, and encrypts the token of its provider account."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,17 +12,17 @@ from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.queries import settings as queries
-from regulars.messaging.settings.model import InboundMarks, Notice, ProviderName, SmsSettings
+from regulars.messaging.settings.model import InboundMarks, OptOutNotice, ProviderName, SmsSettings
 from regulars.organizations.secret import open_secret
 
-# How often the provider's list of replies is read: a callback may have failed.
+# How often the provider's list of replies is read, in case a callback failed.
 POLL_EVERY: Final = timedelta(minutes=5)
 _log = log.get(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texting:
-    """How an organization texts at this moment."""
+    """The current text settings of an organization. `sealed` is the encrypted token of the provider account."""
 
     organization_id: UUID
     organization_name: str
@@ -33,7 +33,7 @@ class Texting:
     held_since: datetime | None = None
     held_reason: str | None = None
     marks: InboundMarks = field(default_factory=InboundMarks)
-    # Its customers are made up, so it only simulates texts whatever provider is set.
+    # Whether the organization has made-up customers; then it always uses the simulator, whatever provider is set.
     is_demo: bool = False
 
     @property
@@ -45,15 +45,15 @@ class Texting:
         return self.settings.brand or self.organization_name
 
     def is_sender_refused(self, country: str | None) -> bool:
-        """Whether the country refuses the sender; the simulator reaches no operator."""
+        """Whether the country refuses the sender; never with the simulator."""
         return country is not None and self.provider != "simulator" and self.settings.is_sender_refused(country)
 
-    def notice_of(self, country: str | None) -> Notice | None:
-        return None if country is None else self.settings.notice_of(country, self.provider)
+    def opt_out_notice_of(self, country: str | None) -> OptOutNotice | None:
+        return None if country is None else self.settings.opt_out_notice_of(country, self.provider)
 
 
 async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """None: the organization is gone."""
+    """The text settings; None if the organization does not exist any more."""
     row = await queries.find_settings(tx, organization_id)
     if row is None:
         return None
@@ -77,15 +77,16 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
 
 
 async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """The same for a transaction that will save it: no other one changes it, or sets the hold, until this one ends."""
+    """Load the settings in a transaction that will save them. Until it ends, no other transaction changes them or sets
+    a hold."""
     await queries.lock_settings(tx, organization_id)
     return await load_texting(tx, organization_id)
 
 
-async def share_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """The same for a transaction that sends: no other one changes it until this one ends, so every claim after a
-    confirmed hold sees the hold."""
-    await queries.share_settings(tx, organization_id)
+async def load_texting_shared(tx: Tx, organization_id: UUID) -> Texting | None:
+    """Load the settings in a transaction that claims texts. Until it ends, no other transaction changes them; so every
+    claim after the commit of a hold sees the hold."""
+    await queries.lock_settings_shared(tx, organization_id)
     return await load_texting(tx, organization_id)
 
 
@@ -111,7 +112,8 @@ async def change_provider(
     settings: SmsSettings,
     sealed: bytes | None,
 ) -> Texting:
-    """Another provider, or another account, begins on hold: a user releases it before anything is sent."""
+    """Change the provider. If the provider or the account is another one, texts are on hold until a user releases
+    them."""
     if texting.is_demo and provider != "simulator":
         raise SettingRefused("This organization has the demo's made-up customers, so it only simulates texts.")
     changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
@@ -126,23 +128,24 @@ async def change_provider(
     return changed
 
 
-async def hold_for_account(tx: Tx, organization_id: UUID, used: Texting, *, reason: str) -> None:
-    """Hold the texts because the provider refused the account, unless another one was set since it was used."""
+async def hold_for_account(tx: Tx, organization_id: UUID, used_texting: Texting, *, reason: str) -> None:
+    """Hold the texts because the provider refused the account, unless another account was set
+    meanwhile."""
     texting = await lock_texting(tx, organization_id)
     if texting is None or texting.is_held:
         return
     if (texting.provider, texting.settings.twilio, texting.sealed) == (
-        used.provider,
-        used.settings.twilio,
-        used.sealed,
+        used_texting.provider,
+        used_texting.settings.twilio,
+        used_texting.sealed,
     ):
         await save_texting(tx, organization_id, replace(texting, held_since=tx.now, held_reason=reason))
         _log.warning("texts.held", organization_id=str(organization_id), reason=reason)
 
 
-async def save_marks(tx: Tx, organization_id: UUID, marks: InboundMarks, *, due_at: datetime) -> None:
-    """How far the provider's list of replies was read, and when it is read again."""
-    await queries.save_marks(tx, organization_id, msgspec.json.encode(marks).decode(), due_at=due_at)
+async def save_inbound_progress(tx: Tx, organization_id: UUID, marks: InboundMarks, *, due_at: datetime) -> None:
+    """Store how far the provider's list of replies was read, and when it is read again."""
+    await queries.save_inbound_progress(tx, organization_id, msgspec.json.encode(marks).decode(), due_at=due_at)
 
 
 def seal_token(vault: AnyVault, organization_id: UUID, token: str) -> bytes:
@@ -156,12 +159,12 @@ def open_token(vault: AnyVault, texting: Texting) -> str:
 
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
-    """Seal the tokens of all organizations with another key; the tokens themselves stay."""
-    sealed_ones = await queries.list_sealed(tx)
-    for organization_id, sealed in sealed_ones:
+    """Encrypt the tokens of all organizations with another key; the tokens themselves do not change."""
+    sealed_tokens = await queries.list_sealed(tx)
+    for organization_id, sealed in sealed_tokens:
         token = old.open(sealed, context=_context(organization_id)).decode()
         await queries.replace_sealed(tx, organization_id, seal_token(new, organization_id, token))
-    return len(sealed_ones)
+    return len(sealed_tokens)
 
 
 def _context(organization_id: UUID) -> str:

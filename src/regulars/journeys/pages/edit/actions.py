@@ -1,4 +1,4 @@
-"""Handlers of the builder's forms; each makes one change of the draft."""
+"""Handlers of the forms of the builder; each makes one change of the draft."""
 
 from dataclasses import replace
 from typing import Literal, cast
@@ -36,13 +36,13 @@ REENTRY_DAYS_MAX = 3_650
 
 
 async def change_entry(visit: Visit) -> Response:
-    """Name, trigger, re-entry, and the sales that end a run."""
+    """Change the name, the trigger, re-entry, and the sales that end a run."""
     form = FormState(visit.form)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     trigger = form.choice("trigger", tuple(TRIGGERS))
     policy = cast("Literal['always', 'never', 'after_days']", form.choice("reentry", ("always", "never", "after_days")))
     days = form.whole("reentry_days", minimum=1, maximum=REENTRY_DAYS_MAX) if policy == "after_days" else None
-    exits = tuple(one for one in ("purchase", "return") if form.is_checked(f"exit_{one}"))
+    exits = tuple(event for event in ("purchase", "return") if form.is_checked(f"exit_{event}"))
 
     async def plan(_: Tx, draft: Draft) -> DraftChange:
         changed = None
@@ -95,13 +95,13 @@ async def change_step(visit: Visit) -> Response:
                 panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
                 now="The step was removed. Your version will be added at the end.",
             )
-        place, there = found
-        step = read_step(form, form.value("kind"), there=there)
+        place, existing = found
+        step = read_step(form, form.value("kind"), existing=existing)
         return DraftChange(
-            piece=there,
+            piece=existing,
             changed=None if step is None else tree.replace_step(draft.definition, place, step),
             panel=lambda: builder.step_panel(tx, visit, draft, place, form=form),
-            now=describe_step(there).name,
+            now=describe_step(existing).name,
             then=f"#s-{place}",
             done=None if step is None else f"Saved in the draft: {describe_step(step).kind.lower()}.",
         )
@@ -110,12 +110,13 @@ async def change_step(visit: Visit) -> Response:
 
 
 async def measure_step(visit: Visit) -> Response:
-    """Saves nothing: returns the form with the length of its text; may replace a character or add a variable."""
+    """Return the form with the length of its text, after replacing a character or adding a variable; nothing is
+    saved."""
     return await _show_text(visit, dict(visit.form), "")
 
 
 async def test_step(visit: Visit) -> Response:
-    """Sends the text of the form, in the chosen language, to the number of the signed-in user; returns the form."""
+    """Send the text of the form, in the chosen language, to the number of the signed-in user, and return the form."""
     values = dict(visit.form)
     content = read_text_form(values, lambda _name, _sentence: None)
     try:
@@ -124,13 +125,13 @@ async def test_step(visit: Visit) -> Response:
                 tx, visit.organization_id, visit.user, content, language=values.get("test_language", "")
             )
             await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
-        said = "The test text is on its way to your number."
+        message = "The test text is on its way to your number."
     except (SettingRefused, TemplateError) as error:
-        said = f"No test text was sent. {error}"
-    return await _show_text(visit, values, said)
+        message = f"No test text was sent. {error}"
+    return await _show_text(visit, values, message)
 
 
-async def _show_text(visit: Visit, values: dict[str, str], said: str) -> Response:
+async def _show_text(visit: Visit, values: dict[str, str], message: str) -> Response:
     texts = press_button(values)
     form, place, search = FormState({**values, **texts}), values.get("place", ""), values.get("who", "").strip()
     async with visit.database.reading() as tx:
@@ -140,8 +141,8 @@ async def _show_text(visit: Visit, values: dict[str, str], said: str) -> Respons
                 panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, search=search)
             else:
                 panel = await builder.step_panel(tx, visit, draft, place, form=form, search=search)
-    # The form keeps its etag, or a later save would overwrite a change that was never shown.
-    panel = replace(panel, was=values.get("was", ""), more={**panel.more, "test": said})
+    # The form still has the old etag; otherwise a later save could overwrite a change that the user has not seen.
+    panel = replace(panel, was=values.get("was", ""), values={**panel.values, "test": message})
     return builder.render_builder(visit, draft, panel)
 
 
@@ -170,7 +171,7 @@ async def remove_step(visit: Visit) -> Response:
             "journeys/remove_step.html",
             form=FormState(),
             summary=describe_step(step),
-            inside=_count(step),
+            inner_steps=_count(step),
             place=place,
             was=visit.form.get("was", ""),
             edit=builder_url(visit),
@@ -187,7 +188,7 @@ async def remove_step(visit: Visit) -> Response:
 
 
 async def change_rules(visit: Visit) -> Response:
-    """Saves the conditions. Every other button, and a choice in a list, returns the form without saving."""
+    """Save the conditions. Every other button, and a choice in a list, returns the form without saving."""
     owner = visit.form.get("of", "")
     try:
         root = read_tree(visit.form_lists)
@@ -203,16 +204,16 @@ async def change_rules(visit: Visit) -> Response:
     form = FormState(visit.form)
 
     async def plan(tx: Tx, draft: Draft) -> DraftChange:
-        there = tree.condition_of(draft.definition, owner)
+        existing = tree.condition_of(draft.definition, owner)
         await fit_tree(tx, visit.organization_id, root)
         built = build(root)
         for message in built.incomplete.values():
             form.refuse("rules", message)
         return DraftChange(
-            piece=there,
+            piece=existing,
             changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplest(built.match)),
             panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
-            now="There is no condition now." if there is None else describe_condition(there),
+            now="There is no condition now." if existing is None else describe_condition(existing),
             then=f"#s-{owner}",
             done="Saved in the draft: conditions.",
         )
@@ -221,21 +222,21 @@ async def change_rules(visit: Visit) -> Response:
 
 
 def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
-    """The step that the form edits: at its place, or where the only equal one is after steps before it were added or
-    removed. None: it was removed."""
+    """The step that the form edits. If steps before it were added or removed meanwhile, it is the only equal step at
+    another place. None if the step was removed."""
     steps = dict(tree.walk_places(draft.definition))
-    like_it = [at for at, step in steps.items() if etag_of(step) == was]
-    found = like_it[0] if len(like_it) == 1 else place
+    equal_steps = [at for at, step in steps.items() if etag_of(step) == was]
+    found = equal_steps[0] if len(equal_steps) == 1 else place
     return (found, steps[found]) if found in steps else None
 
 
 def _count(step: Step) -> int:
-    """The number of steps in its paths."""
+    """The number of steps in the paths of a step."""
     return sum(1 for _ in walk((step,))) - 1
 
 
 def _simplest(match: Group) -> Condition | None:
-    """A group of one condition becomes that condition, an empty group none."""
+    """Simplify a group: a group of one condition becomes that condition, and an empty group becomes None."""
     if not match.of:
         return None
     return match.of[0] if len(match.of) == 1 and not isinstance(match, Nothing) else match

@@ -13,16 +13,9 @@ from regulars.conditions.forms.fields import node_of
 from regulars.conditions.forms.view import OFFERED_MAX, Scene, build, faults_by_path, find_choices, fit_tree, view
 from regulars.conditions.labels import GROUPS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
+from regulars.journeys import labels
 from regulars.journeys.definition import Branch, Definition, SendText
 from regulars.journeys.drafts import Draft, load_draft
-from regulars.journeys.labels import (
-    TRIGGERS,
-    describe_condition,
-    describe_exits,
-    describe_reentry,
-    describe_step,
-    name_references,
-)
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.pages.common import STATES, journey_url, page_errors, read_journey_id
 from regulars.journeys.pages.edit.message_editor import TextMeasure, field_labels, measure_text
@@ -45,13 +38,14 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """`was` is the etag of the piece that the form is about."""
+    """The form on the right; `was` is the etag of the part of the draft that it edits."""
 
     name: str
     form: FormState
     was: str = ""
     place: str = ""
-    more: Mapping[str, Any]
+    # Further values for the template of the panel.
+    values: Mapping[str, Any]
 
 
 async def rules_panel(
@@ -88,13 +82,13 @@ async def rules_panel(
     )
     # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
     kinds = offered.kinds if draft.definition.trigger == "opt_in" else {**offered.kinds, **TICKET_KINDS}
-    more: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
-    more["offered"] = offered
-    return Panel(name="rules", form=form or FormState(), was=etag_of(condition), place=owner, more=more)
+    values: dict[str, Any] = {"tree": view(root, scene), "owner": owner, "groups": GROUPS, "kinds": kinds}
+    values["offered"] = offered
+    return Panel(name="rules", form=form or FormState(), was=etag_of(condition), place=owner, values=values)
 
 
 def _tree_of(condition: Condition | None) -> Node:
-    """A form always begins with a group."""
+    """The condition as a tree for the form, whose root is always a group."""
     if condition is None:
         return Node("all")
     return node_of(condition) if isinstance(condition, Group) else Node("all", inner=[node_of(condition)])
@@ -124,7 +118,7 @@ async def find_draft(tx: Tx, visit: Visit) -> Draft:
 
 
 async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
-    """The panel that the address selects: a step, a new step, the entry, the filter or a condition."""
+    """The panel that the URL selects: a step, a new step, the entry, the filter or a condition."""
     query = visit.query
     if query.get("step") == FILTER or "filter" in query:
         return await rules_panel(tx, visit, draft, FILTER)
@@ -134,7 +128,7 @@ async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
         return await add_panel(tx, visit, draft, query["add"], query.get("kind", ""))
     if "entry" in query:
         return await entry_panel(draft)
-    return Panel(name="overview", form=FormState(), more={})
+    return Panel(name="overview", form=FormState(), values={})
 
 
 async def step_panel(
@@ -144,10 +138,10 @@ async def step_panel(
     if isinstance(step, Branch):
         return await rules_panel(tx, visit, draft, place)
     filled = form or fill_form(step)
-    more: dict[str, Any] = {"summary": describe_step(step), "kind": filled.value("kind")}
+    values: dict[str, Any] = {"summary": labels.describe_step(step), "kind": filled.value("kind")}
     if isinstance(step, SendText):
-        more |= await message_values(tx, visit, draft, filled, search=search)
-    return Panel(name="step", form=filled, was=etag_of(step), place=place, more=more)
+        values |= await message_values(tx, visit, draft, filled, search=search)
+    return Panel(name="step", form=filled, was=etag_of(step), place=place, values=values)
 
 
 async def add_panel(
@@ -159,10 +153,10 @@ async def add_panel(
         raise StepNotFound(place)
     kind = kind if kind in STEP_KINDS else ""
     filled = form or new_form(kind)
-    more: dict[str, Any] = {"kind": kind, "choices": CHOICES}
+    values: dict[str, Any] = {"kind": kind, "choices": CHOICES}
     if kind == "send_text":
-        more |= await message_values(tx, visit, draft, filled, search=search)
-    return Panel(name="add", form=filled, was=etag_of(steps), place=place, more=more)
+        values |= await message_values(tx, visit, draft, filled, search=search)
+    return Panel(name="add", form=filled, was=etag_of(steps), place=place, values=values)
 
 
 async def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
@@ -172,9 +166,9 @@ async def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
         "trigger": definition.trigger,
         "reentry": definition.reentry.policy,
         "reentry_days": str(definition.reentry.days or ""),
-        **{f"exit_{one}": "on" for one in definition.exit_on},
+        **{f"exit_{event}": "on" for event in definition.exit_on},
     }
-    return Panel(name="entry", form=form or FormState(values), was=etag_of(entry_of(definition)), more={})
+    return Panel(name="entry", form=form or FormState(values), was=etag_of(entry_of(definition)), values={})
 
 
 def entry_of(definition: Definition) -> object:
@@ -218,13 +212,13 @@ def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 20
         labels=step_labels(cards),
         end=len(definition.steps) + 1,
         whole=etag_of(definition),
-        trigger=TRIGGERS[definition.trigger],
-        triggers=[(key, words, "") for key, words in TRIGGERS.items()],
-        entry=describe_reentry(definition),
-        exits=describe_exits(definition),
+        trigger=labels.TRIGGERS[definition.trigger],
+        triggers=[(key, label, "") for key, label in labels.TRIGGERS.items()],
+        entry=labels.describe_reentry(definition),
+        exits=labels.describe_exits(definition),
         condition=None
         if definition.filter is None
-        else name_references(describe_condition(definition.filter), draft.names),
+        else labels.name_references(labels.describe_condition(definition.filter), draft.names),
         filter_faults=faults_at(draft.faults, "filter"),
         general_faults=faults_at(draft.faults, "steps", "reentry"),
         weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),

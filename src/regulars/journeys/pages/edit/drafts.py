@@ -1,4 +1,4 @@
-"""Apply one change to the draft, save the draft as a version, discard it."""
+"""Applies one change to the draft, saves the draft as a version, or discards it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -25,7 +25,8 @@ from regulars.web.visit import Visit
 class DraftChange:
     """A change that a form requests. `piece` is the part of the draft that the form edits, `now` describes it.
 
-    `changed` is None where the form has an error. `panel` renders the form again; a button has none.
+    `changed` is None if the form has an error. `panel` renders the form again; a plain button has no panel. `then` is
+    the end of the URL to which the browser is redirected, and `done` the message there.
     """
 
     piece: object
@@ -75,7 +76,7 @@ def builder_url(visit: Visit) -> str:
 
 
 async def save(visit: Visit) -> Response:
-    """Saves a version. Where another user saved one meanwhile, the page shows both and nothing is lost."""
+    """Save a version. If another user saved one meanwhile, the page shows both, and nothing is lost."""
     etag, by = visit.form.get("was", ""), visit.user.email
     try:
         async with visit.database.transaction() as tx:

@@ -56,7 +56,7 @@ class FallbackSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMeasure:
-    """`measured` is of the default text as it is sent, with the brand and the opt-out notice."""
+    """`measured` is the size of the default text as it is sent, with the brand and the opt-out notice."""
 
     measured: TextSize
     forcing: Sequence[UnicodeCharacter] = ()
@@ -64,12 +64,12 @@ class TextMeasure:
     sizes: Sequence[FallbackSize] = ()
     previews: Sequence[TextPreview] = ()
     is_unknown: bool = False
-    # The customers found where the search found several; the user chooses one.
+    # The found customers, if the search found several; the user chooses one.
     people: Sequence[mask.CustomerMatch] = ()
 
     @property
     def longest(self) -> TextSize:
-        """The longest preview, or the text alone where there is none."""
+        """The size of the longest preview, or of the text alone if there are no previews."""
         found = [one.measured for one in self.previews if one.measured is not None]
         return max(found, key=lambda one: (one.parts, one.length), default=self.measured)
 
@@ -106,29 +106,31 @@ async def measure_text(
 
 
 def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[str], list[FallbackSize]]:
-    """What is wrong with the texts, and the size and cost of those that can be read."""
+    """The mistakes in the texts, and the size and cost of the texts without mistakes."""
     faults: list[str] = []
     sizes: list[FallbackSize] = []
     for value, text in texts.items():
         try:
-            words = fill_defaults(parse_template(text))
+            text_with_defaults = fill_defaults(parse_template(text))
         except TemplateError as error:
             faults.append(f"{f'Text for {value}: ' if value else ''}{error} (character {error.position + 1})")
             continue
-        measured = compose_for(words, None, texting).measured
-        sizes.append(FallbackSize(value, measured, cost_by_country(words, texting)))
+        measured = compose_for(text_with_defaults, None, texting).measured
+        sizes.append(FallbackSize(value, measured, cost_by_country(text_with_defaults, texting)))
     return faults, sizes
 
 
 def field_labels(definition: Definition) -> dict[str, str]:
-    """The fields that a text of this journey may use; without a ticket there is none of its fields."""
+    """The fields that a text of this journey may use; without a ticket, fields of a ticket are not
+    available."""
     return {
         name: label for name, label in PLAIN_FIELDS.items() if definition.trigger != "opt_in" or name not in SALE_FIELDS
     }
 
 
 async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[SampleCustomer]:
-    """The customer searched for, else some whom the trigger of the journey concerned recently."""
+    """The customer that the user searched for, or else customers with a recent sale or consent that triggers the
+    journey."""
     if not people:
         return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
     if len(people) > 1:

@@ -1,4 +1,4 @@
-"""The form of each kind of step: fill it from a step, read a step from it."""
+"""The form of each kind of step: fills it from a step, and reads a step from it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -6,19 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from regulars.conditions.tree import Consent
-from regulars.journeys.definition import (
-    WEEKDAYS,
-    Branch,
-    Exit,
-    SendText,
-    SetAttribute,
-    Split,
-    Step,
-    Wait,
-    WaitForPurchase,
-    WaitUntil,
-    Weekday,
-)
+from regulars.journeys import definition as steps
 from regulars.journeys.labels import kind_of
 from regulars.messaging.text_form import fill_text_form, read_text_form
 from regulars.web.form import FormState
@@ -48,21 +36,21 @@ DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-def fill_form(step: Step) -> FormState:
+def fill_form(step: steps.Step) -> FormState:
     """The form of an existing step."""
     values: dict[str, str] = {"kind": kind_of(step)}
     match step:
-        case Wait():
+        case steps.Wait():
             values |= {"days": _shown(step.days), "hours": _shown(step.hours), "minutes": _shown(step.minutes)}
-        case WaitForPurchase():
+        case steps.WaitForPurchase():
             values |= {"days": _shown(step.days), "hours": _shown(step.hours)}
-        case WaitUntil(time=time, weekdays=weekdays):
+        case steps.WaitUntil(time=time, weekdays=weekdays):
             values |= {"time": time} | dict.fromkeys(weekdays, "on")
-        case Split(percent=percent, holdout=holdout):
+        case steps.Split(percent=percent, holdout=holdout):
             values |= {"percent": str(percent), "holdout": "on" if holdout else ""}
-        case SendText(text=text, personal_links=has_own):
-            values |= fill_text_form(text) | ({"personal_links": "on"} if has_own else {})
-        case SetAttribute(key=key, value=value):
+        case steps.SendText(text=text, personal_links=has_personal_links):
+            values |= fill_text_form(text) | ({"personal_links": "on"} if has_personal_links else {})
+        case steps.SetAttribute(key=key, value=value):
             values |= {"key": key, "value": value}
         case _:
             pass
@@ -73,60 +61,63 @@ def new_form(kind: str) -> FormState:
     return FormState({"kind": kind, **DEFAULTS.get(kind, {})})
 
 
-def read_step(form: FormState, kind: str, *, there: Step | None = None) -> Step | None:
-    """The step from the form, or None where the form has an error. It keeps the id, paths and condition of `there`."""
-    made = _read(form, kind)
-    if form.is_refused or made is None:
+def read_step(form: FormState, kind: str, *, existing: steps.Step | None = None) -> steps.Step | None:
+    """The step from the form; None if the form has an error. It has the id, paths and condition of the existing step
+    `existing`."""
+    step = _read(form, kind)
+    if form.is_refused or step is None:
         return None
-    if there is None or kind_of(there) != kind:
-        return made
-    unchanged: dict[str, object] = {"id": there.id}
-    if isinstance(there, Branch | Split | WaitForPurchase):
-        unchanged |= {"then": there.then, "otherwise": there.otherwise}
-    if isinstance(there, Branch):
-        unchanged["condition"] = there.condition
-    return replace(made, **unchanged)
+    if existing is None or kind_of(existing) != kind:
+        return step
+    unchanged: dict[str, object] = {"id": existing.id}
+    if isinstance(existing, steps.Branch | steps.Split | steps.WaitForPurchase):
+        unchanged |= {"then": existing.then, "otherwise": existing.otherwise}
+    if isinstance(existing, steps.Branch):
+        unchanged["condition"] = existing.condition
+    return replace(step, **unchanged)
 
 
-def _read(form: FormState, kind: str) -> Step | None:
+def _read(form: FormState, kind: str) -> steps.Step | None:
     match kind:
         case "wait":
             minutes = _amount(form, "minutes", MINUTES_MAX)
-            return Wait(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX), minutes=minutes)
+            return steps.Wait(
+                days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX), minutes=minutes
+            )
         case "wait_until":
-            return WaitUntil(time=form.clock("time"), weekdays=_weekdays(form))
+            return steps.WaitUntil(time=form.clock("time"), weekdays=_weekdays(form))
         case "wait_for_purchase":
-            return WaitForPurchase(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX))
+            return steps.WaitForPurchase(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX))
         case "branch":
-            return Branch(condition=Consent(state="may_be_texted"))
+            return steps.Branch(condition=Consent(state="may_be_texted"))
         case "split":
             percent = min(max(form.whole("percent", minimum=1, maximum=99), 1), 99)
-            return Split(percent=percent, holdout=form.is_checked("holdout"))
+            return steps.Split(percent=percent, holdout=form.is_checked("holdout"))
         case "send_text":
             content = read_text_form(form.values, form.refuse)
-            has_own = form.is_checked("personal_links")
-            return None if form.is_refused else SendText(text=content, personal_links=has_own)
+            has_personal_links = form.is_checked("personal_links")
+            return None if form.is_refused else steps.SendText(text=content, personal_links=has_personal_links)
         case "set_attribute":
             key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
             value = form.text("value", required=False, characters_max=VALUE_CHARACTERS_MAX)
-            return SetAttribute(key=key or "-", value=value)
+            return steps.SetAttribute(key=key or "-", value=value)
         case "exit":
-            return Exit()
+            return steps.Exit()
         case _:
             form.refuse("kind", "Choose a kind of step.")
             return None
 
 
 def _amount(form: FormState, name: str, maximum: int) -> int:
-    """An empty field is 0."""
+    """The number in a field; an empty field means 0."""
     if not form.value(name).strip():
         return 0
     return min(max(form.whole(name, minimum=0, maximum=maximum), 0), maximum)
 
 
-def _weekdays(form: FormState) -> tuple[Weekday, ...]:
-    chosen: Sequence[Weekday] = [day for day in WEEKDAYS if form.is_checked(day)]
-    return () if len(chosen) == len(WEEKDAYS) else tuple(chosen)
+def _weekdays(form: FormState) -> tuple[steps.Weekday, ...]:
+    chosen: Sequence[steps.Weekday] = [day for day in steps.WEEKDAYS if form.is_checked(day)]
+    return () if len(chosen) == len(steps.WEEKDAYS) else tuple(chosen)
 
 
 def _shown(number: int) -> str:

@@ -61,9 +61,9 @@ async def test_addresses_go_after_their_time_and_the_chain_still_holds(database)
             " VALUES (%s, %s, %s, 'x', '192.0.2.7', 'key.create', 'y')",
             (organization_id, new_uuid(), tx.now - timedelta(days=400)),
         )
-    assert await sweep_addresses(database, organization_id, keep=timedelta(days=396)) == 1
+    assert await sweep_addresses(database, organization_id, retention=timedelta(days=396)) == 1
     assert (await verify_log(database, organization_id)).addresses_deleted == 0
-    assert await sweep_addresses(database, organization_id, keep=timedelta(0)) == 3
+    assert await sweep_addresses(database, organization_id, retention=timedelta(0)) == 3
     proof = await verify_log(database, organization_id)
     assert (proof.fault, proof.rows, proof.rows_outside, proof.addresses_deleted) == (None, 3, 1, 3)
     async with database.reading() as tx:

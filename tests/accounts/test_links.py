@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.accounts.test_manage import acts, hire
 
-from regulars.accounts import queries, sessions, team, users, welcome
+from regulars.accounts import link_use, queries, sessions, team, users
 from regulars.accounts.audit.log import Actor, lock_end
 from regulars.accounts.errors import AlreadyMember, LinkUnusable
 from regulars.accounts.links import end_password_links, list_links, use_link
@@ -33,12 +33,12 @@ async def hire_boss(tx, shop, role=Role.ADMIN, email="boss@shop.example"):
 
 
 async def reset(tx, token):
-    return await welcome.set_password_by_link(tx, token, password_hash="taken", address="")
+    return await link_use.set_password_by_link(tx, token, password_hash="taken", address="")
 
 
 async def joins_another(tx, shop, other, boss, person):
     token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
-    await welcome.accept_as_known(tx, token, person.id, password_hash="old", address="")
+    await link_use.accept_as_known(tx, token, person.id, password_hash="old", address="")
 
 
 async def joins_unseen(tx, shop, other, boss, person):
@@ -97,10 +97,10 @@ async def test_a_password_link_does_not_outlive_the_right_it_was_made_under(data
             person = await hire(tx, shop, Role.ANALYST, f"{name}@shop.example")
             await queries.set_password(tx, person.id, "old")
             token = await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN)
-            assert (await welcome.inspect_link(tx, token))[0].email == person.email
+            assert (await link_use.inspect_link(tx, token))[0].email == person.email
             await case(tx, shop, other, boss, person)
             with pytest.raises(LinkUnusable):
-                await welcome.inspect_link(tx, token)
+                await link_use.inspect_link(tx, token)
             with pytest.raises(LinkUnusable):
                 await reset(tx, token)
 
@@ -112,11 +112,11 @@ async def test_an_invitation_does_not_outlive_the_right_of_its_maker(database, s
         token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=owner, by_role=Role.OWNER)
         await users.join(tx, shop.id, shop.name, owner.id, Role.ADMIN)
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_new(tx, token, name="A", password_hash="x", address="")
+            await link_use.accept_as_new(tx, token, name="A", password_hash="x", address="")
         token = await team.invite(tx, shop.id, email="b@shop.example", role=Role.ADMIN, by=owner, by_role=Role.ADMIN)
         await team.remove_member(tx, shop.id, owner.id, by=Actor(None, "x", ""), by_role=Role.OWNER)
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_new(tx, token, name="B", password_hash="x", address="")
+            await link_use.accept_as_new(tx, token, name="B", password_hash="x", address="")
 
 
 async def test_open_links_are_listed_with_their_maker_and_can_be_withdrawn(database, shop):
@@ -137,7 +137,7 @@ async def test_open_links_are_listed_with_their_maker_and_can_be_withdrawn(datab
         assert await list_links(tx, shop.id) == []
         for token in (invitation, reset_link):
             with pytest.raises(LinkUnusable):
-                await welcome.inspect_link(tx, token)
+                await link_use.inspect_link(tx, token)
         assert [one[0] for one in await acts(tx, shop)][-2:] == ["member.link_withdraw", "member.link_withdraw"]
 
 
@@ -162,7 +162,7 @@ async def test_joining_locks_the_audit_logs_in_the_order_in_which_a_sign_in_does
 
     async def join():
         async with database.transaction() as tx:
-            await welcome.accept_as_known(tx, token, person.id, password_hash="old", address="")
+            await link_use.accept_as_known(tx, token, person.id, password_hash="old", address="")
 
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     async with database.transaction() as tx:
@@ -183,7 +183,7 @@ async def test_the_audit_log_names_who_made_the_link_that_was_used(database, sho
     async with database.transaction() as tx:
         boss = await hire_boss(tx, shop)
         token = await team.invite(tx, shop.id, email="new@shop.example", role=Role.ANALYST, by=boss, by_role=Role.ADMIN)
-        person, _link = await welcome.accept_as_new(tx, token, name="New", password_hash="x", address="")
+        person, _link = await link_use.accept_as_new(tx, token, name="New", password_hash="x", address="")
         await reset(tx, await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN))
         await reset(tx, await users.password_link_by_operator(tx, person.email))
         made = [one[3].get("link_made_by") for one in await acts(tx, shop) if one[3] and "link_made_by" in one[3]]
@@ -197,7 +197,7 @@ async def test_a_known_address_gets_an_invitation_and_no_membership(database, sh
         token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
         assert [one.organization_id for one in await users.find_memberships(tx, person.id)] == [shop.id]
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
+            await link_use.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
         with pytest.raises(AlreadyMember):
             await users.invite_user(tx, person.email, organization_id=shop.id, role=Role.OWNER)
 
@@ -208,7 +208,7 @@ async def test_an_invitation_is_unusable_for_a_member_of_another_organization_wi
         boss = await hire_boss(tx, shop)
         token = await team.invite(tx, shop.id, email=person.email, role=Role.ANALYST, by=boss, by_role=Role.ADMIN)
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
+            await link_use.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
 
 
 async def test_a_password_that_changed_meanwhile_joins_nothing(database, shop, other):
@@ -217,7 +217,7 @@ async def test_a_password_that_changed_meanwhile_joins_nothing(database, shop, o
         await queries.set_password(tx, person.id, "changed")
         token = await users.invite_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_known(tx, token, person.id, password_hash="as it was checked", address="")
+            await link_use.accept_as_known(tx, token, person.id, password_hash="as it was checked", address="")
 
 
 async def test_the_operator_gives_an_account_back_to_its_owner(database, shop):

@@ -2,21 +2,21 @@ from datetime import timedelta
 
 import pytest
 
-from regulars.accounts import queries, sessions, team, users, welcome
+from regulars.accounts import link_use, queries, sessions, team, users
 from regulars.accounts.audit.log import Actor, list_acts
 from regulars.accounts.errors import (
     AlreadyMember,
     LastOwner,
     LinkUnusable,
     NoSuchMember,
-    NotYours,
-    ResetElsewhere,
+    OwnersOnly,
+    ResetByOperatorOnly,
 )
 from regulars.accounts.links import LINK_LIFE, STALE_AFTER, Purpose, find_link, make_link, use_link
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import create_organization, find_organization
-from regulars.organizations.particulars import NameTaken
+from regulars.organizations.settings import NameTaken
 from regulars.web.access import Role
 
 pytestmark = pytest.mark.anyio
@@ -87,13 +87,13 @@ async def test_a_link_of_one_purpose_does_not_serve_another(database):
     async with database.transaction() as tx:
         token = await make_link(tx, Purpose.PASSWORD, email="a@shop.example")
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_new(tx, token, name="A", password_hash="x", address="")
+            await link_use.accept_as_new(tx, token, name="A", password_hash="x", address="")
 
 
 async def test_an_invitation_makes_a_member_with_its_role(database, shop):
     async with database.transaction() as tx:
         token = await team.invite(tx, shop.id, email="new@shop.example", role=Role.ANALYST, by=BOSS, by_role=Role.ADMIN)
-        person, _link = await welcome.accept_as_new(tx, token, name="New", password_hash="x", address="198.51.100.1")
+        person, _link = await link_use.accept_as_new(tx, token, name="New", password_hash="x", address="198.51.100.1")
         (membership,) = await users.find_memberships(tx, person.id)
         assert (membership.organization_id, membership.role) == (shop.id, Role.ANALYST)
         assert await acts(tx, shop) == [
@@ -112,7 +112,7 @@ async def test_an_admin_makes_no_user_an_owner_and_changes_no_owner(database, sh
             team.remove_member(tx, shop.id, owner.id, by=BOSS, by_role=Role.ADMIN),
             team.password_link(tx, shop.id, owner.id, by=BOSS, by_role=Role.ADMIN),
         ):
-            with pytest.raises(NotYours):
+            with pytest.raises(OwnersOnly):
                 await act
 
 
@@ -140,7 +140,7 @@ async def test_an_admin_cannot_reset_the_password_of_a_member_of_another_organiz
         analyst = await hire(tx, shop, Role.ANALYST)
         assert await team.password_link(tx, shop.id, analyst.id, by=BOSS, by_role=Role.ADMIN)
         await users.join(tx, other.id, other.name, analyst.id, Role.ANALYST)
-        with pytest.raises(ResetElsewhere):
+        with pytest.raises(ResetByOperatorOnly):
             await team.password_link(tx, shop.id, analyst.id, by=BOSS, by_role=Role.ADMIN)
 
 
@@ -160,7 +160,7 @@ async def test_a_member_is_not_invited_again_and_an_old_invitation_changes_no_ro
         with pytest.raises(AlreadyMember):
             await team.invite(tx, shop.id, email="a@shop.example", role=Role.ANALYST, by=BOSS, by_role=Role.OWNER)
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_known(tx, token, person.id, password_hash="x", address="")
+            await link_use.accept_as_known(tx, token, person.id, password_hash="x", address="")
 
 
 async def test_an_invitation_is_for_its_own_address(database, shop):
@@ -168,7 +168,7 @@ async def test_an_invitation_is_for_its_own_address(database, shop):
         token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=BOSS, by_role=Role.OWNER)
         other = await users.create_person(tx, email="b@shop.example", name="B", password_hash="x")
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_known(tx, token, other.id, password_hash="x", address="")
+            await link_use.accept_as_known(tx, token, other.id, password_hash="x", address="")
 
 
 async def test_a_role_change_is_in_the_audit_log_with_before_and_after(database, shop):
@@ -183,14 +183,14 @@ async def test_a_reset_ends_every_session(database, shop):
         person = await hire(tx, shop, Role.ADMIN)
         await sessions.start_session(tx, person.id, is_remembered=True, address="", agent="")
         token = await users.password_link_by_operator(tx, person.email)
-        await welcome.set_password_by_link(tx, token, password_hash="x", address="")
+        await link_use.set_password_by_link(tx, token, password_hash="x", address="")
         assert await sessions.list_sessions(tx, person.id) == []
 
 
 async def test_the_first_owner_is_offered_only_while_there_is_no_user(database):
     async with database.transaction() as tx:
-        old = await welcome.offer_first_owner(tx)
-        new = await welcome.offer_first_owner(tx)
+        old = await link_use.offer_first_owner(tx)
+        new = await link_use.offer_first_owner(tx)
         first = {
             "organization_name": "Shop",
             "email": "me@shop.example",
@@ -199,18 +199,18 @@ async def test_the_first_owner_is_offered_only_while_there_is_no_user(database):
             "address": "",
         }
         with pytest.raises(LinkUnusable):
-            await welcome.become_first_owner(tx, old, **first)
-        person, slug = await welcome.become_first_owner(tx, new, **first)
+            await link_use.become_first_owner(tx, old, **first)
+        person, slug = await link_use.become_first_owner(tx, new, **first)
         assert slug == "shop"
         organization = await find_organization(tx.connection, "Shop")
         assert [one.role for one in await users.find_memberships(tx, person.id)] == [Role.OWNER]
-        assert await welcome.offer_first_owner(tx) is None
+        assert await link_use.offer_first_owner(tx) is None
         assert [one[0] for one in await acts(tx, organization)] == ["organization.create", "member.join"]
 
 
 async def test_the_first_owner_joins_no_organization_by_its_name(database, shop):
     first = {"email": "me@shop.example", "name": "Me", "password_hash": "x", "address": ""}
     async with database.transaction() as tx:
-        token = await welcome.offer_first_owner(tx)
+        token = await link_use.offer_first_owner(tx)
         with pytest.raises(NameTaken):
-            await welcome.become_first_owner(tx, token, organization_name=shop.name, **first)
+            await link_use.become_first_owner(tx, token, organization_name=shop.name, **first)

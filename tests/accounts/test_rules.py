@@ -8,7 +8,7 @@ import pytest
 from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.model import ABSOLUTE, IDLE, Session, read_email
-from regulars.accounts.passwords import Passwords, objection
+from regulars.accounts.passwords import Passwords, find_weakness
 from regulars.accounts.second_factor import STEP_S, matching_step, new_offer
 from regulars.accounts.sessions import SessionStore, browser_of, start_session
 from regulars.accounts.sign_in import begin_attempt
@@ -40,7 +40,7 @@ NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
     ],
 )
 def test_common_passwords_are_refused_however_they_are_decorated(password):
-    assert objection(password, email="me@shop.example") is not None
+    assert find_weakness(password, email="me@shop.example") is not None
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_common_passwords_are_refused_however_they_are_decorated(password):
     ["four words in a row", "kohlrabi-Fenster", "d7Gh29skPqLm", "ünîcödé wörds", "x" * 3 + " unrelated " + "y" * 3],
 )
 def test_long_unusual_passwords_are_taken_without_rules_about_characters(password):
-    assert objection(password, email="me@shop.example") is None
+    assert find_weakness(password, email="me@shop.example") is None
 
 
 @pytest.mark.parametrize("password", ["short", "elevenchars", "x" * 257])
 def test_a_password_has_12_to_256_characters(password):
-    assert objection(password) is not None
+    assert find_weakness(password) is not None
 
 
 @pytest.mark.anyio
@@ -224,7 +224,7 @@ async def test_a_right_password_whose_code_is_missing_takes_no_failure_away(data
     attempt = await begin_attempt(database, email, place)
     assert attempt.left == 1
     async with database.transaction() as tx:
-        await attempts.give_back(tx, attempt)
+        await attempts.uncount(tx, attempt)
     assert (await begin_attempt(database, email, place)).left == 1
 
 

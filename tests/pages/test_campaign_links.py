@@ -27,7 +27,7 @@ def test_a_text_of_a_campaign_names_it_wherever_it_is_shown(api, marketer, tenan
     campaign = make_campaign(api_database_url, organization_id, name="Spring preview")
     profile_id, campaign_id = PROFILE.decode(profile), CAMPAIGN.decode(campaign)
     order = TextOrder(
-        origin_kind=OriginKind.CAMPAIGN, origin_id=campaign_id, step="1", words="Hello", profile_id=profile_id
+        origin_kind=OriginKind.CAMPAIGN, origin_id=campaign_id, step="1", rendered="Hello", profile_id=profile_id
     )
     text = send_order(api_database_url, organization_id, order)
     marketer.post(f"/simulator/{number}/reply", text="When does it begin?")

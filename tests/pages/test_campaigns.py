@@ -6,6 +6,7 @@ import io
 import json
 import re
 
+import psycopg
 import pytest
 from tests.pages.campaign_shop import CampaignShop, open_campaign_shop
 from tests.pages.segment_shop import ask_until
@@ -13,6 +14,7 @@ from tests.support import samples
 from tests.support.visitor import Visitor
 
 from regulars.campaigns import manage
+from regulars.kit.ids import new_uuid
 from regulars.web import csrf
 from regulars.web.access import Role
 
@@ -73,6 +75,25 @@ def test_the_page_shows_each_outcome_once_and_they_add_up(marketer, shop):
         assert marketer.get(f"{path}/recipients", outcome=outcome).status_code == 200
     assert "By variant" in page.text
     assert "France" in page.text
+
+
+def test_replies_beyond_those_that_are_counted_are_said_plainly(marketer, shop):
+    path = shop.send()
+    shop.work()
+    reply = (
+        "INSERT INTO replies (organization_id, id, provider, provider_id, number_hash, phone_number, body, meaning,"
+        " decided, received_at) SELECT organization_id, reply, 'test', reply, {}, phone_number, 'x', 'other', 'nothing',"
+        " now() FROM (SELECT * FROM texts WHERE organization_id = %s ORDER BY id LIMIT 1) AS t, unnest(%s::uuid[]) AS reply"
+    )
+    with psycopg.connect(shop.shop.database_url, autocommit=True) as connection:
+        given = [new_uuid() for _ in range(2_000)]
+        connection.execute(reply.format("number_hash"), (shop.organization_id, given))
+        assert "<dd>2,000</dd>" in marketer.get(path).text
+        # From a number that got no text of the campaign.
+        connection.execute(reply.format("'x'"), (shop.organization_id, [new_uuid()]))
+    page = marketer.get(path).text
+    assert "<dd>1,999+</dd>" in page
+    assert "Counted among the newest 2,000 replies; there are more." in page
 
 
 def test_pause_resume_and_cancel_change_the_state_and_stand_in_the_log(visitor_as, marketer, shop):

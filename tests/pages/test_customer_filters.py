@@ -94,7 +94,7 @@ def test_filters_offer_to_be_prepared_where_there_are_no_columns(visitor_as, api
     assert "Prepare filters" not in visitor_as(Role.DEVELOPER).get("/customers?last=30").text
     answer = marketer.post("/customers/prepare", query="last=30")
     assert answer.headers["location"].endswith("/customers?last=30")
-    assert "being read for filters" in marketer.get("/customers?last=30").text
+    assert "Filters are being prepared" in marketer.get("/customers?last=30").text
     # Who is searched for is found all the same.
     assert "Solo" in marketer.get("/customers?q=Solo&last=30").text
 

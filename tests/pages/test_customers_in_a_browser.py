@@ -72,7 +72,7 @@ def test_a_ticket_a_collision_and_a_store_are_reached_by_links(tab: Page, owner:
     expect(tab.get_by_text("+ total_amount_cents: 1", exact=True)).to_be_visible()
     tab.get_by_label("Note").fill("A till in training.")
     tab.get_by_role("button", name="Dismiss with the note").click()
-    expect(tab.get_by_text("No conflict waits")).to_be_visible()
+    expect(tab.get_by_text("No conflict to review")).to_be_visible()
     tab.goto(owner.url("/tickets"))
     tab.get_by_role("link", name=shop.ticket["external_id"], exact=True).click()
     expect(tab.get_by_text("Lines add up")).to_be_visible()

@@ -17,7 +17,7 @@ from tests.support.draining import work_through
 from tests.support.journeys import text_at_all_hours
 from tests.support.server import Server, running_server
 
-from regulars.accounts.welcome import offer_first_owner
+from regulars.accounts.link_use import offer_first_owner
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.kit.settings import Settings
@@ -118,7 +118,7 @@ def sign_up(walk: Walk, token: str) -> None:
     expect(tab.get_by_label("Time zone")).to_have_value("Europe/Zurich")
     expect(tab.get_by_label("Country")).to_have_value("CH")
     fill_in(tab)
-    walk.reads("Connect a till", "See a demo", "Take in a file", "0 of 4 steps to connect a till are done")
+    walk.reads("Connect a till", "See a demo", "Import a file", "0 of 4 steps to connect a till are done")
     walk.reads("regulars import sales tickets.csv", '--organization "Maison Corvelle"', "--dry-run")
     assert httpx.get(f"{walk.server.url}/link/{token}", trust_env=False).status_code == 410
 

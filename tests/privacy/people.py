@@ -8,7 +8,7 @@ from psycopg import sql
 from tests.support.draining import drain
 from tests.support.room import SECRET
 
-from regulars.consent.ledger import OptInResult, Origin
+from regulars.consent.ledger import EventOrigin, OptInResult
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.idempotency.model import Record
@@ -83,7 +83,7 @@ async def plant(database: Database, organization_id: UUID, person: dict[str, str
             consented_at=tx.now - timedelta(hours=1),
             proof=Proof(source_text=person["proof"]),
             profile=ByExternalId(name),
-            origin=Origin(),
+            origin=EventOrigin(),
         )
         (recorded,) = await opt_in(tx, organization_id, [consent], secret=SECRET)
         assert isinstance(recorded, OptInResult)

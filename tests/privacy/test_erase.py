@@ -9,7 +9,7 @@ import pytest
 from tests.privacy.people import OTHER, PERSON, erase, look_for_stragglers, plant, record, sale, whole_database
 from tests.support.room import SECRET, request
 
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.http.route import ApiResponse, Write
 from regulars.kit.ids import PROFILE, ByExternalId, ById
@@ -82,7 +82,7 @@ async def test_a_consent_from_before_cannot_bring_the_number_back(database, orga
             phone_number=PERSON["number"],
             source="IMPORT",
             consented_at=tx.now - timedelta(minutes=30),
-            origin=Origin(),
+            origin=EventOrigin(),
         )
         (recorded,) = await opt_in(tx, organization_id, [old], secret=SECRET)
     assert (recorded.outcome, recorded.subscription.state.status) == ("superseded", "UNSUBSCRIBED")

@@ -17,7 +17,7 @@ from tests.privacy.people import (
 from tests.support.draining import drain
 from tests.support.room import SECRET
 
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ByExternalId, ById
 from regulars.privacy import erase as erasing
@@ -60,7 +60,7 @@ async def test_a_consent_given_after_the_erasure_keeps_its_stored_answer(databas
             phone_number=PERSON["number"],
             source="WEBSITE",
             consented_at=tx.now + timedelta(minutes=1),
-            origin=Origin(),
+            origin=EventOrigin(),
         )
         (recorded,) = await opt_in(tx, organization_id, [new], secret=SECRET)
         subscription_id = SUBSCRIPTION.encode(recorded.subscription.id)

@@ -3,7 +3,7 @@
 import psycopg
 from psycopg import sql
 
-CLAIMED = ("texts", "webhook_deliveries")
+CLAIMED = ("texts", "webhook_deliveries", "lifts")
 
 
 def lapse(database_url: str) -> None:

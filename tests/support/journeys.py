@@ -20,7 +20,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, SEGMENT, new_uuid
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.settings.model import OpenHours, Rule
+from regulars.messaging.settings.model import OpenHours, SendHoursRule
 from regulars.messaging.settings.store import lock_texting, save_texting
 from regulars.webhooks.manage import create_endpoint
 
@@ -42,7 +42,7 @@ def write_on(database_url: str, organization_id: UUID, journey: str, *, by: str)
 
 def text_at_all_hours(database_url: str, organization_id: UUID) -> None:
     """A test that texts does so whatever the hour."""
-    always = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+    always = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
     async def act(tx: Tx) -> None:
         texting = await lock_texting(tx, organization_id)

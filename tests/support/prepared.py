@@ -14,8 +14,10 @@ from tests.support import syntax
 from tests.support.project import PACKAGE
 
 from regulars.kit import connection as kit_connection
+from regulars.kit.columns import fill, names_of
 
-CALLS = ("fetch", "execute", "change")
+# The place of the statement among the arguments of a call.
+CALLS = {"fetch": 0, "execute": 0, "change": 0, "fetch_all": 1, "fetch_first": 1}
 STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
 # A value of each type of parameter. Of ids several, so that a list is a list.
 SAMPLES = {
@@ -64,9 +66,12 @@ def all_statements() -> Iterator[Statement]:
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             for call in ast.walk(function):
-                if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in CALLS and call.args:
-                    text = _text(call.args[0], name)
+                place = CALLS.get(getattr(call.func, "attr", "")) if isinstance(call, ast.Call) else None
+                if place is not None and len(call.args) > place:
+                    text = _text(call.args[place], name)
                     if text is not None and STATEMENT.match(text):
+                        if place:
+                            text = fill(text, columns=names_of(_value(call.args[0], name)))
                         yield Statement(f"{name}.{function.name}", text)
 
 
@@ -74,8 +79,7 @@ def _text(expression: ast.expr, module: str) -> str | None:
     if not isinstance(expression, ast.Constant | ast.Name | ast.BinOp | ast.Call):
         return None
     try:
-        code = compile(ast.Expression(expression), module, "eval")
-        found = eval(code, vars(importlib.import_module(module)))  # noqa: S307  # constants of our own modules
+        found = _value(expression, module)
     except Exception:  # noqa: BLE001  # it names what only a running function knows
         return None
     if isinstance(found, sql.Composable):
@@ -83,9 +87,14 @@ def _text(expression: ast.expr, module: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def _value(expression: ast.expr, module: str) -> Any:
+    code = compile(ast.Expression(expression), module, "eval")
+    return eval(code, vars(importlib.import_module(module)))  # noqa: S307  # constants of our own modules
+
+
 def plan(connection: Connection[Any], statement: Statement) -> dict[str, Any]:
     """The plan for an organization, and values, that are in no statistics."""
-    text = kit_connection._read(statement.text).text
+    text = kit_connection._parse_query(statement.text).text
     connection.execute("DEALLOCATE ALL")
     connection.execute(cast("LiteralString", f"PREPARE planned AS {text}"))
     row = connection.execute("SELECT parameter_types::text[] FROM pg_prepared_statements").fetchone()

@@ -92,7 +92,7 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
     try:
         async with opened.connection() as connection:
             organization = await manage.create_organization(connection, NAME)
-            secret = (await manage.find_particulars(connection, organization.id)).secret
+            secret = (await manage.find_secret_and_country(connection, organization.id)).secret
             keys = [
                 (await manage.create_key(connection, organization.id, name, permission=Permission.INGEST))[1]
                 for name in TILLS

@@ -11,10 +11,10 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
+from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import lock_texting, save_texting
 
-ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -> None:
@@ -32,7 +32,7 @@ def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -
 def send_text(database_url: str, organization_id: UUID, number: str, words: str) -> UUID:
     """A text by a person, through the gate and the simulator."""
     order = TextOrder(
-        origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", words=words, phone_number=number
+        origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", rendered=words, phone_number=number
     )
     return send_order(database_url, organization_id, order)
 

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 from tests.web.drain import drained
 
@@ -37,13 +39,12 @@ async def rows(count):
 
 
 @pytest.mark.anyio
-async def test_it_streams_every_row_in_chunks():
+async def test_it_streams_its_header_and_then_every_row_in_chunks():
     response = csv_response("customers of today.csv", ["id", "note"], rows(ROWS_PER_CHUNK * 2 + 1))
     chunks = await drained(response)
-    assert len(chunks) == 3
+    assert len(chunks) == 4
+    assert chunks[:2] == ["id,note\r\n", "C-0,'=1\r\n"]
     lines = "".join(chunks).splitlines()
-    assert lines[0] == "id,note"
-    assert lines[1] == "C-0,'=1"
     assert len(lines) == ROWS_PER_CHUNK * 2 + 2
     assert response.headers["content-disposition"] == 'attachment; filename="customers-of-today.csv"'
     assert response.headers["cache-control"] == "no-store"
@@ -52,3 +53,32 @@ async def test_it_streams_every_row_in_chunks():
 @pytest.mark.anyio
 async def test_an_empty_list_still_has_its_header():
     assert await drained(csv_response("x.csv", ["id"], rows(0))) == ["id\r\n"]
+
+
+@pytest.mark.anyio
+async def test_a_client_that_disconnects_ends_the_file_after_the_rows_that_are_being_read():
+    reading, gone, done, sent = asyncio.Event(), asyncio.Event(), [], []
+
+    async def read_slowly():
+        try:
+            async for row in rows(ROWS_PER_CHUNK * 3):
+                if row[0] == "C-0":
+                    reading.set()
+                    await gone.wait()
+                    # The server learns of it while the statement still runs.
+                    await asyncio.sleep(0.01)
+                done.append(row)
+                yield row
+        finally:
+            done.append("ended")
+
+    async def receive():
+        await reading.wait()
+        gone.set()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message.get("body"))
+
+    await csv_response("x.csv", ["id", "note"], read_slowly())({"type": "http"}, receive, send)
+    assert (done, sent) == ([["C-0", "=1"], "ended"], [None, b"id,note\r\n"])

@@ -17,12 +17,12 @@ class LastOwner(AccountRefusal):
         super().__init__("An organization needs at least one owner: make another member an owner first.")
 
 
-class NotYours(AccountRefusal):
+class OwnersOnly(AccountRefusal):
     def __init__(self) -> None:
         super().__init__("Only an owner can change an owner or make a member an owner.")
 
 
-class ResetElsewhere(AccountRefusal):
+class ResetByOperatorOnly(AccountRefusal):
     def __init__(self, email: str) -> None:
         super().__init__(
             f"This user is a member of other organizations too, so the link must be created on the server:"

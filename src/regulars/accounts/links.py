@@ -1,10 +1,10 @@
 """One-time links: an invitation, a new password, the first owner. No email is sent; the maker passes the link on.
 
-A link that a member made stores the organization and its maker: `welcome` checks both again when the link is used. A
+A link that a member made stores the organization and its maker: `link_use` checks both again when the link is used. A
 link of the operator has no maker, and a password link of the operator has no organization.
 
-A link is ended by setting its end to its creation time: a transaction whose own time is older than the change then
-finds it expired too.
+A link is ended by setting its expiry to its creation time. So it has expired for every transaction, even for one that
+began before the change.
 """
 
 from dataclasses import dataclass
@@ -100,7 +100,8 @@ async def find_link(tx: Tx, token: str) -> Link:
 
 
 async def use_link(tx: Tx, token: str) -> Link:
-    """Mark a link as used: of two callers at once one succeeds, and a transaction that fails gives the link back."""
+    """Mark a link as used. If two callers use it at the same time, one succeeds; if the transaction fails, the link can
+    be used again."""
     count = await tx.execute(
         "UPDATE sign_in_links SET used_at = %s WHERE token_hash = %s AND used_at IS NULL AND expires_at > %s",
         (tx.now, hash_token(token), tx.now),
@@ -132,7 +133,7 @@ async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpos
 
 
 async def end_password_links(tx: Tx, email: str) -> None:
-    """After a change of the password, so that no older link changes it again."""
+    """Called after a change of the password, so that no older link changes it again."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
         " AND expires_at > %s AND email = %s",
@@ -141,7 +142,7 @@ async def end_password_links(tx: Tx, email: str) -> None:
 
 
 async def end_password_links_of_organizations(tx: Tx, email: str) -> None:
-    """When the account joins another organization: from then on only the operator may reset its password."""
+    """Called when the account joins another organization: then only the operator may reset its password."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
         " AND expires_at > %s AND email = %s AND organization_id IS NOT NULL",
@@ -150,7 +151,7 @@ async def end_password_links_of_organizations(tx: Tx, email: str) -> None:
 
 
 async def end_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, email: str) -> None:
-    """When a member's role changes or they leave: the links that they made here, and those made here for them."""
+    """Called when a member's role changes or they leave: end the links that they made here, and those made for them."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND used_at IS NULL"
         " AND expires_at > %s AND (created_by = %s OR email = %s)",
@@ -159,7 +160,7 @@ async def end_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, e
 
 
 async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
-    """When a user is disabled: the links that they made and those made for them, in all organizations."""
+    """Called when a user is disabled: end the links that they made and those made for them, in all organizations."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s"
         " AND (created_by = %s OR email = %s)",
@@ -168,7 +169,7 @@ async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
 
 
 async def end_all_links(tx: Tx) -> None:
-    """After a restore, which brings back links that were used or withdrawn since the backup."""
+    """Called after a restore, which brings back links that were used or withdrawn since the backup."""
     await tx.execute(
         "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s", (tx.now,)
     )

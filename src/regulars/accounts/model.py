@@ -1,4 +1,4 @@
-"""What a user, a membership and a session are, and how long a session lives."""
+"""The data of users, memberships and sessions, and how long a session lasts."""
 
 import hashlib
 import secrets
@@ -13,6 +13,7 @@ from regulars.work.personal import PersonalData
 EMAIL_CHARACTERS_MAX: Final = 254
 NAME_CHARACTERS_MAX: Final = 120
 TOKEN_BYTES: Final = 32
+# A session ends after this time without use, or at the latest at the age `ABSOLUTE`.
 IDLE: Final = timedelta(hours=12)
 IDLE_REMEMBERED: Final = timedelta(days=7)
 ABSOLUTE: Final = timedelta(days=30)

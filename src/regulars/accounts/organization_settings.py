@@ -5,7 +5,7 @@ from uuid import UUID
 
 from regulars.accounts.audit.log import Actor, record
 from regulars.kit.db import Tx
-from regulars.organizations.particulars import OrganizationSettings, change_settings, find_settings
+from regulars.organizations.settings import OrganizationSettings, change_settings, find_settings
 from regulars.organizations.slugs import change_slug, ensure_slug
 from regulars.web.format import LOCALES
 
@@ -22,7 +22,7 @@ def known_locales() -> list[str]:
 async def change_organization(
     tx: Tx, organization_id: UUID, settings: OrganizationSettings, *, slug: str, by: Actor
 ) -> str:
-    """The slug that holds afterwards. Only what changed goes into the log."""
+    """Returns the slug after the change. The audit log records only the settings that changed."""
     before = await find_settings(tx.connection, organization_id)
     old_slug = await ensure_slug(tx.connection, organization_id, before.name, now=tx.now)
     await change_settings(tx, organization_id, settings)

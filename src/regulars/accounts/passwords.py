@@ -18,11 +18,12 @@ CHARACTERS_MAX: Final = 256
 DISTINCT_MIN: Final = 4
 # A password without letters must be longer.
 DIGITS_MIN: Final = 16
-_RUNS: Final = "01234567890"
+_DIGIT_SEQUENCE: Final = "01234567890"
 _LISTS: Final = (
     Path(__file__).parent.parent / "vendor" / "zxcvbn" / "passwords.txt",
     Path(__file__).parent / "common_passwords.txt",
 )
+# Characters that are ignored at both ends of a word.
 _DECORATION: Final = string.digits + string.punctuation + string.whitespace
 _LEET: Final = str.maketrans("013457@$!", "oleastasi")
 # RFC 9106, second recommendation: 64 MiB, three passes, four lanes.
@@ -39,7 +40,7 @@ def _common() -> frozenset[str]:
     return frozenset(line for text in texts for line in text.splitlines() if line and not line.startswith("# "))
 
 
-def objection(password: str, *, email: str = "") -> str | None:
+def find_weakness(password: str, *, email: str = "") -> str | None:
     """Return what is wrong with a new password, as a sentence, or None."""
     if len(password) < CHARACTERS_MIN:
         return f"Use at least {CHARACTERS_MIN} characters; this has {len(password)}. Several random words work well."
@@ -52,22 +53,27 @@ def objection(password: str, *, email: str = "") -> str | None:
 
 def _is_common(folded: str, email: str) -> bool:
     """Whether it is one or two common words, or the user's own address, with digits and signs at its ends."""
-    if len(set(folded)) < DISTINCT_MIN or folded in _RUNS * 3 or folded[::-1] in _RUNS * 3 or folded in _common():
+    if (
+        len(set(folded)) < DISTINCT_MIN
+        or folded in _DIGIT_SEQUENCE * 3
+        or folded[::-1] in _DIGIT_SEQUENCE * 3
+        or folded in _common()
+    ):
         return True
-    own = {email, *email.split("@")} if email else set()
+    own_address = {email, *email.split("@")} if email else set()
     core = "".join(folded.split()).strip(_DECORATION)
     if not core:
         return len(folded) < DIGITS_MIN
-    if folded in own or core in own:
+    if folded in own_address or core in own_address:
         return True
     # As typed and without leetspeak; as one word, or as two words with digits or signs between them.
     return any(
-        spelled in _common()
+        word in _common()
         or any(
-            spelled[:cut].strip(_DECORATION) in _common() and spelled[cut:].strip(_DECORATION) in _common()
-            for cut in range(1, len(spelled))
+            word[:cut].strip(_DECORATION) in _common() and word[cut:].strip(_DECORATION) in _common()
+            for cut in range(1, len(word))
         )
-        for spelled in (core, core.translate(_LEET))
+        for word in (core, core.translate(_LEET))
     )
 
 
@@ -83,7 +89,8 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Whether it is the password. A missing account takes as long, so that the time does not reveal who exists."""
+        """Whether it is the password. For a missing account it takes just as long, so that the time does not reveal
+        which accounts exist."""
         async with self._slot():
             if password_hash is None:
                 self._dummy_hash = self._dummy_hash or await asyncio.to_thread(_HASHER.hash, "no password")

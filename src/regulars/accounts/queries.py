@@ -33,12 +33,12 @@ async def insert_user_if_new(
 
 async def find_person(tx: Tx, user_id: UUID) -> Person | None:
     rows = await tx.fetch(_PERSON + " WHERE id = %s", (user_id,))
-    return _person(rows[0]) if rows else None
+    return Person(*rows[0]) if rows else None
 
 
 async def find_person_by_email(tx: Tx, email: str) -> Person | None:
     rows = await tx.fetch(_PERSON + " WHERE email = %s", (email,))
-    return _person(rows[0]) if rows else None
+    return Person(*rows[0]) if rows else None
 
 
 async def has_users(tx: Tx) -> bool:
@@ -76,7 +76,7 @@ async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = 
     return [Member(row[0], row[1], row[2], Role(row[3]), row[4], row[5], row[6], row[7]) for row in rows]
 
 
-class Entrance(NamedTuple):
+class OrganizationAccess(NamedTuple):
     """The organization with a slug, and the role of the user in it."""
 
     organization_id: UUID
@@ -93,19 +93,19 @@ class Entrance(NamedTuple):
     shows_first_steps: bool
 
 
-async def find_entrance(tx: Tx, slug: str, user_id: UUID) -> Entrance | None:
+async def find_access(tx: Tx, slug: str, user_id: UUID) -> OrganizationAccess | None:
     rows = await tx.fetch(
-        "SELECT o.id, now_.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret, m.role,"
+        "SELECT o.id, latest.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret, m.role,"
         " o.requires_second_factor AND u.totp_enabled_at IS NULL, o.is_demo, o.shows_first_steps"
-        " FROM organization_slugs asked"
-        " JOIN organizations o ON o.id = asked.organization_id"
-        " JOIN organization_slugs now_ ON now_.organization_id = o.id AND now_.is_current"
+        " FROM organization_slugs requested"
+        " JOIN organizations o ON o.id = requested.organization_id"
+        " JOIN organization_slugs latest ON latest.organization_id = o.id AND latest.is_current"
         " JOIN memberships m ON m.organization_id = o.id AND m.user_id = %s"
         " JOIN users u ON u.id = m.user_id"
-        " WHERE asked.slug = %s",
+        " WHERE requested.slug = %s",
         (user_id, slug),
     )
-    return Entrance(*rows[0]) if rows else None
+    return OrganizationAccess(*rows[0]) if rows else None
 
 
 async def insert_session(tx: Tx, session: Session, *, token_hash: bytes) -> None:
@@ -135,7 +135,7 @@ async def find_session(tx: Tx, token_hash: bytes) -> tuple[Session, Person] | No
         " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.token_hash = %s",
         (token_hash,),
     )
-    return (_session(rows[0][:9]), _person(rows[0][9:])) if rows else None
+    return (_session(rows[0][:9]), Person(*rows[0][9:])) if rows else None
 
 
 async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
@@ -151,21 +151,9 @@ async def touch_session(tx: Tx, session_id: UUID, now: datetime) -> None:
     await tx.execute("UPDATE sessions SET last_seen_at = greatest(last_seen_at, %s) WHERE id = %s", (now, session_id))
 
 
-async def delete_session(tx: Tx, user_id: UUID, session_id: UUID) -> bool:
-    return await tx.execute("DELETE FROM sessions WHERE user_id = %s AND id = %s", (user_id, session_id)) == 1
-
-
-async def delete_sessions(tx: Tx, user_id: UUID, *, but: UUID | None = None) -> int:
-    return await tx.execute("DELETE FROM sessions WHERE user_id = %s AND id IS DISTINCT FROM %s", (user_id, but))
-
-
-def _person(row: TupleRow) -> Person:
-    return Person(*row)
-
-
 def _session(row: TupleRow) -> Session:
-    identifier, user_id, created_at, last_seen_at, idle_s, *more = row
-    return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), *more)
+    identifier, user_id, created_at, last_seen_at, idle_s, *others = row
+    return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), *others)
 
 
 class StoredPassword(NamedTuple):
@@ -220,14 +208,14 @@ async def list_people(tx: Tx) -> list[tuple[Person, str | None, str | None, str 
         " LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.organization_id"
         " LEFT JOIN organization_slugs s ON s.organization_id = o.id AND s.is_current ORDER BY u.email, o.name"
     )
-    return [(_person(row[:8]), row[8], row[9], row[10]) for row in rows]
+    return [(Person(*row[:8]), row[8], row[9], row[10]) for row in rows]
 
 
 async def set_disabled(tx: Tx, user_id: UUID, moment: datetime | None) -> None:
     await tx.execute("UPDATE users SET disabled_at = %s WHERE id = %s", (moment, user_id))
 
 
-async def set_particulars(tx: Tx, user_id: UUID, *, name: str, locale: str | None) -> None:
+async def set_name_and_locale(tx: Tx, user_id: UUID, *, name: str, locale: str | None) -> None:
     await tx.execute("UPDATE users SET name = %s, locale = %s WHERE id = %s", (name, locale, user_id))
 
 
@@ -237,7 +225,3 @@ async def delete_old_sessions(tx: Tx) -> int:
         " WHERE ends_at <= %s OR last_seen_at + idle_s * interval '1 second' <= %s LIMIT 1000 FOR UPDATE SKIP LOCKED)",
         (tx.now, tx.now),
     )
-
-
-async def delete_all_sessions(tx: Tx) -> None:
-    await tx.execute("DELETE FROM sessions")

@@ -101,7 +101,8 @@ async def is_enabled(tx: Tx, user_id: UUID) -> bool:
 
 
 async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
-    """Use a code of the app, or a recovery code. The user's row is locked: a code cannot be used twice at once."""
+    """Use a code of the app, or a recovery code. The user's row is locked, so that two requests cannot use the same
+    code."""
     factor = await _lock_factor(tx, user_id)
     if factor is None:
         raise WrongCode
@@ -117,7 +118,7 @@ async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
 
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
-    """Seal the second factors of all users with another key; the factors themselves stay."""
+    """Encrypt the second factors of all users with another key; the factors themselves do not change."""
     rows = await tx.fetch("SELECT id, totp_secret FROM users WHERE totp_secret IS NOT NULL FOR UPDATE")
     for user_id, sealed in rows:
         secret = old.open(bytes(sealed), context=_context(user_id))
@@ -130,9 +131,9 @@ def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> 
     """Find the step of 30 seconds that has this code; steps up to `after` were used already."""
     current = int(at_s // STEP_S)
     generator = pyotp.HOTP(secret)
-    given = code.replace(" ", "").encode()
+    code_bytes = code.replace(" ", "").encode()
     for step in range(current - STEPS_AROUND, current + STEPS_AROUND + 1):
-        if (after is None or step > after) and hmac.compare_digest(generator.at(step).encode(), given):
+        if (after is None or step > after) and hmac.compare_digest(generator.at(step).encode(), code_bytes):
             return step
     return None
 
@@ -165,6 +166,7 @@ def _context(user_id: UUID) -> str:
 
 
 def _hash(code: str, salt: bytes | None) -> bytes:
-    """A code has 49 random bits: without a salt, one search would find the codes of all users. Older ones have none."""
+    """A code has 49 random bits: without a salt, one search would find the codes of all users. Codes of older releases
+    have no salt."""
     content = code.encode("utf-8", "surrogatepass")
     return hashlib.sha256(content).digest() if salt is None else commit(salt, content)

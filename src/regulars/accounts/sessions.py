@@ -2,19 +2,8 @@
 
 from uuid import UUID
 
-from regulars.accounts import queries
+from regulars.accounts import model, queries
 from regulars.accounts.errors import TooManyAttempts
-from regulars.accounts.model import (
-    ABSOLUTE,
-    AGENT_CHARACTERS_MAX,
-    IDLE,
-    IDLE_REMEMBERED,
-    SECOND_FACTOR_ROLES,
-    TOUCH_EVERY,
-    Session,
-    hash_token,
-    new_token,
-)
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import confirm_password
 from regulars.kit.db import Database, Tx
@@ -27,41 +16,41 @@ from regulars.web.visit import User, VisitedOrganization
 
 async def start_session(tx: Tx, user_id: UUID, *, is_remembered: bool, address: str, agent: str) -> str:
     """Return the token for the cookie; the database stores only its hash."""
-    token = new_token()
-    session = Session(
+    token = model.new_token()
+    session = model.Session(
         id=new_uuid(),
         user_id=user_id,
         created_at=tx.now,
         last_seen_at=tx.now,
-        idle=IDLE_REMEMBERED if is_remembered else IDLE,
-        ends_at=tx.now + ABSOLUTE,
+        idle=model.IDLE_REMEMBERED if is_remembered else model.IDLE,
+        ends_at=tx.now + model.ABSOLUTE,
         confirmed_at=tx.now,
         address=address or None,
-        agent=agent[:AGENT_CHARACTERS_MAX] or None,
+        agent=agent[: model.AGENT_CHARACTERS_MAX] or None,
     )
-    await queries.insert_session(tx, session, token_hash=hash_token(token))
+    await queries.insert_session(tx, session, token_hash=model.hash_token(token))
     # Each new session deletes a batch of ended ones.
     await queries.delete_old_sessions(tx)
     return token
 
 
-async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
+async def list_sessions(tx: Tx, user_id: UUID) -> list[model.Session]:
     """The active sessions, last used first."""
     return [session for session in await queries.list_sessions(tx, user_id) if session.is_alive(tx.now)]
 
 
 async def end_session(tx: Tx, user_id: UUID, session_id: UUID) -> bool:
-    return await queries.delete_session(tx, user_id, session_id)
+    return await tx.execute("DELETE FROM sessions WHERE user_id = %s AND id = %s", (user_id, session_id)) == 1
 
 
-async def end_sessions(tx: Tx, user_id: UUID, *, but: UUID | None = None) -> int:
-    """End all sessions of a user, except `but`."""
-    return await queries.delete_sessions(tx, user_id, but=but)
+async def end_sessions(tx: Tx, user_id: UUID, *, except_id: UUID | None = None) -> int:
+    """End all sessions of a user, except `except_id`."""
+    return await tx.execute("DELETE FROM sessions WHERE user_id = %s AND id IS DISTINCT FROM %s", (user_id, except_id))
 
 
 async def end_all_sessions(tx: Tx) -> None:
     """End the sessions of all users, after a restore, which brings back sessions that were ended since the backup."""
-    await queries.delete_all_sessions(tx)
+    await tx.execute("DELETE FROM sessions")
 
 
 class SessionStore:
@@ -73,19 +62,19 @@ class SessionStore:
 
     async def identify(self, token: str) -> User | None:
         async with self._database.reading() as tx:
-            found = await queries.find_session(tx, hash_token(token))
+            found = await queries.find_session(tx, model.hash_token(token))
             if found is None:
                 return None
             session, person = found
             if person.disabled_at is not None or not session.is_alive(tx.now):
                 return None
-            if tx.now - session.last_seen_at >= TOUCH_EVERY:
+            if tx.now - session.last_seen_at >= model.TOUCH_EVERY:
                 await queries.touch_session(tx, session.id, tx.now)
         return User(person.id, person.email, person.name, person.locale, session.id, session.confirmed_at)
 
     async def find_organization(self, user: User, slug: str) -> VisitedOrganization | None:
         async with self._database.reading() as tx:
-            found = await queries.find_entrance(tx, slug, user.id)
+            found = await queries.find_access(tx, slug, user.id)
         if found is None:
             return None
         return VisitedOrganization(
@@ -97,7 +86,7 @@ class SessionStore:
             default_country=found.default_country,
             secret=open_secret(found.organization_id, found.secret, found.sealed_secret),
             role=Role(found.role),
-            lacks_second_factor=found.lacks_second_factor and Role(found.role) in SECOND_FACTOR_ROLES,
+            lacks_second_factor=found.lacks_second_factor and Role(found.role) in model.SECOND_FACTOR_ROLES,
             is_demo=found.is_demo,
             shows_first_steps=found.shows_first_steps and not found.is_demo,
         )

@@ -1,4 +1,4 @@
-"""Check a password or a code: the attempt is counted first, and given back if it was right."""
+"""Check a password or a code: the attempt is counted as failed first, and no longer counted if it was right."""
 
 import contextlib
 import hashlib
@@ -22,7 +22,7 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PasswordCheck:
-    """`stored` is the matching password, or None if it was wrong. `attempt` counts as failed until it is given back."""
+    """`stored` is the matching password, or None if it was wrong. `attempt` counts as failed until it is uncounted."""
 
     attempt: Attempt
     stored: queries.StoredPassword | None
@@ -49,8 +49,8 @@ async def begin_attempt(database: Database, email: str, address: str) -> Attempt
 
 
 @contextlib.asynccontextmanager
-async def given_back_on_error(database: Database, attempt: Attempt) -> AsyncIterator[None]:
-    """Give back an attempt that was not checked because of overload or a lost connection; refusals stay counted."""
+async def uncounted_on_error(database: Database, attempt: Attempt) -> AsyncIterator[None]:
+    """Uncount an attempt that was not checked because of overload or a lost connection; refusals stay counted."""
     try:
         yield
     except AccountRefusal:
@@ -58,7 +58,7 @@ async def given_back_on_error(database: Database, attempt: Attempt) -> AsyncIter
     except Exception:
         with contextlib.suppress(*CONNECTION_ERRORS):
             async with database.transaction() as tx:
-                await attempts.give_back(tx, attempt)
+                await attempts.uncount(tx, attempt)
         raise
 
 
@@ -67,7 +67,7 @@ async def check_password(
 ) -> PasswordCheck:
     """Check a password. No database connection is in use while the hash is computed."""
     attempt = await begin_attempt(database, email, address)
-    async with given_back_on_error(database, attempt):
+    async with uncounted_on_error(database, attempt):
         async with database.reading() as tx:
             found = await queries.find_password(tx, email)
         is_right = await passwords.matches(found.password_hash if found else None, password)
@@ -80,12 +80,12 @@ async def check_password(
 async def confirm_password(
     database: Database, passwords: Passwords, *, email: str, password: str, address: str
 ) -> bool:
-    """Whether the signed-in user knows the password. Earlier failures stay: codes may have been guessed among them."""
+    """Whether the signed-in user knows the password. Earlier failures stay counted: they may be guesses of codes."""
     check = await check_password(database, passwords, email=email, password=password, address=address)
     if check.stored is None:
         return False
     async with database.transaction() as tx:
-        await attempts.give_back(tx, check.attempt)
+        await attempts.uncount(tx, check.attempt)
     return True
 
 

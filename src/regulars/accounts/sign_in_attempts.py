@@ -1,7 +1,7 @@
-"""Limit wrong passwords and codes: few per address and account, more in all, and strangers lock no user out.
+"""Limit wrong passwords and codes: few per address and account, more in total. Other people cannot lock a user out.
 
 Three counters, each of fifteen minutes: this account from this address, this address, this account. An attempt is
-counted before the password is checked, so that parallel guesses cannot pass together, and given back when it was
+counted before the password is checked, so that parallel guesses cannot pass together, and uncounted when it was
 right. The last two counters skip an account that has signed in from this address before: an attacker who tries names
 from all over the world, or from behind the same proxy, does not lock a user out at their usual address. A one-time
 link always works.
@@ -26,7 +26,7 @@ _IPV6_NETWORK_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt counts as failed until it is given back; `left` more may fail after it."""
+    """An attempt counts as failed until it is uncounted; `left` more may fail after it."""
 
     email: str
     network: str
@@ -51,12 +51,12 @@ async def count_attempt(tx: Tx, email: str, address: str) -> Attempt:
     limits = {_pair(email, network): PAIR_FAILURES_MAX}
     if not await _has_signed_in_from(tx, email, network):
         limits |= {f"address {network}": ADDRESS_FAILURES_MAX, f"account {email}": ACCOUNT_FAILURES_MAX}
-    # Always in one order, so that two attempts at once do not deadlock.
+    # Locked in sorted order, so that two attempts at the same time do not deadlock.
     subjects = tuple(sorted(limits))
     counted = [await _add_failure(tx, subject) for subject in subjects]
-    full = [until for subject, (count, until) in zip(subjects, counted, strict=True) if count > limits[subject]]
-    if full:
-        raise TooManyAttempts(max(full), now=tx.now)
+    ends = [until for subject, (count, until) in zip(subjects, counted, strict=True) if count > limits[subject]]
+    if ends:
+        raise TooManyAttempts(max(ends), now=tx.now)
     # Each attempt deletes a batch of expired counters, so that the table stays small.
     await tx.execute(
         "DELETE FROM sign_in_failures WHERE subject IN"
@@ -67,15 +67,15 @@ async def count_attempt(tx: Tx, email: str, address: str) -> Attempt:
     return Attempt(email, network, subjects, left)
 
 
-async def give_back(tx: Tx, attempt: Attempt) -> None:
-    """Stop counting an attempt that was right, but is no complete sign-in yet: earlier failures stay."""
+async def uncount(tx: Tx, attempt: Attempt) -> None:
+    """Stop counting an attempt that was right, but is not a complete sign-in yet: earlier failures stay counted."""
     for subject in attempt.subjects:
         await tx.execute("UPDATE sign_in_failures SET count = greatest(count - 1, 0) WHERE subject = %s", (subject,))
 
 
 async def succeed(tx: Tx, attempt: Attempt) -> None:
-    """After a complete sign-in, or the password with a code: remember the network and delete its failures."""
-    await give_back(tx, attempt)
+    """Called after a complete sign-in, or after password and code: remember the network and delete its failures."""
+    await uncount(tx, attempt)
     await tx.execute("DELETE FROM sign_in_failures WHERE subject = %s", (_pair(attempt.email, attempt.network),))
     await tx.execute(
         "INSERT INTO sign_in_places (user_id, address, seen_at) SELECT id, %s, %s FROM users WHERE email = %s"
@@ -86,7 +86,7 @@ async def succeed(tx: Tx, attempt: Attempt) -> None:
 
 async def is_first_failure(tx: Tx, email: str) -> bool:
     """Whether this is the first failure of the account in fifteen minutes; each call counts as one."""
-    count, _until = await _add_failure(tx, f"told {email}")
+    count, _until = await _add_failure(tx, f"told {email}")  # a stored prefix: it must not change
     return count == 1
 
 

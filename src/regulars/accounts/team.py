@@ -10,15 +10,15 @@ from regulars.accounts.errors import (
     LastOwner,
     LinkUnusable,
     NoSuchMember,
-    NotYours,
-    ResetElsewhere,
+    OwnersOnly,
+    ResetByOperatorOnly,
 )
 from regulars.accounts.links import Link, Purpose, end_links_of_member, make_link, withdraw
 from regulars.accounts.model import Member
 from regulars.kit.db import Tx
 from regulars.web.access import Action, Role, may
 
-# From the highest role; a member may reset only members of the same or a lower role.
+# 0 is the highest role. A member may reset the password only of members with the same or a lower role.
 _RANK = {Role.OWNER: 0, Role.ADMIN: 1, Role.MARKETER: 2, Role.ANALYST: 2, Role.DEVELOPER: 2}
 
 
@@ -34,7 +34,7 @@ async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
 
 async def invite(tx: Tx, organization_id: UUID, *, email: str, role: Role, by: Actor, by_role: Role) -> str:
     """Return the token of the invitation, which the inviting member passes on."""
-    _check_may_give(by_role, role)
+    _check_may_assign(by_role, role)
     if any(member.email == email for member in await queries.list_members(tx, organization_id)):
         raise AlreadyMember(email)
     token = await make_link(
@@ -57,7 +57,7 @@ async def change_role(
     """`by_role` is None for the operator at the server, who may do everything except remove the last owner."""
     member = await _locked_member(tx, organization_id, user_id, by_role)
     if by_role is not None:
-        _check_may_give(by_role, role)
+        _check_may_assign(by_role, role)
     if member.role is Role.OWNER and role is not Role.OWNER:
         await _check_other_owner(tx, organization_id, user_id)
     await queries.upsert_membership(tx, organization_id, user_id, role)
@@ -79,7 +79,8 @@ async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
 
 
 async def password_link(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> str:
-    """Only for members of no higher role and of no other organization, which an admin must not enter as them."""
+    """A link for a new password of a member. Refused for a member with a higher role, and for one of another
+    organization too, because an admin must not enter that organization as this member."""
     member = await find_member(tx, organization_id, user_id)
     await _check_may_reset(tx, member, by_role)
     token = await make_link(tx, Purpose.PASSWORD, email=member.email, organization_id=organization_id, created_by=by.id)
@@ -90,8 +91,8 @@ async def password_link(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
 async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
     """A link is valid only while its maker could still make it; `user_id` is the account that it is for.
 
-    The operator's links name no maker. Password links of releases before this check name one and no organization, and
-    are refused: it is impossible to check whether their maker could still make them.
+    The operator's links have no maker. Password links of releases before this check have a maker but no organization,
+    and are refused: it is impossible to check whether their maker could still make them.
     """
     if link.maker_id is None:
         return
@@ -100,9 +101,9 @@ async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
     try:
         maker = await find_member(tx, link.organization_id, link.maker_id)
         if maker.disabled_at is not None or not may(maker.role, Action.MANAGE_TEAM):
-            raise NotYours
+            raise OwnersOnly
         if link.role is not None:
-            _check_may_give(maker.role, link.role)
+            _check_may_assign(maker.role, link.role)
         if link.purpose is Purpose.PASSWORD:
             if user_id is None:
                 raise NoSuchMember
@@ -113,9 +114,9 @@ async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
 
 async def _check_may_reset(tx: Tx, member: Member, by_role: Role) -> None:
     if _RANK[member.role] < _RANK[by_role]:
-        raise NotYours
+        raise OwnersOnly
     if len(await queries.find_memberships(tx, member.user_id)) > 1:
-        raise ResetElsewhere(member.email)
+        raise ResetByOperatorOnly(member.email)
 
 
 async def sign_out_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> Member:
@@ -125,17 +126,17 @@ async def sign_out_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: A
     return member
 
 
-def _check_may_give(by_role: Role, role: Role) -> None:
+def _check_may_assign(by_role: Role, role: Role) -> None:
     if role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):
-        raise NotYours
+        raise OwnersOnly
 
 
 async def _locked_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Role | None) -> Member:
-    """Lock all owners first: of two owners who demote each other at once, one stays."""
+    """Lock all owners first: of two owners who demote each other at the same time, one stays an owner."""
     await queries.lock_owners(tx, organization_id)
     member = await find_member(tx, organization_id, user_id)
     if by_role is not None and member.role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):
-        raise NotYours
+        raise OwnersOnly
     return member
 
 

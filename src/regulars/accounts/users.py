@@ -60,7 +60,7 @@ async def change_password(tx: Tx, by: Actor, user_id: UUID, *, password_hash: st
     person = await find_person(tx, user_id)
     await queries.set_password(tx, user_id, password_hash)
     await end_password_links(tx, person.email)
-    ended = await sessions.end_sessions(tx, user_id, but=session_id)
+    ended = await sessions.end_sessions(tx, user_id, except_id=session_id)
     await _record_in_all(tx, by, person, "password.change")
     return ended
 
@@ -104,7 +104,8 @@ async def reset_user(tx: Tx, email: str, *, without_second_factor: bool) -> str:
     if without_second_factor:
         await disable_second_factor(tx, OPERATOR, person.id)
         await queries.set_password(tx, person.id, None)
-    # After the password: a sign-in that had checked the old one has committed its session by now, or will be refused.
+    # Sessions are ended after the password is changed: a sign-in that checked the old password has committed its
+    # session by now, or will be refused.
     await sessions.end_sessions(tx, person.id)
     return await password_link_by_operator(tx, email)
 

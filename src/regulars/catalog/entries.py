@@ -18,7 +18,7 @@ from regulars.kit.errors import invalid
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
 # Keys are indexed, and an entry of a PostgreSQL index holds some 2,700 bytes. A longer product key is stored with its
-# sale like any other and is only left out of the catalog.
+# sale like any other, but is not in the catalog.
 PRODUCT_KEY_BYTES_MAX: Final = 2_000
 ALLOWED_VALUES_MAX: Final = 1_000
 _TABLES: Final = {Catalog.ATTRIBUTES: SQL("profile_attributes"), Catalog.PRODUCTS: SQL("product_properties")}
@@ -75,14 +75,12 @@ async def list_entries(
     containing, declared = key_filter or KeyFilter()
     return await _BY_KEY.fetch(
         tx,
-        SQL(
-            """
-            SELECT {columns} FROM {table}
-            WHERE organization_id = %(organization_id)s {narrowed} {beyond}
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
+        """
+        SELECT {columns} FROM {table}
+        WHERE organization_id = %(organization_id)s {and_filters} {and_after_position}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
         page,
         {
             "organization_id": organization_id,
@@ -96,13 +94,13 @@ async def list_entries(
     )
 
 
-async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:
-    """The number of keys, counted up to `at_most`."""
+async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, count_max: int) -> int:
+    """The number of keys, counted up to `count_max`."""
     [(number,)] = await tx.fetch(
         SQL("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE organization_id = %s LIMIT %s) AS known").format(
             table=_TABLES[catalog]
         ),
-        (organization_id, at_most),
+        (organization_id, count_max),
     )
     return int(number)
 

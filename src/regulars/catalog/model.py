@@ -1,6 +1,6 @@
 """The types an attribute can have: inferred from a first value, and used to read the others.
 
-Both functions are total. A value that a type cannot read is simply not read, and never an error.
+Neither raises: a value that a type cannot read is simply not read.
 """
 
 import re
@@ -18,7 +18,8 @@ from regulars.kit.clock import in_zone, parse_timestamp
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _LEADING_ZEROS = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# RFC 3339. A request may spell a moment in more ways; a value that is read in more ways would change its type.
+# RFC 3339. Requests accept more spellings of a timestamp; if they counted as dates here too, keys whose values are
+# texts today would change their type.
 _MOMENT = re.compile(
     _DATE.pattern + r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
@@ -37,7 +38,7 @@ class AttributeType(StrEnum):
     NUMBER = "number"
     BOOLEAN = "boolean"
     DATE = "date"
-    # These two are never inferred: a person assigns them.
+    # These two are never inferred: a user assigns them.
     CURRENCY = "currency"
     ENUM = "enum"
 
@@ -49,7 +50,7 @@ class KeyFilter(NamedTuple):
     declared: AttributeType | None = None
 
 
-# A date without a time is that day in every zone, and never a moment.
+# A date without a time is that day in every time zone, and is never converted to a timestamp.
 Interpreted = str | Decimal | bool | date | datetime
 Scalar = str | int | float | bool
 
@@ -95,14 +96,16 @@ def interpret(declared: AttributeType, value: str, *, allowed_values: Collection
         case AttributeType.DATE:
             return _read_date(value)
         case AttributeType.ENUM:
-            return value if value in allowed_values or value in {it.strip() for it in allowed_values} else None
+            return (
+                value if value in allowed_values or value in {allowed.strip() for allowed in allowed_values} else None
+            )
 
 
-def day_of(read: date | datetime, zone: tzinfo) -> date:
-    """The calendar day in a zone: of a moment the day it falls on there, of a date without a time that day."""
-    if not isinstance(read, datetime):
-        return read
-    return in_zone(read, zone).date()
+def day_of(value: date | datetime, zone: tzinfo) -> date:
+    """The calendar day of a value in a time zone; a date without a time is that day in every zone."""
+    if not isinstance(value, datetime):
+        return value
+    return in_zone(value, zone).date()
 
 
 def fold_text(value: str) -> str:

@@ -37,7 +37,7 @@ class KeyUse:
     needs: Action = Action.READ
 
 
-# Finds what reads a key; the composition root passes in a function of each room above.
+# Finds what reads a key; the composition root passes in a function of each module above.
 FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[KeyUse]]]
 
 
@@ -111,7 +111,7 @@ class _CatalogPages:
             found = await entries.list_entries(tx, visit.organization_id, self.labels.catalog, view.request, key_filter)
             page = make_page(view, found, lambda entry: (entry.key,))
             keys_total = await entries.count_entries(
-                tx, visit.organization_id, self.labels.catalog, at_most=COUNT_MAX + 1
+                tx, visit.organization_id, self.labels.catalog, count_max=COUNT_MAX + 1
             )
             overviews = await counting.find_overviews(tx, visit.organization_id, self.labels.catalog)
             keys = [entry.key for entry in page.rows]
@@ -157,7 +157,8 @@ class _CatalogPages:
         return redirect(visit, visit.url(self.labels.path, key) + "#preview")
 
     async def confirm(self, visit: Visit) -> Response:
-        """Take the type that was counted. The preview itself says which, so a form cannot name another."""
+        """Give the key the type that was counted. The type is read from the stored preview, so a form cannot name
+        another."""
         key = visit.references[0]
         async with visit.database.transaction() as tx:
             entry = await self._entry(tx, visit)
@@ -222,7 +223,7 @@ class _CatalogPages:
 
 
 def _read_values(form: FormState) -> tuple[str, ...]:
-    """The closed list of an enum, one value a line."""
+    """The allowed values of an enum, one value per line."""
     values = tuple(dict.fromkeys(line.strip() for line in form.value("values").splitlines() if line.strip()))
     if not values:
         form.refuse("values", "Write at least one value, each on a line of its own.")

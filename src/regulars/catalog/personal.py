@@ -1,7 +1,7 @@
 """Personal data in the catalogs of attributes and product properties: sampled and frequent values.
 
-An erasure deletes these values for the whole organization: they do not say whose they are, and the next count finds
-them again.
+An erasure deletes these values for the whole organization: they are not stored with the customer they came from, and
+the next count collects samples again.
 """
 
 from typing import Final

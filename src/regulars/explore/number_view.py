@@ -13,7 +13,7 @@ from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
 from regulars.organizations.manage import list_keys
-from regulars.web.charts import Change, Strip, consent_strip
+from regulars.web.charts import ConsentChange, Strip, consent_strip
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
@@ -61,7 +61,7 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked
     answer = None
     if asked_at is not None:
         answer = await find_consent_at(tx, visit.organization_id, subscription.id, asked_at)
-    decided = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
+    deciding_entries = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
     begins_at = min([subscription.created_at, *(entry.effective_at for entry in entries)])
     start = begins_at if asked_at is None else min(begins_at, asked_at)
     return NumberView(
@@ -75,14 +75,16 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked
         begins_at=start,
         asked_at=asked_at,
         answer=answer,
-        answer_entries={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
+        answer_entries={
+            entry.sequence: describe(visit, entry, keys) for entry in deciding_entries if entry is not None
+        },
     )
 
 
-def _changes(entries: list[LedgerEntry]) -> list[Change]:
-    """The entries by the time at which they took effect: the last one before a moment decides."""
+def _changes(entries: list[LedgerEntry]) -> list[ConsentChange]:
+    """The entries in the order in which they took effect."""
     ordered = sorted(entries, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence))
-    return [Change(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]
+    return [ConsentChange(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]
 
 
 def read_moment(visit: Visit, text: str | None) -> datetime | None:

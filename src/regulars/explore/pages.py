@@ -47,7 +47,7 @@ HasUsers = Callable[[], Awaitable[bool]]
 def page_routes(
     api_routes: Sequence[ApiRoute], *, missing: Missing, has_users: HasUsers, public_url: str | None
 ) -> list[BaseRoute]:
-    """`missing` says why the server is not ready, if so; `has_users`, whether the first user has signed up."""
+    """`missing` returns why the server is not ready, or None; `has_users` whether the first user has signed up."""
     pages = _Pages(api_routes, missing, has_users, public_url)
     return [
         Route("/", pages.first),
@@ -108,7 +108,7 @@ class _Pages:
         return json.dumps(collection(openapi.build(self._api_routes, server_url=ANY_ADDRESS)), ensure_ascii=False)
 
     @cached_property
-    def _described(self) -> Reference:
+    def _reference_data(self) -> Reference:
         return read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
 
     @cached_property
@@ -116,7 +116,7 @@ class _Pages:
         return self._render_reference("")
 
     def _render_reference(self, search_text: str) -> str:
-        reference = search_reference(self._described, search_text) if search_text else self._described
+        reference = search_reference(self._reference_data, search_text) if search_text else self._reference_data
         return public_html("explore/reference.html", reference=reference, base=ANY_ADDRESS, search_text=search_text)
 
     @cached_property
@@ -140,11 +140,11 @@ class _Pages:
 
 
 async def _documents(_request: Request) -> Response:
-    """`/docs` alone leads to the API reference."""
+    """Redirect `/docs` to the API reference."""
     return RedirectResponse(REFERENCE_PATH, HTTPStatus.SEE_OTHER)
 
 
-# The links beside a document, in this order.
+# The links in the sidebar of a documentation page, in this order.
 _LINKED_DOCUMENTS: Final = {
     "webhooks": "Webhooks",
     "imports": "Imports",

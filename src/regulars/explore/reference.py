@@ -57,9 +57,9 @@ class Operation:
     body_fields: tuple[Field, ...]
     examples: tuple[Example, ...]
     curl: str
-    # The same call in programming languages, where there is an example.
+    # The same call in several programming languages, if there is an example.
     samples: tuple[CodeSample, ...]
-    answers: tuple[OperationResponse, ...]
+    responses: tuple[OperationResponse, ...]
     refusals: tuple[Refusal, ...]
 
 
@@ -160,7 +160,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
             needs_key=needs_key,
         ),
         samples=samples_of(operation["operationId"], address=document["servers"][0]["url"]),
-        answers=_answers(operation["responses"]),
+        responses=_responses(operation["responses"]),
         refusals=_refusals(operation["responses"]),
     )
 
@@ -193,22 +193,22 @@ def _parameter(parameter: Mapping[str, Any]) -> Field:
     return field_of(parameter["name"], schema, is_required=parameter.get("required", False))
 
 
-def _answers(responses: Mapping[str, Any]) -> tuple[OperationResponse, ...]:
-    answers = []
-    for status, response in responses.items():
+def _responses(documented: Mapping[str, Any]) -> tuple[OperationResponse, ...]:
+    responses = []
+    for status, response in documented.items():
         if int(status) >= _REFUSAL_STATUS_MIN:
             continue
         schema = response.get("content", {}).get("application/json", {}).get("schema")
-        own = {name: one for name, one in response.get("headers", {}).items() if "$ref" not in one}
-        answers.append(
+        own_headers = {name: one for name, one in response.get("headers", {}).items() if "$ref" not in one}
+        responses.append(
             OperationResponse(
                 status=int(status),
                 description=response["description"],
                 type=type_of(schema) if schema is not None else (),
-                headers=tuple((name, one["description"]) for name, one in own.items()),
+                headers=tuple((name, one["description"]) for name, one in own_headers.items()),
             )
         )
-    return tuple(answers)
+    return tuple(responses)
 
 
 def _refusals(responses: Mapping[str, Any]) -> tuple[Refusal, ...]:

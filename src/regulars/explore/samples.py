@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from regulars.explore.documents import FOLDER
 
-# The address in the files.
+# The server address in the files, which is replaced.
 _ADDRESS: Final = "http://127.0.0.1:8080"
 # The folder and the ending of each language, and its name for readers.
 _LANGUAGES: Final = {
@@ -35,7 +35,7 @@ class CodeSample(NamedTuple):
 
 
 def samples_of(operation_id: str, *, address: str) -> tuple[CodeSample, ...]:
-    """One program for each language; none where the operation has no example."""
+    """One program for each language; empty if the operation has no example."""
     task = _TASKS.get(operation_id)
     return () if task is None else programs(task, address=address)
 

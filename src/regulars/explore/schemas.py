@@ -110,14 +110,14 @@ def _limits(schema: Mapping[str, Any]) -> Iterable[str]:
         yield f"{_as_text(schema['default'])} when left out"
 
 
-def _range(least: float | None, most: float | None, unit: str) -> Iterable[str]:
-    tail = f" {unit}" if unit else ""
-    if least is not None and most is not None:
-        yield f"{least:,} to {most:,}{tail}"
-    elif most is not None:
-        yield f"at most {most:,}{tail}"
-    elif least is not None:
-        yield f"at least {least:,}{tail}"
+def _range(minimum: float | None, maximum: float | None, unit: str) -> Iterable[str]:
+    suffix = f" {unit}" if unit else ""
+    if minimum is not None and maximum is not None:
+        yield f"{minimum:,} to {maximum:,}{suffix}"
+    elif maximum is not None:
+        yield f"at most {maximum:,}{suffix}"
+    elif minimum is not None:
+        yield f"at least {minimum:,}{suffix}"
 
 
 def _as_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
 from regulars.organizations.manage import create_key, create_organization, dismiss_first_steps, mark_as_demo
 from regulars.organizations.model import Organization
-from regulars.organizations.particulars import NameTaken, change_settings, find_settings
+from regulars.organizations.settings import NameTaken, change_settings, find_settings
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
 from regulars.web.render import redirect, render
@@ -34,9 +34,9 @@ _IMPORT: Final = 'regulars import sales tickets.csv \\\n  --organization "{}" \\
 
 
 def pages(*, public_url: str | None) -> tuple[Page, ...]:
-    desk = _Desk(public_url)
+    first_steps = _FirstStepsPages(public_url)
     return (
-        Page(path=PATH, needs=Action.READ, handle=desk.show),
+        Page(path=PATH, needs=Action.READ, handle=first_steps.show),
         Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, needs_password=True),
         Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_ask_for_demo),
         Form(path=f"{PATH}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss),
@@ -44,7 +44,7 @@ def pages(*, public_url: str | None) -> tuple[Page, ...]:
     )
 
 
-class _Desk:
+class _FirstStepsPages:
     def __init__(self, public_url: str | None) -> None:
         self._public_url = public_url
 
@@ -70,7 +70,7 @@ async def _dismiss(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         await dismiss_first_steps(tx.connection, visit.organization_id)
         await record(tx, visit.organization_id, actor_of(visit), "first_steps.dismiss", visit.organization.name)
-    return redirect(visit, visit.url("/"), done="First steps no longer stand in the navigation.")
+    return redirect(visit, visit.url("/"), done="First steps are no longer in the navigation.")
 
 
 async def _create_key(visit: Visit) -> Response:
@@ -109,8 +109,9 @@ async def _ask_for_demo(visit: Visit) -> Response:
 async def _show_demo(visit: Visit) -> Response:
     async with visit.database.snapshot() as tx:
         run = await find_run(tx, visit.organization_id)
-        counted_until = await behind_since(tx, visit.organization_id, by=timedelta(0))
-        own = [one for one in await find_memberships(tx, visit.user.id) if one.organization_id != visit.organization_id]
+        counted_until = await behind_since(tx, visit.organization_id, at_least=timedelta(0))
+        memberships = await find_memberships(tx, visit.user.id)
+    others = [it for it in memberships if it.organization_id != visit.organization_id]
     if run is None:
         return render(visit, "first_run/no_demo.html")
     return render(
@@ -118,23 +119,24 @@ async def _show_demo(visit: Visit) -> Response:
         "first_run/demo.html",
         run=run,
         done=run.progress.get("tickets", 0),
-        # Only what the demo loaded: its campaign keeps sending, so there is always something new to count.
+        # Waits only for the tickets that the demo loaded: its campaign sends texts all the time, so new events always
+        # wait to be counted.
         is_counting=run.finished_at is not None and counted_until is not None and counted_until <= run.finished_at,
-        own=own[0] if own else None,
+        other_organization=others[0] if others else None,
     )
 
 
 async def _running_demo(tx: Tx, visit: Visit) -> str | None:
     """A second click opens the demo that the first one created."""
-    for one in await find_memberships(tx, visit.user.id):
-        run = await find_run(tx, one.organization_id)
+    for membership in await find_memberships(tx, visit.user.id):
+        run = await find_run(tx, membership.organization_id)
         if run is not None and run.finished_at is None and run.failed_at is None:
-            return one.slug
+            return membership.slug
     return None
 
 
 async def _create_demo(tx: Tx) -> Organization:
-    """Create it under the first free name: if two users click at once, each gets their own demo."""
+    """Create the organization with the first free name: if two users click at the same time, each gets a demo."""
     for name in (DEMO_NAME, *(f"{DEMO_NAME} {number}" for number in range(2, DEMOS_MAX))):
         with contextlib.suppress(NameTaken):
             return await create_organization(tx.connection, name)

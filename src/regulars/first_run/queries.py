@@ -1,4 +1,4 @@
-"""The queries of the page "First steps" on tables of other rooms."""
+"""The queries of the page "First steps" on tables of other modules."""
 
 from datetime import datetime
 from typing import NamedTuple

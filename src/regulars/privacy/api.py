@@ -13,7 +13,7 @@ from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles.errors import ProfileNotFound
 
-# Each one searches a day of stored responses for about a second, with its profile locked.
+# An erasure holds the lock of its profile while it searches a day of stored responses, for about a second.
 ERASURES_PER_BATCH_MAX = 1
 
 
@@ -25,7 +25,7 @@ async def run_erasures(
     tx: Tx, organization_id: UUID, writes: Sequence[Write], *, log: ErasureLog | None = None
 ) -> list[ApiResponse | ApiError]:
     references = [write.command for write in writes]
-    # All writes of a batch are of one organization, and so is the secret.
+    # All writes of a batch belong to one organization, so they have the same secret.
     secret = writes[0].request.caller.secret
     outcomes = await erase_profiles(tx, organization_id, references, secret=secret, log=log)
     for write, outcome in zip(writes, outcomes, strict=True):
@@ -50,10 +50,10 @@ def routes(log: ErasureLog) -> tuple[Route, ...]:
             tag="Profiles",
             summary="Erase a profile",
             description="Erases the person for good: the profile, its attributes and the content of its consent "
-            "history go. Sales stay and become anonymous, so totals do not move. Each of the person's numbers stays on "
-            "a list of keyed hashes that are not to be contacted, so an older consent cannot bring it back.",
+            "history go. Sales stay and become anonymous, so totals do not change. Each of the person's numbers stays "
+            "on a list of keyed hashes that are not to be contacted, so an older consent cannot bring it back.",
             takes_ingest_keys=False,
-            answers={204: None},
+            responses={204: None},
             errors=(ProfileNotFound,),
             prepare=prepare_erasure,
             run=partial(run_erasures, log=log),

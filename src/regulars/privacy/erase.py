@@ -1,4 +1,4 @@
-"""Erase people: personal data is removed, sales stay without a name, and a withdrawn consent stays withdrawn."""
+"""Erase people: personal data is deleted, sales stay without a customer, and a withdrawn consent stays withdrawn."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -14,14 +14,15 @@ from regulars.kit.ids import PROFILE, SUBSCRIPTION, ById, Reference
 from regulars.privacy import queries
 from regulars.privacy.erasure_log import Erasure, ErasureLog
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
-from regulars.privacy.personal import ROOMS
+from regulars.privacy.personal import MODULES
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Profile
 from regulars.profiles.personal import lock_profiles_to_erase
 from regulars.work import outbox
 from regulars.work.personal import ErasedPeople
 
-# Twice the longest time that a statement may run.
+# When the worker searches for rows that were written during the erasure: after twice the longest time that a statement
+# may run.
 STRAGGLERS_AFTER = timedelta(minutes=1)
 # Enough for about 500,000 stored responses a day. Other writers wait for the profiles meanwhile, for 1.5 s at most.
 ERASE_RESPONSES_S_MAX = 1.0
@@ -29,14 +30,14 @@ ERASE_RESPONSES_S_MAX = 1.0
 
 class ErasedProfile(msgspec.Struct, frozen=True):
     profile_id: UUID
-    # The hashes of the numbers that were withdrawn with the whole batch.
+    # The hashes of all numbers whose consent the batch withdrew.
     number_hashes: tuple[bytes, ...] = ()
 
 
 async def erase_profiles(
     tx: Tx, organization_id: UUID, references: Sequence[Reference], *, secret: bytes, log: ErasureLog | None = None
 ) -> list[ErasedProfile | ProfileNotFound]:
-    """Erase the profiles in their order; one that is named twice is not found the second time.
+    """Erase the profiles in the order of the references; one that is named twice is not found the second time.
 
     The erasures are appended to the log of this node, outside the database, as the last step before the commit.
 
@@ -63,26 +64,29 @@ async def erase_profiles(
             await queries.insert_erasure_if_new(tx, organization_id, erasure)
         if log is not None:
             await log.append(tx, erasures)
-            failpoint.hit("erasure.logged", tx.connection.cut_off)
-        outcomes = [ErasedProfile(it.profile_id, hashes) if isinstance(it, ErasedProfile) else it for it in outcomes]
+            failpoint.hit("erasure.logged", tx.connection.drop_connection)
+        outcomes = [
+            ErasedProfile(outcome.profile_id, hashes) if isinstance(outcome, ErasedProfile) else outcome
+            for outcome in outcomes
+        ]
     return outcomes
 
 
 async def replay_erasure(tx: Tx, erasure: Erasure, *, secret: bytes) -> bool:
     """Erase again a person whom a restored backup brought back, as of the time of the erasure.
 
-    Consent that was given after the erasure therefore counts. False if the backup has the erasure already. The backup
-    may have the person's numbers without the person.
+    So consent that was given after the erasure stays valid. Returns False if the backup already has the erasure. The
+    backup may have the person's phone numbers without the profile.
     """
     organization_id = erasure.organization_id
     if await queries.is_erased(tx, organization_id, erasure.profile_id):
         return False
-    then = replace(tx, now=erasure.erased_at)
+    tx_at_erasure = replace(tx, now=erasure.erased_at)
     found = await lock_profiles_to_erase(tx, organization_id, [ById(erasure.profile_id)])
     people = _describe(list(found.values()), secret=secret)
     people.profile_ids = [erasure.profile_id]
     people.number_hashes = list(erasure.number_hashes)
-    await _erase(then, organization_id, people)
+    await _erase(tx_at_erasure, organization_id, people)
     await queries.insert_erasure_if_new(tx, organization_id, erasure)
     return True
 
@@ -99,10 +103,10 @@ def _describe(profiles: Sequence[Profile], *, secret: bytes) -> ErasedPeople:
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Adds to `people` the numbers that must not be contacted from now on."""
-    for room in ROOMS.values():
-        if room.erase is not None:
-            await room.erase(tx, organization_id, people)
+    """Erase the people from all modules; `people` gets the numbers that must not be contacted any more."""
+    for module in MODULES.values():
+        if module.erase is not None:
+            await module.erase(tx, organization_id, people)
     facts = [ProfileErased(identifier, tx.now) for identifier in people.profile_ids]
     await outbox.record(tx, organization_id, facts, due_at=tx.now + STRAGGLERS_AFTER)
     await erase_responses(
@@ -114,9 +118,10 @@ def search_keys_of(profile_ids: Collection[UUID], subscription_ids: Collection[U
     """Bytes whose presence in a stored response shows that it is about one of these people.
 
     Each response that has a profile's external_id or fields also has its canonical id, and each one that has the number
-    of a consent also has the id of the subscription. The personal values themselves are not searched: a bare `"1"` as
-    an external_id would erase responses about a store or a line, a number that two profiles share would erase those
-    about the other one, and the values would have to wait in the outbox for the worker.
+    of a consent also has the id of the subscription. The personal values themselves are not searched, for three
+    reasons: an external_id such as `"1"` would erase responses about a store or a line item, a phone number that two
+    profiles share would erase responses about the other one, and the values would have to be stored in the outbox for
+    the worker.
     """
     profiles = [PROFILE.encode(identifier).encode() for identifier in profile_ids]
     return profiles + [SUBSCRIPTION.encode(identifier).encode() for identifier in subscription_ids]
@@ -131,7 +136,8 @@ async def erase_responses(
     until: datetime | None = None,
     seconds_max: float,
 ) -> None:
-    """Erase the stored responses to requests about these people; the worker continues where the time was not enough."""
+    """Erase the stored responses to requests about these people. If `seconds_max` is not enough, the worker
+    continues."""
     keys = search_keys_of(profile_ids, subscription_ids)
     unread = await erase_bodies(tx, organization_id, keys, until=until, seconds_max=seconds_max)
     if unread is not None:

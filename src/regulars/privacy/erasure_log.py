@@ -6,7 +6,7 @@ that was committed is always in the log. Lines have ids, keyed hashes and times,
     {"entry":"…","organization_id":"…","profile_id":"…","number_hashes":["…"],"erased_at":"…"}
     {"entry":"…","outcome":"committed"}      or "void", after a rollback
 
-An entry has no outcome where its process died before it was known; it counts as erased, and is listed.
+An entry has no outcome if its process died before the outcome was known. It then counts as erased and is reported.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _log = log.get(__name__)
 
 
 class Erasure(msgspec.Struct, frozen=True):
-    """A person who was erased. `is_certain` is false where the log does not show whether the erasure was committed."""
+    """A person who was erased. `is_certain` is false if the log does not show whether the erasure was committed."""
 
     organization_id: UUID
     profile_id: UUID
@@ -42,7 +42,7 @@ class Erasure(msgspec.Struct, frozen=True):
 
 
 class ErasureLog:
-    """The file of one node; its server processes append to it side by side."""
+    """The log file of one node; all its server processes append to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,8 +50,8 @@ class ErasureLog:
     async def append(self, tx: Tx, erasures: Sequence[Erasure]) -> None:
         """Make the erasures of this transaction durable outside the database, before it commits."""
         entries = [_Entry.of(erasure) for erasure in erasures]
-        # Registered before the entries are written: a write that fails or is cancelled halfway may have left them, and
-        # the rollback then voids them. An outcome may come before its entry, or without one.
+        # Registered before the entries are written: a write that fails or is cancelled may have written some of them,
+        # and the rollback then voids them. So the log may have an outcome before its entry, or without one.
         tx.endings.append(partial(self._append_outcome, entries))
         try:
             await asyncio.to_thread(self._write, entries, is_synced=True)
@@ -68,7 +68,8 @@ class ErasureLog:
         return os.access(existing, os.W_OK)
 
     def _append_outcome(self, entries: Sequence["_Entry"], is_committed: bool) -> None:
-        """Not synced: an entry whose outcome is lost counts as erased, which is the safe side for the person."""
+        """Append the outcome without a sync: an entry whose outcome is lost counts as erased, which is safe for the
+        person."""
         outcome: Literal["committed", "void"] = COMMITTED if is_committed else VOID
         try:
             self._write([_Outcome(entry=entry.entry, outcome=outcome) for entry in entries], is_synced=False)
@@ -93,7 +94,7 @@ class ErasureLog:
         finally:
             os.close(descriptor)
         if is_new and is_synced:
-            # A new file outlasts a power cut only when its folder is synced too.
+            # A new file survives a power cut only if its folder is synced too.
             disk.sync(self.path.parent)
 
 
@@ -113,8 +114,8 @@ def read_log(path: Path) -> LogContent:
             if not line.strip():
                 continue
             try:
-                read = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-                if "outcome" in read:
+                members = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+                if "outcome" in members:
                     outcome = msgspec.json.decode(line, type=_Outcome)
                     outcomes[outcome.entry] = outcome.outcome
                 else:
@@ -132,7 +133,7 @@ def read_log(path: Path) -> LogContent:
 
 
 def merge(erasures: Iterable[Erasure]) -> list[Erasure]:
-    """One for each person: a certain one before an uncertain one, then the latest."""
+    """One erasure for each person: a certain one is preferred to an uncertain one, and then the latest."""
     by_person: dict[tuple[UUID, UUID], Erasure] = {}
     for erasure in erasures:
         key = (erasure.organization_id, erasure.profile_id)

@@ -1,6 +1,6 @@
 """Export everything that is stored about one person as one JSON document: their right of access."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import UUID
 
@@ -9,22 +9,22 @@ import msgspec
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE
-from regulars.privacy.personal import ROOMS
+from regulars.privacy.personal import MODULES
 from regulars.profiles.model import Profile
 from regulars.work.personal import DataSubject
 
 
 async def export_person(
     database: Database, organization_id: UUID, profile: Profile, *, secret: bytes
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """Streams the document, so that a person with many tickets takes the memory of one page of them."""
     person = DataSubject(organization_id=organization_id, profile_id=profile.id, secret=secret)
     async with database.reading() as tx:
         now = tx.now
     yield b'{"exported_at":' + msgspec.json.encode(format_timestamp(now))
     yield b',"profile":' + msgspec.json.encode(_profile(profile))
-    for room in ROOMS.values():
-        for name, export in room.exports.items():
+    for module in MODULES.values():
+        for name, export in module.exports.items():
             yield b"," + msgspec.json.encode(name) + b":["
             async for piece in export(database, person):
                 yield piece

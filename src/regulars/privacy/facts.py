@@ -1,4 +1,5 @@
-"""Facts that `privacy` publishes to its own listeners. They are stored, so they do not identify a person."""
+"""Facts (events recorded for listeners) that `privacy` publishes to itself. They are stored, so they hold ids only, no
+names or phone numbers."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -8,12 +9,12 @@ from regulars.work.facts import Fact
 
 
 class ProfileErased(Fact, frozen=True):
-    """A profile was erased; rows that were being written about it at that moment still have to be found."""
+    """A profile was erased; rows about it that were being written during the erasure still have to be found."""
 
     topic: ClassVar[str] = "privacy.profile_erased"
 
     profile_id: UUID
-    # Rows from before this field was added have none.
+    # None in facts that were stored before this field was added.
     erased_at: datetime | None = None
 
 

@@ -9,7 +9,7 @@ from regulars.idempotency.records import FIRST_RANGE, erase_bodies
 from regulars.kit.db import Tx
 from regulars.privacy.erase import erase_responses, search_keys_of
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
-from regulars.privacy.personal import ROOMS
+from regulars.privacy.personal import MODULES
 from regulars.work.personal import ErasedPeople
 
 CONTINUE_S_MAX = 5.0
@@ -19,12 +19,13 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     """Erase a person from rows that were being written during the erasure: sales, and their stored responses.
 
     The fast path of sales neither locks the profile nor has a foreign key to it, so an erasure may commit between its
-    read and its insert. When this runs, every statement of that moment has ended. The profile's id is enough to find
-    the responses: every other write about a person locks the profile or the number, so the erasure has searched it.
+    read and its insert. When this runs, every statement that ran during the erasure has ended. The profile's id is
+    enough to find the responses: every other write about a person locks the profile or the number, so the erasure
+    itself has searched its response.
     """
     people = ErasedPeople(profile_ids=[fact.profile_id for fact in facts])
-    for room in ROOMS.values():
-        erase = room.erase_stragglers or room.erase
+    for module in MODULES.values():
+        erase = module.erase_stragglers or module.erase
         if erase is not None:
             await erase(tx, organization_id, people)
     keys = search_keys_of(people.profile_ids)
@@ -32,7 +33,8 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
 
 
 async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Sequence[StoredResponsesRemain]) -> None:
-    """Search stored responses that an erasure had no time for, for a few seconds; the rest is left to the next fact."""
+    """Search stored responses that an erasure had no time for, for a few seconds; a new fact is recorded for the
+    remaining ones."""
     for fact in facts:
         await erase_responses(
             tx,
@@ -45,6 +47,6 @@ async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Seque
 
 
 def _start_of(facts: Sequence[ProfileErased]) -> datetime | None:
-    """A time before the first erasure by more than any transaction lasts; None if that is not known."""
+    """The time of the first erasure minus the longest time of a transaction; None if that time is not known."""
     times = [fact.erased_at for fact in facts if fact.erased_at is not None]
     return min(times) - FIRST_RANGE if len(times) == len(facts) else None

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any, Final
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.find import list_of_customer
@@ -18,11 +18,11 @@ from regulars.profiles.model import Profile
 from regulars.sales.tickets import list_customer_tickets
 from regulars.web import mask
 from regulars.web.access import Action
+from regulars.web.download import Download
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Form, Page
-from regulars.web.static import NO_STORE, SECURITY_HEADERS
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
@@ -33,12 +33,7 @@ async def export_customer(visit: Visit) -> Response:
         profile = await _find_customer(tx, visit)
         await record(tx, visit.organization_id, actor_of(visit), "customer.export", PROFILE.encode(profile.id))
     pieces = export_person(visit.database, visit.organization_id, profile, secret=visit.organization.secret)
-    headers = {
-        **SECURITY_HEADERS,
-        "Cache-Control": NO_STORE,
-        "Content-Disposition": f'attachment; filename="{PROFILE.encode(profile.id)}.json"',
-    }
-    return StreamingResponse(pieces, media_type="application/json", headers=headers)
+    return Download(pieces, filename=f"{PROFILE.encode(profile.id)}.json", media_type="application/json")
 
 
 async def ask_to_erase(visit: Visit) -> Response:
@@ -69,7 +64,7 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
 
 
 async def _erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
-    """What an erasure deletes, and what it leaves."""
+    """The values of the confirmation page: what an erasure deletes, and what remains."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
     subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     return {
@@ -78,7 +73,9 @@ async def _erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
         "here": visit.url(PATH, PROFILE.encode(profile.id)),
         "purchases": sum(ticket.type == "PURCHASE" for ticket in tickets),
         "returns": sum(ticket.type != "PURCHASE" for ticket in tickets),
-        "numbers": [one.state.phone_number for one in subscriptions if one.state.phone_number],
+        "numbers": [
+            subscription.state.phone_number for subscription in subscriptions if subscription.state.phone_number
+        ],
     }
 
 

@@ -1,4 +1,5 @@
-"""What each room stores about people, in the order in which an erasure locks their rows; and what this room stores."""
+"""What each module stores about people, in the order in which an erasure locks their rows; and what this module
+stores."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,10 +19,11 @@ from regulars.webhooks.personal import PERSONAL_DATA as WEBHOOKS
 from regulars.work.personal import PERSONAL_DATA as WORK
 from regulars.work.personal import PersonalData
 
-# Consent first: it finds the numbers. Then profiles, with the pending facts about them, before the rows that
-# listeners write. Attribution reads runs, texts and sales for the last time. Journeys and campaigns come before texts,
-# and webhooks after all facts, so that the rows of listeners are found.
-ROOMS: Final[Mapping[str, PersonalData]] = {
+# The order of an erasure. Consent is first, because it finds the phone numbers. Profiles follow, with the facts about
+# them that wait for a listener, before the rows that listeners write. Attribution then reads runs, texts and sales for
+# the last time, before these are erased. Journeys and campaigns come before texts. Webhooks come after all facts, so
+# that the rows of listeners are found.
+MODULES: Final[Mapping[str, PersonalData]] = {
     "consent": CONSENT,
     "profiles": PROFILES,
     "attribution": ATTRIBUTION,
@@ -36,7 +38,7 @@ ROOMS: Final[Mapping[str, PersonalData]] = {
     "idempotency": IDEMPOTENCY,
     "work": WORK,
 }
-_BY_HASH: Final = "a canonical id and keyed hashes, which stay so that a restored backup brings no erased person back"
+_BY_HASH: Final = "a canonical id and keyed hashes, stored so that an erased person stays erased after a restore"
 PERSONAL_DATA: Final = PersonalData(
     not_personal={
         "erasures": _BY_HASH,

@@ -1,4 +1,4 @@
-"""The SQL of erasures, and of what must be done after a backup is restored."""
+"""The SQL of erasures, and of the work after a backup is restored."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,7 +25,7 @@ async def is_erased(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
 
 
 async def delete_erasures_in_backup(tx: Tx, organization_id: UUID) -> int:
-    """Delete those that the backup has already; returns how many."""
+    """Delete the erasures to replay that the backup has already; returns how many."""
     return await tx.execute(
         "DELETE FROM erasures_to_replay r USING erasures e"
         " WHERE r.organization_id = %s AND e.organization_id = %s AND e.profile_id = r.profile_id",
@@ -34,7 +34,7 @@ async def delete_erasures_in_backup(tx: Tx, organization_id: UUID) -> int:
 
 
 async def list_erasures_to_replay(tx: Tx, *, limit: int) -> list[Erasure]:
-    """The oldest ones of all organizations; the caller locks each with its organization."""
+    """The oldest erasures to replay, of all organizations; the caller locks each row before it replays it."""
     rows = await tx.fetch(
         "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
         " ORDER BY erased_at, organization_id, profile_id LIMIT %s",
@@ -44,7 +44,7 @@ async def list_erasures_to_replay(tx: Tx, *, limit: int) -> list[Erasure]:
 
 
 async def delete_erasure_to_replay(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
-    """Whether it was there: another node may have replayed it while this one waited for the row."""
+    """Returns whether the row still existed: another node may have replayed it while this one waited for the lock."""
     deleted = await tx.execute(
         "DELETE FROM erasures_to_replay WHERE organization_id = %s AND profile_id = %s", (organization_id, profile_id)
     )
@@ -57,8 +57,7 @@ class RestoreMarker(NamedTuple):
 
 
 async def find_marker(tx: Tx) -> RestoreMarker | None:
-    rows = await tx.fetch("SELECT revoked_keys, revokes_all_keys FROM restore_marker")
-    return RestoreMarker(*rows[0]) if rows else None
+    return await tx.fetch_first(RestoreMarker, "SELECT {columns} FROM restore_marker")
 
 
 async def delete_marker(tx: Tx) -> None:
@@ -66,5 +65,5 @@ async def delete_marker(tx: Tx) -> None:
 
 
 async def has_table(tx: Tx, name: str) -> bool:
-    """A backup of an older release may not have it."""
+    """Whether the table exists: a backup of an older release may not have it."""
     return await tx.fetch("SELECT to_regclass(%s) IS NOT NULL", (name,)) == [(True,)]

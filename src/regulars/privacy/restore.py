@@ -16,7 +16,7 @@ from regulars.kit.db import Database, Tx
 from regulars.messaging.holds import hold_all_organizations
 from regulars.organizations.manage import (
     find_organization_name,
-    find_particulars,
+    find_secret_and_country,
     list_organizations,
     revoke_restored_keys,
 )
@@ -32,7 +32,7 @@ class ReplayReport(msgspec.Struct):
     """The outcome of the erasures that the backup may have lacked."""
 
     replayed: int = 0
-    # In the backup already, or of an organization that it does not have.
+    # The erasure is in the backup already, or its organization is not in the backup.
     skipped: int = 0
     # Replayed although the log does not show whether they were committed, each with the name of its organization.
     uncertain: list[tuple[str, Erasure]] = []
@@ -54,20 +54,20 @@ async def end_access(tx: Tx, *, revoked_keys: Collection[UUID], revokes_all_keys
 
 
 async def finish_restore(database: Database) -> ReplayReport | None:
-    """Do the work that a restore left, on the schema of this release; None where there was none."""
+    """Do the work that `regulars restore` left to do, on the schema of this release; None if no restore is pending."""
     async with database.transaction() as tx:
         marker = await queries.find_marker(tx)
         if marker is None:
             return None
         await end_access(tx, revoked_keys=marker.revoked_keys, revokes_all_keys=marker.revokes_all_keys)
         organizations = await list_organizations(tx.connection)
-        for one in organizations:
-            await pause_restored(tx, one.id)
-        in_backup = [await queries.delete_erasures_in_backup(tx, one.id) for one in organizations]
+        for organization in organizations:
+            await pause_restored(tx, organization.id)
+        in_backup = [await queries.delete_erasures_in_backup(tx, organization.id) for organization in organizations]
     report = ReplayReport(skipped=sum(in_backup))
     while True:
         async with database.transaction() as tx:
-            # Sorted once for a batch: a sort for each would make the time grow with the square of their number.
+            # One sort for a whole batch: a sort for each erasure would make the time grow quadratically.
             batch = await queries.list_erasures_to_replay(tx, limit=REPLAY_BATCH)
             if not batch:
                 await queries.delete_marker(tx)
@@ -84,7 +84,7 @@ async def _replay(tx: Tx, erasure: Erasure, report: ReplayReport) -> None:
     if name is None:
         report.skipped += 1
         return
-    secret = (await find_particulars(tx.connection, erasure.organization_id)).secret
+    secret = (await find_secret_and_country(tx.connection, erasure.organization_id)).secret
     if not await replay_erasure(tx, erasure, secret=secret):
         report.skipped += 1
         return

@@ -17,7 +17,7 @@ class Role(StrEnum):
 class Action(StrEnum):
     """A permission. Each route requires one; a page may check others to show or hide a part."""
 
-    # All members have it. Personal data is masked without `SEE_PERSONAL`.
+    # All members have this permission. Without `SEE_PERSONAL`, personal data is masked.
     READ = "read"
     SEE_PERSONAL = "see personal data"
     ERASE_CUSTOMERS = "erase customers"

@@ -1,4 +1,5 @@
-"""The pages as a plain ASGI application: route → session → organization → role → form → the handler."""
+"""The pages as a plain ASGI application. A request is checked in this order: route, session, organization, role, form;
+then the handler runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,6 +37,7 @@ _URLENCODED: Final = "application/x-www-form-urlencoded"
 
 _log = log.get(__name__)
 
+# Counts the items that wait for a user, by the path of their entry in the navigation.
 Waiting = Callable[[Tx, UUID], Awaitable[Mapping[str, int]]]
 
 
@@ -184,11 +186,11 @@ class WebApp:
         if csrf.is_cross_site(visit.request, public_url=self._public_url):
             raise ForeignForm
         fields = await _read_form(visit.request, page)
-        given = visit.request.headers.get(csrf.HEADER) or fields.pop(csrf.FIELD, [""])[0]
-        if not csrf.is_valid(given, visit.csrf):
+        sent_token = visit.request.headers.get(csrf.HEADER) or fields.pop(csrf.FIELD, [""])[0]
+        if not csrf.is_valid(sent_token, visit.csrf):
             raise ForeignForm
-        first = {name: values[0] for name, values in fields.items()}
-        return replace(visit, form=first, form_lists=fields)
+        first_values = {name: values[0] for name, values in fields.items()}
+        return replace(visit, form=first_values, form_lists=fields)
 
 
 class _Exchange:
@@ -221,17 +223,17 @@ def _to_sign_in(visit: Visit) -> Response:
     if visit.is_htmx:
         # htmx would put the sign-in form into a part of the page.
         here = urlsplit(visit.request.headers.get("hx-current-url", ""))
-        wanted = safe_next(here.path + (f"?{here.query}" if here.query else ""), otherwise="")
-        target = f"{SIGN_IN_PATH}?next={quote(wanted, safe='')}" if wanted else SIGN_IN_PATH
+        next_path = safe_next(here.path + (f"?{here.query}" if here.query else ""), otherwise="")
+        target = f"{SIGN_IN_PATH}?next={quote(next_path, safe='')}" if next_path else SIGN_IN_PATH
         return Response(status_code=200, headers={**headers(visit), "HX-Redirect": target})
     url = visit.request.url
-    wanted = url.path + (f"?{url.query}" if url.query else "")
-    target = f"{SIGN_IN_PATH}?next={quote(wanted, safe='')}" if visit.request.method == "GET" else SIGN_IN_PATH
+    next_path = url.path + (f"?{url.query}" if url.query else "")
+    target = f"{SIGN_IN_PATH}?next={quote(next_path, safe='')}" if visit.request.method == "GET" else SIGN_IN_PATH
     return RedirectResponse(target, 303, headers(visit))
 
 
 def _to_second_factor(visit: Visit, organization: VisitedOrganization) -> Response:
-    """The organization requires a second factor before it shows any page."""
+    """Redirect to the page that sets up a second factor, because the organization requires one."""
     if visit.is_htmx:
         return Response(status_code=200, headers={**headers(visit), "HX-Redirect": SECOND_FACTOR_PATH})
     done = f"{organization.name} requires a second factor from owners and admins. Turn it on, then open it again."
@@ -239,7 +241,8 @@ def _to_second_factor(visit: Visit, organization: VisitedOrganization) -> Respon
 
 
 def _moved(visit: Visit, old: str, organization: VisitedOrganization) -> Response:
-    """The slug changed. 308 keeps the method, so a form that was open can still be sent."""
+    """Redirect to the organization's current slug. Status 308 preserves the method, so a form that was open can still
+    be sent."""
     raw = visit.request.scope["raw_path"].decode("latin-1")
     query = visit.request.url.query
     target = f"/o/{organization.slug}{raw.removeprefix(f'/o/{old}')}"
@@ -247,7 +250,7 @@ def _moved(visit: Visit, old: str, organization: VisitedOrganization) -> Respons
 
 
 def _read_query(request: Request) -> dict[str, str]:
-    """The first value of each name."""
+    """The query parameters; of a name that occurs several times the first value."""
     if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > URL_BYTES_MAX:
         raise BadForm(f"An address may have {URL_BYTES_MAX} bytes.")
     query: dict[str, str] = {}

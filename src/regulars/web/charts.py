@@ -7,14 +7,15 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-# Widths are in per cent, so that the text is not scaled with the chart.
+# Horizontal positions are in per cent, so that the text is not scaled with the chart. Vertical positions are in pixels:
+# `TOP` is the highest value and `BOTTOM` the lowest.
 WIDTH_PERCENT: Final = 100.0
 TOP: Final = 8.0
-FLOOR: Final = 144.0
+BOTTOM: Final = 144.0
 STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 LABELS_MAX: Final = 6
-SPARK_WIDTH: Final = 160.0
-SPARK_HEIGHT: Final = 32.0
+SPARKLINE_WIDTH: Final = 160.0
+SPARKLINE_HEIGHT: Final = 32.0
 STRIP_WIDTH: Final = 328.0
 WHISKER_MARGIN_PERCENT: Final = 3.0
 _THOUSAND: Final = 1000
@@ -22,6 +23,8 @@ _MILLION: Final = 1_000_000
 
 
 class Bar(NamedTuple):
+    """A bar; its kind is a CSS class: `c1` to `c4` are the colours, `is-open` a period that has not ended."""
+
     x: str
     y: str
     width: str
@@ -30,13 +33,13 @@ class Bar(NamedTuple):
     title: str
 
 
-class Rule(NamedTuple):
+class GridLine(NamedTuple):
     y: str
     text_y: str
     label: str
 
 
-class Label(NamedTuple):
+class AxisLabel(NamedTuple):
     x: str
     text: str
 
@@ -61,26 +64,28 @@ class Mark(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Chart:
     bars: list[Bar]
-    rules: list[Rule]
-    labels: list[Label]
+    rules: list[GridLine]
+    labels: list[AxisLabel]
     steps: list[Step] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """From `low`, which is 0 or less, to `top`."""
+    """The vertical axis, from `low`, which is 0 or less, to `top`."""
 
     low: float
     top: float
 
     def y_of(self, value: float) -> float:
         share = (min(max(value, self.low), self.top) - self.low) / (self.top - self.low)
-        return FLOOR - share * (FLOOR - TOP)
+        return BOTTOM - share * (BOTTOM - TOP)
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[GridLine]:
         values = [0.0, self.top / 2, self.top, *([self.low] if self.low else [])]
-        return [Rule(_c(y), _c(y + 4), short(value)) for value in values for y in [self.y_of(value)]]
+        return [
+            GridLine(_coordinate(y), _coordinate(y + 4), shorten(value)) for value in values for y in [self.y_of(value)]
+        ]
 
 
 def bar_chart(
@@ -97,14 +102,13 @@ def bar_chart(
     `compared` has the value of the compared period for each bar, and `marked` the names of the bars with a pale column
     behind them.
     """
-    drawn = [*values, *(one for one in compared if one is not None)]
-    axis = _axis(drawn)
+    axis = _axis([*values, *(value for value in compared if value is not None)])
     slot = WIDTH_PERCENT / max(1, len(values))
     bars = []
     for n, value in enumerate(values):
         is_open = is_last_open and n == len(values) - 1
         kind = "c4" if value < 0 else "c1 is-open" if is_open else "c1"
-        bars.append(_bar(axis, n, slot, since=0.0, until=value, kind=kind, title=titles[n]))
+        bars.append(_bar(axis, n, slot, start=0.0, end=value, kind=kind, title=titles[n]))
     return Chart(
         bars,
         axis.rules(),
@@ -117,18 +121,18 @@ def bar_chart(
 def stacked_chart(
     series: Sequence[Sequence[float]], *, titles: Sequence[Sequence[str]], labels: Sequence[str], is_last_open: bool
 ) -> Chart:
-    """Bars of several parts, the first series at the foot. Values are not negative."""
-    wholes = [sum(parts) for parts in zip(*series, strict=True)]
-    axis = _axis(wholes)
-    slot = WIDTH_PERCENT / max(1, len(wholes))
+    """Stacked bars, the first series at the bottom. Values are not negative."""
+    sums = [sum(parts) for parts in zip(*series, strict=True)]
+    axis = _axis(sums)
+    slot = WIDTH_PERCENT / max(1, len(sums))
     bars = []
-    for n in range(len(wholes)):
-        foot = 0.0
-        is_open = is_last_open and n == len(wholes) - 1
-        for number, one in enumerate(series):
+    for n in range(len(sums)):
+        bottom = 0.0
+        is_open = is_last_open and n == len(sums) - 1
+        for number, heights in enumerate(series):
             kind = f"c{number + 1}{' is-open' if is_open else ''}"
-            bars.append(_bar(axis, n, slot, since=foot, until=foot + one[n], kind=kind, title=titles[number][n]))
-            foot += one[n]
+            bars.append(_bar(axis, n, slot, start=bottom, end=bottom + heights[n], kind=kind, title=titles[number][n]))
+            bottom += heights[n]
     return Chart(bars, axis.rules(), _labels(labels, slot))
 
 
@@ -137,19 +141,19 @@ def _axis(values: Sequence[float]) -> _Axis:
     return _Axis(-nice_top(-low) if low < 0 else 0.0, nice_top(max([*values, 0.0])))
 
 
-def _bar(axis: _Axis, n: int, slot: float, *, since: float, until: float, kind: str, title: str) -> Bar:
-    y = axis.y_of(max(since, until))
-    height = axis.y_of(min(since, until)) - y
-    return Bar(_percent(slot * (n + 0.16)), _c(y), _percent(slot * 0.68), _c(height), kind, title)
+def _bar(axis: _Axis, n: int, slot: float, *, start: float, end: float, kind: str, title: str) -> Bar:
+    y = axis.y_of(max(start, end))
+    height = axis.y_of(min(start, end)) - y
+    return Bar(_percent(slot * (n + 0.16)), _coordinate(y), _percent(slot * 0.68), _coordinate(height), kind, title)
 
 
-def _labels(labels: Sequence[str], slot: float) -> list[Label]:
+def _labels(labels: Sequence[str], slot: float) -> list[AxisLabel]:
     every = max(1, math.ceil(len(labels) / LABELS_MAX))
-    return [Label(_percent(slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
+    return [AxisLabel(_percent(slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
 
 
 def _steps(axis: _Axis, compared: Sequence[float | None], slot: float) -> list[Step]:
-    heights = [None if value is None else _c(axis.y_of(value)) for value in compared]
+    heights = [None if value is None else _coordinate(axis.y_of(value)) for value in compared]
     return [
         Step(_percent(slot * n), _percent(slot * (n + 1)), y, following)
         for n, (y, following) in enumerate(pairwise([*heights, None]))
@@ -167,7 +171,7 @@ def nice_top(value: float) -> float:
     return next((top for top in tops if (top / 2).is_integer()), tops[0])
 
 
-def short(value: float) -> str:
+def shorten(value: float) -> str:
     if abs(value) >= _MILLION:
         text = f"{value / _MILLION:g}M"
     else:
@@ -181,15 +185,15 @@ def sparkline(values: Sequence[float]) -> str:
         return ""
     low, high = min(values), max(values)
     span = (high - low) or 1.0
-    step = SPARK_WIDTH / max(1, len(values) - 1)
+    step = SPARKLINE_WIDTH / max(1, len(values) - 1)
     return " ".join(
-        f"{_c(n * step)},{_c(SPARK_HEIGHT - 4 - (value - low) / span * (SPARK_HEIGHT - 8))}"
+        f"{_coordinate(n * step)},{_coordinate(SPARKLINE_HEIGHT - 4 - (value - low) / span * (SPARKLINE_HEIGHT - 8))}"
         for n, value in enumerate(values)
     )
 
 
-class Column(NamedTuple):
-    """One hour of a store's day."""
+class HourColumn(NamedTuple):
+    """One hour of a store's day; its kind is a CSS class."""
 
     x: int
     y: str
@@ -197,16 +201,16 @@ class Column(NamedTuple):
     kind: str
 
 
-def hours(sent: Sequence[int], usual: Sequence[float]) -> list[Column]:
+def hours(sent: Sequence[int], usual: Sequence[float]) -> list[HourColumn]:
     """Tickets per hour of a store, and a thin mark for an hour that usually has tickets and has none."""
     top = max([*sent, *usual, 1])
     columns = []
     for n, (count, expected) in enumerate(zip(sent, usual, strict=True)):
         if count:
             height = max(1.0, count / top * 18)
-            columns.append(Column(7 * n, _c(18 - height), _c(height), "c1"))
+            columns.append(HourColumn(7 * n, _coordinate(18 - height), _coordinate(height), "c1"))
         elif expected:
-            columns.append(Column(7 * n, "17.0", "1.0", "past"))
+            columns.append(HourColumn(7 * n, "17.0", "1.0", "past"))
     return columns
 
 
@@ -218,7 +222,7 @@ class Span(NamedTuple):
     kind: str
 
 
-class Change(NamedTuple):
+class ConsentChange(NamedTuple):
     at: datetime
     is_opt_in: bool
 
@@ -230,7 +234,9 @@ class Strip:
     marked_anchor: str
 
 
-def consent_strip(changes: Sequence[Change], *, start: datetime, end: datetime, marked_at: datetime | None) -> Strip:
+def consent_strip(
+    changes: Sequence[ConsentChange], *, start: datetime, end: datetime, marked_at: datetime | None
+) -> Strip:
     """The consent of a number over time: none, given, withdrawn. `marked_at` gets a line."""
     whole = max(1.0, (end - start).total_seconds())
 
@@ -243,12 +249,12 @@ def consent_strip(changes: Sequence[Change], *, start: datetime, end: datetime, 
     for kind, begin, finish in zip(kinds, edges[:-1], edges[1:], strict=True):
         width = x_of(finish) - x_of(begin)
         if width > 0:
-            spans.append(Span(_c(x_of(begin) + 0.5), _c(max(width - 1, 0.75)), kind))
+            spans.append(Span(_coordinate(x_of(begin) + 0.5), _coordinate(max(width - 1, 0.75)), kind))
     if marked_at is None:
         return Strip(spans, None, "middle")
     x = x_of(marked_at)
     anchor = "start" if x < STRIP_WIDTH * 0.15 else "end" if x > STRIP_WIDTH * 0.85 else "middle"
-    return Strip(spans, _c(x), anchor)
+    return Strip(spans, _coordinate(x), anchor)
 
 
 class Whisker(NamedTuple):
@@ -262,7 +268,7 @@ class Whisker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WhiskerAxis:
-    """From `low`, which is 0 or less, to `top`. A margin on both sides leaves room for the dots."""
+    """The horizontal axis, from `low`, which is 0 or less, to `top`. The dots need a margin on both sides."""
 
     low: float
     top: float
@@ -279,9 +285,9 @@ class WhiskerAxis:
         ends = sorted((self.x_of(0.0), self.x_of(value)))
         return _percent(ends[0]), _percent(ends[1] - ends[0])
 
-    def labels(self) -> list[Label]:
+    def labels(self) -> list[AxisLabel]:
         values = [0.0, self.top / 2, self.top]
-        return [Label(_percent(self.x_of(value)), f"{'+' if value else ''}{short(value)}") for value in values]
+        return [AxisLabel(_percent(self.x_of(value)), f"{'+' if value else ''}{shorten(value)}") for value in values]
 
 
 def whisker_axis(values: Sequence[float]) -> WhiskerAxis:
@@ -293,5 +299,5 @@ def _percent(value: float) -> str:
     return f"{value:.2f}%"
 
 
-def _c(value: float) -> str:
+def _coordinate(value: float) -> str:
     return f"{value:.1f}"

@@ -18,15 +18,15 @@ PATH: Final = "/confirm"
 FIELD: Final = "password_again"
 # A hidden field with the user's email address, for password managers.
 OWNER_FIELD: Final = "password_again_of"
-_OWN_FIELDS: Final = frozenset({FIELD, OWNER_FIELD})
+_PASSWORD_FIELDS: Final = frozenset({FIELD, OWNER_FIELD})
 TOO_MANY: Final = 429
 
 
 async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Visit, Response | None]:
     """The visit for the handler, or the page that asks for the password.
 
-    The question for a form carries all its fields and posts to the same address with the password added. The question
-    for a page posts to `/confirm`, which redirects to the page.
+    If the request is a form, the page that asks for the password contains all its fields and posts to the same address
+    with the password added. Otherwise it posts to `/confirm`, which redirects to the requested page.
     """
     if FIELD not in visit.form:
         is_fresh = visit.now - visit.user.confirmed_at < CONFIRMED_FOR
@@ -36,9 +36,9 @@ async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Vis
         await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
     except NotConfirmed as refusal:
         return visit, _ask_for_password(visit, page, form, refusal)
-    first = {name: value for name, value in visit.form.items() if name not in _OWN_FIELDS}
-    lists = {name: values for name, values in visit.form_lists.items() if name not in _OWN_FIELDS}
-    return replace(visit, form=first, form_lists=lists), None
+    first_values = {name: value for name, value in visit.form.items() if name not in _PASSWORD_FIELDS}
+    lists = {name: values for name, values in visit.form_lists.items() if name not in _PASSWORD_FIELDS}
+    return replace(visit, form=first_values, form_lists=lists), None
 
 
 def pages(sessions: SessionStore) -> tuple[Page, ...]:
@@ -50,7 +50,7 @@ def pages(sessions: SessionStore) -> tuple[Page, ...]:
         try:
             await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
         except NotConfirmed as refusal:
-            return _page(visit, form, refusal, action=PATH, carried=[("next", target)], back=target)
+            return _page(visit, form, refusal, action=PATH, hidden_fields=[("next", target)], back=target)
         return redirect(visit, target)
 
     return (Form(path=PATH, needs=Audience.SIGNED_IN, handle=handle),)
@@ -62,11 +62,14 @@ def _ask_for_password(visit: Visit, page: Page, form: FormState, refusal: NotCon
     came_from = urlsplit(visit.request.headers.get("referer", ""))
     back = safe_next(came_from.path + (f"?{came_from.query}" if came_from.query else ""), otherwise=visit.url("/"))
     if isinstance(page, Form):
-        carried = [
-            (name, value) for name, values in visit.form_lists.items() for value in values if name not in _OWN_FIELDS
+        hidden_fields = [
+            (name, value)
+            for name, values in visit.form_lists.items()
+            for value in values
+            if name not in _PASSWORD_FIELDS
         ]
-        return _page(visit, form, refusal, action=here, carried=carried, back=back)
-    return _page(visit, form, refusal, action=PATH, carried=[("next", here)], back=back)
+        return _page(visit, form, refusal, action=here, hidden_fields=hidden_fields, back=back)
+    return _page(visit, form, refusal, action=PATH, hidden_fields=[("next", here)], back=back)
 
 
 def _page(
@@ -75,7 +78,7 @@ def _page(
     refusal: NotConfirmed | None,
     *,
     action: str,
-    carried: list[tuple[str, str]],
+    hidden_fields: list[tuple[str, str]],
     back: str,
 ) -> Response:
     status = 200
@@ -88,7 +91,7 @@ def _page(
         status=status,
         form=form,
         action=action,
-        carried=carried,
+        hidden_fields=hidden_fields,
         back=back,
         field_name=FIELD,
         owner_field=OWNER_FIELD,

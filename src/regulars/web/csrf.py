@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 FIELD: Final = "_token"
 HEADER: Final = "x-form-token"
-_OWN: Final = {"same-origin", "none"}
+_OWN_SITES: Final = {"same-origin", "none"}
 
 
 def token_for(secret: str) -> str:
@@ -26,17 +26,18 @@ def new_guest_secret() -> str:
 
 
 def is_cross_site(request: Request, *, public_url: str | None) -> bool:
-    """By the headers of the browser. Old browsers send none; then the token decides alone."""
+    """Whether the browser's headers show that the form was sent from another site. Old browsers send no such headers;
+    then only the token decides."""
     site = request.headers.get("sec-fetch-site")
-    if site is not None and site not in _OWN:
+    if site is not None and site not in _OWN_SITES:
         return True
     origin = request.headers.get("origin")
     if origin is None:
         return False
-    own = {request.headers.get("host", "").lower(), urlsplit(public_url or "").netloc.lower()}
-    # A sandboxed page sends "null", which is never an own origin.
-    return urlsplit(origin).netloc.lower() not in own - {""}
+    own_hosts = {request.headers.get("host", "").lower(), urlsplit(public_url or "").netloc.lower()}
+    # A sandboxed page sends the origin "null", which is never one of ours.
+    return urlsplit(origin).netloc.lower() not in own_hosts - {""}
 
 
-def is_valid(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
+def is_valid(sent: str, expected: str) -> bool:
+    return hmac.compare_digest(sent.encode("utf-8", "surrogatepass"), expected.encode())

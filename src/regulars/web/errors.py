@@ -6,7 +6,7 @@ from regulars.web.access import Action
 
 
 class PageRefusal(Exception):
-    """Becomes an error page with its status."""
+    """An error that is shown as an error page with this status."""
 
     status: ClassVar[int]
     title: ClassVar[str]
@@ -19,7 +19,7 @@ class PageRefusal(Exception):
 class PageNotFound(PageRefusal):
     status, title = 404, "There is no page here"
 
-    def __init__(self, text: str = "The address may be mistyped, or what it named is gone.") -> None:
+    def __init__(self, text: str = "The address may be mistyped, or the page no longer exists.") -> None:
         super().__init__(text)
 
 
@@ -27,7 +27,7 @@ class NotAllowed(PageRefusal):
     status, title = 403, "Your role does not include this"
 
     def __init__(self, action: Action) -> None:
-        super().__init__(f"To {action}, a person of another role is needed.")
+        super().__init__(f"To {action}, you need another role.")
         self.action = action
 
 
@@ -42,7 +42,8 @@ class BadFilter(PageRefusal):
 
 
 class BadForm(PageRefusal):
-    """The request body is no valid form. A wrong field is no `BadForm`: the form is shown again with its error."""
+    """The request body is not a valid form. A wrong field is not a `BadForm`: the form is shown again with its
+    error."""
 
     status, title = 400, "The form could not be read"
 

@@ -68,6 +68,7 @@ class FormState:
         return value
 
     def whole(self, name: str, *, minimum: int, maximum: int) -> int:
+        """A whole number within the limits; returns `minimum` if the field is not a number."""
         text = self.value(name).strip()
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(maximum)) + 1):
@@ -79,25 +80,25 @@ class FormState:
         return number
 
     def clock(self, name: str) -> str:
-        """A time of the day, such as 10:00, which is also returned where the field cannot be read."""
+        """A time of day such as 10:00. It returns 10:00 also if the field is invalid."""
         text = self.text(name)
         if text and _CLOCK.fullmatch(text) is None:
             self.refuse(name, "Enter a time such as 10:00.")
         return "10:00" if self.error(name) else text
 
     def moment(self, name: str, zone: ZoneInfo, *, required: bool = True) -> datetime | None:
-        """The moment of a field for a date and a time, which are those of the zone."""
+        """The value of a field for date and time, which are in this time zone."""
         text = self.value(name).strip()
         if not text and not required:
             return None
         try:
-            read = datetime.fromisoformat(text)
-            return (read if read.tzinfo is not None else read.replace(tzinfo=zone)).astimezone(UTC)
+            parsed = datetime.fromisoformat(text)
+            return (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=zone)).astimezone(UTC)
         except (ValueError, OverflowError):
             self.refuse(name, "A date and a time.")
             return None
 
 
 def local_value(zone: ZoneInfo, moment: datetime) -> str:
-    """A moment as such a field has it."""
+    """A time in the format of a field for date and time."""
     return moment.astimezone(zone).strftime("%Y-%m-%dT%H:%M")

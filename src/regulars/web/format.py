@@ -20,7 +20,7 @@ from regulars.kit.clock import format_timestamp, in_zone
 NOTHING: Final = "\N{EN DASH}"
 MINUS: Final = "\N{MINUS SIGN}"
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
-# In overviews the cents of a sum this large are noise.
+# In overviews the cents of a sum this large are not relevant.
 ROUND_FROM_CENTS: Final = 10_000_00
 # The cents of an estimate this large are not known.
 WHOLE_FROM_CENTS: Final = 100_00
@@ -87,7 +87,7 @@ class Format:
         return f"{digits} {one if number == 1 else many or f'{one}s'}"
 
     def change(self, number: int, one: str, many: str | None = None) -> str:
-        """The same with a sign: "+2 opt-ins", "\N{MINUS SIGN}1 withdrawal"; zero has no sign."""
+        """Like `count` with a sign: "+2 opt-ins", "\N{MINUS SIGN}1 withdrawal"; zero has no sign."""
         return f"{'+' if number > 0 else ''}{self.count(number, one, many)}"
 
     def money(self, cents: int, currency: str) -> str:
@@ -95,7 +95,7 @@ class Format:
         return self._money(Decimal(abs(cents)) / 100, currency, is_negative=cents < 0)
 
     def money_rounded(self, cents: int, currency: str) -> str:
-        """An amount in an overview: without cents from 10,000 on."""
+        """An amount in an overview: without cents if it is 10,000 or more."""
         return self.money(cents, currency) if abs(cents) < ROUND_FROM_CENTS else self.money_whole(cents, currency)
 
     def money_whole(self, cents: float, currency: str) -> str:
@@ -105,22 +105,24 @@ class Format:
         return text.replace(f"{self.locale.number_symbols['latn']['decimal']}00", "", 1)
 
     def money_change(self, cents: float, currency: str) -> str:
-        """An amount that is more or less than another one, with its sign; without cents from 100 on."""
+        """The difference of two amounts, with its sign; without cents if it is 100 or more."""
         text = (
             self.money(round(cents), currency) if abs(cents) < WHOLE_FROM_CENTS else self.money_whole(cents, currency)
         )
         return f"+{text}" if cents > 0 else text
 
     def price(self, amount: Decimal, currency: str) -> str:
-        """An amount with all its decimals, such as what one part of a text costs."""
+        """An amount with all its decimals, such as the price of one part of a text."""
         return self._money(amount, currency, is_negative=False, is_exact=True)
 
     def monies(self, sums: Iterable[tuple[str, int]]) -> list[str]:
         """One amount per currency, the largest first; currencies are never added."""
-        return [self.money(cents, currency) for currency, cents in sorted(sums, key=lambda one: (-abs(one[1]), one[0]))]
+        return [
+            self.money(cents, currency) for currency, cents in sorted(sums, key=lambda pair: (-abs(pair[1]), pair[0]))
+        ]
 
     def share(self, part: float, whole: float) -> str:
-        """A percentage that never rounds to 0 or 100 when it is neither."""
+        """A percentage. It is never rounded to 0 or 100 unless it is exactly that."""
         if not whole:
             return NOTHING
         exact = Decimal(part) / Decimal(whole)
@@ -132,17 +134,17 @@ class Format:
         return _signed(rounded < 0, self._percent(abs(rounded)))
 
     def aligned_share(self, part: float, whole: float) -> str:
-        """The same with one decimal always, for a column."""
+        """A percentage that always has one decimal, for a column of a table."""
         shown = self.share(part, whole)
         decimal: str = self.locale.number_symbols["latn"]["decimal"]
         return shown if decimal in shown else re.sub(r"(\d)(?!.*\d)", rf"\1{decimal}0", shown)
 
     def aligned_number(self, value: float) -> str:
-        """A number with two decimals always, for a column."""
+        """A number that always has two decimals, for a column of a table."""
         return _signed(value < 0, str(format_decimal(abs(value), format="#,##0.00", locale=self.locale)))
 
     def delta(self, now: float, before: float) -> str:
-        """How much more or less than before, in per cent; nothing where before there was nothing to compare with."""
+        """The change from `before` to `now` in per cent; a dash if `before` is 0."""
         if before <= 0:
             return NOTHING
         change = (Decimal(now) / Decimal(before) - 1).quantize(_PERCENT_STEP)
@@ -154,12 +156,12 @@ class Format:
         return f"{'+' if change > 0 else ''}{self.number(change)} pts"
 
     def weekday(self, day: date) -> str:
-        """A date with its weekday, and with its year when that is not this one."""
-        skeleton = "MMMEd" if day.year == self._today.year else "yMMMEd"
+        """A date with its weekday, and with its year unless that is the current year."""
+        skeleton = "MMMEd" if day.year == self.today.year else "yMMMEd"
         return str(format_skeleton(skeleton, day, locale=self.locale))
 
     def period(self, first: date, last: date) -> str:
-        """The days of a period, both included; the year once where it is the same."""
+        """The first and the last day of a period; the year is written once if both have the same."""
         if first == last:
             return self.full_day(first)
         skeleton = "MMMd" if first.year == last.year else "yMMMd"
@@ -169,9 +171,9 @@ class Format:
         return str(format_skeleton("yMMM", day, locale=self.locale))
 
     def day(self, value: datetime | date) -> str:
-        """A date, with its year when that is not this one."""
+        """A date, with its year unless that is the current year."""
         local = self._local_day(value)
-        if local.year == self._today.year:
+        if local.year == self.today.year:
             return str(format_skeleton("MMMd", local, locale=self.locale))
         return self.full_day(local)
 
@@ -179,9 +181,9 @@ class Format:
         return str(format_date(self._local_day(value), "medium", locale=self.locale))
 
     def list_day(self, value: datetime | date) -> str:
-        """A date in a list: with its weekday while it is one of the last 14 days."""
+        """A date in a list: with its weekday if it is one of the last 14 days."""
         local = self._local_day(value)
-        if timedelta(0) <= self._today - local < timedelta(days=WEEKDAY_DAYS):
+        if timedelta(0) <= self.today - local < timedelta(days=WEEKDAY_DAYS):
             return str(format_skeleton("MMMEd", local, locale=self.locale))
         return self.day(local)
 
@@ -200,8 +202,8 @@ class Format:
         return f"{self.full_day(moment)}, {self.clock(moment, seconds=seconds)}"
 
     def since(self, moment: datetime) -> str:
-        """A moment after "since": the time of day, with the day when it is not today."""
-        return self.clock(moment) if self._local_day(moment) == self._today else self.moment(moment)
+        """A time to be written after "since": the time of day, with the date unless it is today."""
+        return self.clock(moment) if self._local_day(moment) == self.today else self.moment(moment)
 
     def ago(self, moment: datetime) -> str:
         """How long ago, in the largest unit; always shown beside the exact time."""
@@ -213,11 +215,11 @@ class Format:
 
     def time_tag(self, moment: datetime, text: str | None = None, *, seconds: bool = False) -> Markup:
         """A `<time>` element with the time in UTC as its attribute."""
-        machine = format_timestamp(moment.astimezone(UTC))
-        return Markup('<time datetime="{}">{}</time>').format(machine, text or self.moment(moment, seconds=seconds))
+        in_utc = format_timestamp(moment.astimezone(UTC))
+        return Markup('<time datetime="{}">{}</time>').format(in_utc, text or self.moment(moment, seconds=seconds))
 
     @property
-    def _today(self) -> date:
+    def today(self) -> date:
         return self.now.astimezone(self.zone).date()
 
     def _local_day(self, value: datetime | date) -> date:
@@ -225,7 +227,7 @@ class Format:
 
     def _money(self, amount: Decimal, currency: str, *, is_negative: bool, is_exact: bool = False) -> str:
         text = format_currency(amount, currency, locale=self.locale, decimal_quantization=not is_exact)
-        # Babel writes "CHF412.80" in English; a code and its digits are two words.
+        # Babel writes "CHF412.80" in English; a space is added after the currency code.
         if text.startswith(currency) and text[len(currency)].isdigit():
             text = f"{currency}{NO_BREAK}{text[len(currency) :]}"
         return _signed(is_negative, text)

@@ -1,7 +1,7 @@
-"""What a line break in a template renders: nothing between tags, one space beside text.
+"""A line break in a template becomes nothing between two tags, and one space next to text.
 
-Templates can then be laid out in short lines, and no layout changes a page: a button with an icon and a label renders
-the same in one line and in three. A space between two tags is rendered where it stands inside a line.
+So templates can be written in short lines without a change of the page: a button with an icon and a label renders the
+same from one line and from three. A space between two tags within a line is rendered.
 """
 
 import re
@@ -20,17 +20,17 @@ class LineBreaks(Extension):
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
         markup = _Markup()
         tokens = list(stream)
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             if token.type != "data":
                 yield token
                 continue
             joined = markup.join_lines(token.value)
-            if markup.is_in_tag and joined.endswith(" ") and _brings_a_space(tokens[place + 1 :]):
+            if markup.is_in_tag and joined.endswith(" ") and _begins_with_space(tokens[index + 1 :]):
                 joined = joined.removesuffix(" ")
             yield Token(token.lineno, token.type, joined)
 
 
-def _brings_a_space(following: list[Token]) -> bool:
+def _begins_with_space(following: list[Token]) -> bool:
     """Whether a block such as `{% if is_on %} checked{% endif %}` follows."""
     if not following or following[0].type != "block_begin":
         return False
@@ -54,11 +54,11 @@ class _Markup:
         return joined
 
     def _read(self, text: str) -> None:
-        for place, char in enumerate(text):
+        for index, char in enumerate(text):
             if self._quote:
                 self._quote = "" if char == self._quote else self._quote
             elif self.is_in_tag:
                 self._quote = char if char in "\"'" else ""
                 self.is_in_tag = char != ">"
             else:
-                self.is_in_tag = char == "<" and text[place + 1 : place + 2].strip("0123456789 =") != ""
+                self.is_in_tag = char == "<" and text[index + 1 : index + 2].strip("0123456789 =") != ""

@@ -1,6 +1,6 @@
 """Lists with filters and keyset pagination. The filters, the sort order and the cursor are in the address.
 
-A handler reads a `ListView` from the query and fetches the rows of the view's `request`, which are one more than a
+A handler reads a `ListView` from the query and fetches the rows of the view's `request`, which is one row more than a
 page. `make_page` adds the links to the previous and next page. An export reads the whole list (`walk`).
 """
 
@@ -70,7 +70,7 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class ListView:
-    """The filters, the sort order and the page of a list, as the address has them."""
+    """The filters, the sort order and the page of a list, as in the page's address."""
 
     path: str
     name: str
@@ -79,7 +79,7 @@ class ListView:
     sort: str
     sorts: tuple[str, ...]
     secret: bytes
-    # One row more than a page shows whether there is a next page.
+    # One row more than a page has, which shows whether there is a next page.
     request: PageRequest = field(default=PageRequest(PAGE_ROWS + 1))
 
     @property
@@ -100,7 +100,7 @@ class ListView:
 
     @property
     def narrowing(self) -> list[Filter]:
-        """The filters behind the button."""
+        """The filters in the filter menu."""
         return [one for one in self.filters if one.kind not in _NOT_CHIPS]
 
     @property
@@ -169,11 +169,11 @@ def read_view(
 ) -> ListView:
     """Read the view from the address. A filter that cannot be read is refused: without it the list would show other
     rows than the user requested."""
-    given = {one.name: (one, value) for one in filters if (value := visit.query.get(one.name, "").strip())}
-    faults = [fault for one, value in given.values() if (fault := one.fault(value)) is not None]
+    active = {one.name: (one, value) for one in filters if (value := visit.query.get(one.name, "").strip())}
+    faults = [fault for one, value in active.values() if (fault := one.fault(value)) is not None]
     if faults:
         raise BadFilter(" ".join(faults), path=visit.url(path))
-    values = {name: value for name, (_, value) in given.items()}
+    values = {name: value for name, (_, value) in active.items()}
     sort = visit.query.get(SORT, "")
     view = ListView(
         path=visit.url(path),
@@ -196,7 +196,7 @@ def read_view(
 
 
 def _read_day(text: str) -> date | None:
-    """Only years that are valid in all time zones."""
+    """The day, if its year is valid in all time zones; else None."""
     try:
         day = date.fromisoformat(text)
     except ValueError:

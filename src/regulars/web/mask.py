@@ -10,7 +10,7 @@ HIDDEN: Final = "•••"
 _VISIBLE_DIGITS: Final = 2
 
 
-class Person(Protocol):
+class MaskedPerson(Protocol):
     """The fields of a customer that identify a person."""
 
     @property
@@ -31,7 +31,7 @@ class CustomerMatch(NamedTuple):
     hint: str
 
 
-def candidate(visit: Visit, person: Person) -> CustomerMatch:
+def candidate(visit: Visit, person: MaskedPerson) -> CustomerMatch:
     hint = phone(visit, person.phone_number) or text(visit, person.external_id) or ""
     return CustomerMatch(person.external_id, name(visit, person.first_name, person.last_name) or "No name yet", hint)
 
@@ -52,7 +52,7 @@ def text(visit: Visit, value: str | None) -> str | None:
 
 
 def phone(visit: Visit, number: str | None) -> str | None:
-    """In international format, or masked: the country code and the last two digits."""
+    """The number in international format, or masked: only the country code and the last two digits."""
     if not number:
         return None
     if visit.sees_personal:
@@ -65,7 +65,7 @@ def phone(visit: Visit, number: str | None) -> str | None:
 
 
 def phone_groups(number: str) -> str:
-    """In international format, `+33 6 39 98 41 07`; a text that is no number stays as it is."""
+    """In international format, `+33 6 39 98 41 07`; a text that is not a number is returned unchanged."""
     try:
         parsed = phonenumbers.parse(number)
     except phonenumbers.NumberParseException:

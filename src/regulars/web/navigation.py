@@ -1,4 +1,4 @@
-"""The navigation. An entry is left out if its page does not exist or the role may not open it."""
+"""The navigation. An entry is not shown if its page does not exist or the role may not open it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Area:
 
 
 FIRST_STEPS: Final = "/first-steps"
-# An entry without a page is left out, and appears as soon as its page is served.
+# An entry whose page does not exist is not shown.
 AREAS: Final = (
     Area("Home", "home", (Entry("Home", "/"),)),
     Area("First steps", "check", (Entry("First steps", FIRST_STEPS),)),
@@ -144,9 +144,9 @@ DEMO: Final = "/demo"
 
 
 def entry_of(path: str) -> str:
-    """The entry a page belongs to: the longest that its path begins with."""
+    """The navigation entry of a page: the longest entry that the page's path begins with."""
     if path == DEMO:
         return "/"
     paths = [entry.path for area in AREAS for entry in area.entries]
-    fitting = [one for one in paths if path == one or (one != "/" and path.startswith(f"{one}/"))]
-    return max(fitting, key=len, default="")
+    matching = [entry for entry in paths if path == entry or (entry != "/" and path.startswith(f"{entry}/"))]
+    return max(matching, key=len, default="")

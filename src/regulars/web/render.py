@@ -1,4 +1,4 @@
-"""Render pages with Jinja. Templates are in the rooms; all values are escaped, and an undefined name is an error."""
+"""Render pages with Jinja. Templates are in the modules; all values are escaped, and an undefined name is an error."""
 
 import importlib.metadata
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ from regulars.web.static import NO_STORE, ONE_YEAR_HTTPS, SECURITY_HEADERS, asse
 from regulars.web.visit import Visit
 
 PACKAGE: Final = Path(__file__).parent.parent
-SECRET_STATE: Final = "regulars_secret"  # noqa: S105  # where the session's own stands in the request
+SECRET_STATE: Final = "regulars_secret"  # noqa: S105  # the name of a field of the request's state
 NAVIGATION_STATE: Final = "regulars_navigation"
 WAITING_STATE: Final = "regulars_waiting"
 PUBLIC_HEADERS: Final = {**SECURITY_HEADERS, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
 
 
 def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Response:
-    """Render a page: `customers/list.html` is `list.html` in the `templates` folder of the room `customers`."""
+    """Render a page: `customers/list.html` is `list.html` in the `templates` folder of the module `customers`."""
     html = _TEMPLATES.get_template(template).render({**_context(visit), **values})
     response = HTMLResponse(html, status, headers(visit))
     for name in (cookies.FLASH, cookies.REVEAL):
@@ -38,7 +38,7 @@ def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> 
 
 
 def render_part(visit: Visit, template: str, **values: Any) -> Markup:
-    """A part of a page: a room above adds what it knows to the page of a room below, such as a card."""
+    """Render a part of a page, such as a card that one module adds to the page of another."""
     return Markup(_TEMPLATES.get_template(template).render({**_context(visit), **values}))  # noqa: S704  # a template's
 
 
@@ -98,15 +98,15 @@ def segment(text: str) -> str:
 
 
 def inline(text: str) -> Markup:
-    """Plain text whose `code` and **bold** marks become elements; everything else in it stays text."""
+    """Convert `code` and **bold** in plain text to HTML elements; everything else stays text."""
     pieces = []
     for number, piece in enumerate(text.split("`")):
         if number % 2:
             pieces.append(Markup("<code>{}</code>").format(piece))
         else:
             pieces += [
-                Markup("<strong>{}</strong>").format(run) if index % 2 else escape(run)
-                for index, run in enumerate(piece.split("**"))
+                Markup("<strong>{}</strong>").format(part) if index % 2 else escape(part)
+                for index, part in enumerate(piece.split("**"))
             ]
     return Markup("").join(pieces)
 
@@ -117,12 +117,12 @@ def paragraphs(text: str) -> Markup:
 
 
 def initials(name: str) -> str:
-    """Two letters for the round mark beside a name."""
+    """Two letters for the avatar beside a name."""
     words = [word for word in name.replace("@", " ").replace(".", " ").split() if word[0].isalnum()]
     return "".join(word[0] for word in words[:2]).upper() or "?"
 
 
-def _carried(visit: Visit, name: str) -> str | None:
+def _read_signed_cookie(visit: Visit, name: str) -> str | None:
     value = visit.request.cookies.get(name)
     secret = getattr(visit.request.state, SECRET_STATE, None)
     return flash.unpack(value, secret) if value and secret else None
@@ -136,8 +136,8 @@ def _context(visit: Visit) -> dict[str, Any]:
         "visit": visit,
         "format": visit.format,
         "theme": theme if theme in cookies.THEMES else None,
-        "flash": _carried(visit, cookies.FLASH),
-        "revealed": _carried(visit, cookies.REVEAL),
+        "flash": _read_signed_cookie(visit, cookies.FLASH),
+        "revealed": _read_signed_cookie(visit, cookies.REVEAL),
         "is_plain_http": not visit.is_https and not cookies.is_loopback(visit.request),
         "here_url": path + (f"?{visit.request.url.query}" if visit.request.url.query else ""),
         "areas": (),

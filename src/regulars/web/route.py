@@ -11,7 +11,7 @@ from regulars.web.access import Action
 from regulars.web.visit import Visit
 
 Handler = Callable[[Visit], Awaitable[Response]]
-# Reading a form takes time in proportion to its size, and other visitors wait meanwhile.
+# The time to parse a form is proportional to its size, and other requests wait meanwhile.
 FORM_BYTES_MAX = 64 << 10
 # For forms with long lists, each of which has its own limits.
 LARGE_FORM_BYTES_MAX = 1 << 20

@@ -8,7 +8,7 @@ from regulars.web.route import Page
 
 
 class PageRouter:
-    """Literal segments take precedence over placeholders, from the left."""
+    """Literal path segments take precedence over placeholders; paths are compared from the left."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
         self._shapes: dict[Shape, dict[str, Page]] = {}
@@ -25,14 +25,14 @@ class PageRouter:
     def find(self, method: str, raw_path: bytes) -> tuple[Page, tuple[str, ...]]:
         """The page and its references; for a page of an organization the first is the slug."""
         parts = raw_path.split(b"/")
-        wanted = "GET" if method == "HEAD" else method
+        served_method = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
         for shape, methods in self._shapes.items():
             references = match(shape, parts)
             if references is None:
                 continue
-            if wanted in methods:
-                return methods[wanted], references
+            if served_method in methods:
+                return methods[served_method], references
             allowed.update(methods)
         if allowed:
             raise MethodRefused(", ".join(sorted(allowed)))

@@ -21,7 +21,7 @@ VENDORED: Final = {
     "inter.woff2": "inter/inter-latin-wght-normal.woff2",
     "inter-more.woff2": "inter/inter-latin-ext-wght-normal.woff2",
 }
-# One file per component is served as one style sheet, in this order: later rules win.
+# The files, one per component, are served as one style sheet in this order: later rules take precedence.
 _APP_STYLES: Final = (
     "font",
     "tokens",

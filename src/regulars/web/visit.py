@@ -44,9 +44,9 @@ class VisitedOrganization:
     role: Role
     # The organization requires a second factor from this role, and the visitor has none.
     lacks_second_factor: bool = False
-    # It holds sample data.
+    # Whether it has only sample data.
     is_demo: bool = False
-    # False once a user has dismissed them.
+    # Whether the navigation shows "First steps"; false after a user has dismissed them.
     shows_first_steps: bool = False
 
 
@@ -129,11 +129,11 @@ class Visit:
         return f"/o/{self.organization.slug}{path}" + "".join("/" + quote(segment, safe="") for segment in segments)
 
 
-def safe_next(wanted: str | None, *, otherwise: str) -> str:
+def safe_next(target: str | None, *, otherwise: str) -> str:
     """Accept only a path of this server: browsers read `//evil`, `/\\evil` and `/<tab>/evil` as another site."""
-    if not wanted or not wanted.startswith("/") or wanted[1:2] in {"/", "\\"}:
+    if not target or not target.startswith("/") or target[1:2] in {"/", "\\"}:
         return otherwise
-    if any(character <= " " or character == "\\" for character in wanted):
+    if any(character <= " " or character == "\\" for character in target):
         return otherwise
-    parts = urlsplit(wanted)
-    return wanted if not parts.scheme and not parts.netloc else otherwise
+    parts = urlsplit(target)
+    return target if not parts.scheme and not parts.netloc else otherwise

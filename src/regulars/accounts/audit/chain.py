@@ -139,8 +139,8 @@ def _check(proof: AuditProof, row: ChainedRow) -> str | None:
         ("actor", content.actor, row.actor_salt, not row.actor and row.actor_id is None),
         ("subject", content.subject, row.subject_salt, not row.subject and row.before is None and row.after is None),
     )
-    for number, (name, content_bytes, salt, is_empty) in enumerate(fields):
-        committed = row.commitments[number * COMMITMENT_BYTES : (number + 1) * COMMITMENT_BYTES]
+    for index, (name, content_bytes, salt, is_empty) in enumerate(fields):
+        committed = row.commitments[index * COMMITMENT_BYTES : (index + 1) * COMMITMENT_BYTES]
         if not (is_empty if salt is None else hmac.compare_digest(commit(salt, content_bytes), committed)):
             return f"its {name} is not the one it commits to"
     proof.addresses_deleted += row.address_salt is None

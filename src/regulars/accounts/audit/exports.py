@@ -1,7 +1,6 @@
 """CSV exports of pages: each is recorded in the audit log with its number of rows, also when it was interrupted."""
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -9,9 +8,6 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.web.csv import csv_response
 from regulars.web.visit import Visit
-
-# The event loop keeps weak references to tasks: without this set a task may be collected before it has run.
-_recording: set["asyncio.Task[None]"] = set()
 
 
 def export_csv(
@@ -30,7 +26,7 @@ def export_csv(
 
 async def _counted(
     visit: Visit, act: str, subject: str, rows: AsyncIterator[Sequence[str]], after: Mapping[str, Any]
-) -> AsyncIterator[Sequence[str]]:
+) -> AsyncGenerator[Sequence[str]]:
     """Pass the rows on, and record the export after the last one or when the client disconnects."""
     count = 0
     try:
@@ -38,13 +34,5 @@ async def _counted(
             count += 1
             yield row
     finally:
-        # In its own task: a client that disconnects cancels what is awaited here.
-        task = asyncio.create_task(_record(visit, act, subject, {**after, "rows": count}))
-        _recording.add(task)
-        task.add_done_callback(_recording.discard)
-        await asyncio.shield(task)
-
-
-async def _record(visit: Visit, act: str, subject: str, after: Mapping[str, Any]) -> None:
-    async with visit.database.transaction() as tx:
-        await record(tx, visit.organization_id, actor_of(visit), act, subject, after=after)
+        async with visit.database.transaction() as tx:
+            await record(tx, visit.organization_id, actor_of(visit), act, subject, after={**after, "rows": count})

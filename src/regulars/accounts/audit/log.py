@@ -75,7 +75,7 @@ async def record(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """`act` is a verb and its object (`key.revoke`); `subject` an id or a member's address, never a customer's data."""
+    """`act` is an object and a verb (`key.revoke`); `subject` an id or a member's address, never a customer's data."""
     row: dict[str, Any] = {
         "actor_id": actor.id,
         "actor": actor.name,
@@ -116,7 +116,8 @@ async def record(
 
 
 async def lock_end(tx: Tx, organization_id: UUID) -> tuple[int, bytes]:
-    """Return number and hash of the last row. A transaction that records in several logs locks them in one order."""
+    """Lock the end of the chain; return the number and the hash of its last row. A transaction that records in the logs
+    of several organizations locks them in a fixed order."""
     await tx.execute(
         "INSERT INTO audit_heads (organization_id, sequence, hash) VALUES (%s, 0, %s)"
         " ON CONFLICT (organization_id) DO NOTHING",
@@ -138,30 +139,28 @@ _FILTERS: Final = {
 }
 
 
-async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, only: ActFilter = EVERY_ACT) -> PageRows[Act]:
+async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, filters: ActFilter = EVERY_ACT) -> PageRows[Act]:
     """List acts, newest first."""
     return await _NEWEST.fetch(
         tx,
-        SQL(
-            """
-            SELECT id, at, actor, address, act, subject, before, after FROM audit_log
-            WHERE organization_id = %(organization_id)s {narrowed} {beyond}
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
+        """
+        SELECT id, at, actor, address, act, subject, before, after FROM audit_log
+        WHERE organization_id = %(organization_id)s {and_filters} {and_after_position}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
         page,
-        {"organization_id": organization_id, **only._asdict()},
+        {"organization_id": organization_id, **filters._asdict()},
         make=Act,
         filters=_FILTERS,
     )
 
 
-async def count_acts(tx: Tx, organization_id: UUID, only: ActFilter, *, cap: int) -> int:
-    values = {"organization_id": organization_id, "cap": cap, **only._asdict()}
+async def count_acts(tx: Tx, organization_id: UUID, filters: ActFilter, *, count_max: int) -> int:
+    values = {"organization_id": organization_id, "count_max": count_max, **filters._asdict()}
     statement = SQL(
-        "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %(organization_id)s {} LIMIT %(cap)s)"
-        " AS found"
+        "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %(organization_id)s {}"
+        " LIMIT %(count_max)s) AS found"
     )
     rows = await tx.fetch(statement.format(narrow(values, _FILTERS)), values)
     return int(rows[0][0])
@@ -177,8 +176,8 @@ async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-async def sweep_addresses(database: Database, organization_id: UUID, *, keep: timedelta) -> int:
-    """Delete client addresses that are older than `keep`; return how many."""
+async def sweep_addresses(database: Database, organization_id: UUID, *, retention: timedelta) -> int:
+    """Delete client addresses that are older than `retention`; return how many."""
     swept = 0
     while True:
         async with database.transaction() as tx:
@@ -186,7 +185,7 @@ async def sweep_addresses(database: Database, organization_id: UUID, *, keep: ti
                 "UPDATE audit_log SET address = NULL, address_salt = NULL WHERE organization_id = %s AND id IN"
                 " (SELECT id FROM audit_log WHERE organization_id = %s AND address_since <= %s LIMIT %s"
                 " FOR UPDATE SKIP LOCKED)",
-                (organization_id, organization_id, tx.now - keep, ROWS_PER_TRANSACTION_MAX),
+                (organization_id, organization_id, tx.now - retention, ROWS_PER_TRANSACTION_MAX),
             )
         swept += deleted
         if deleted < ROWS_PER_TRANSACTION_MAX:

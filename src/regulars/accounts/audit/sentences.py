@@ -124,15 +124,16 @@ PATHS: Final = {
     "txt_": "/messages",
     "wh_": "/webhooks",
 }
-_GONE: Final = frozenset({"customer.erase", "segment.delete", "webhook.delete", "webhook.withdraw"})
+# After these acts the subject has no page any more.
+_WITHOUT_PAGE: Final = frozenset({"customer.erase", "segment.delete", "webhook.delete", "webhook.withdraw"})
 
 
 class Sentence(NamedTuple):
-    """`{before}{thing}{after}`; `path` is the page of the thing, below the organization."""
+    """`{before}{subject}{after}`; `path` is the page of the subject, below the organization."""
 
     who: str
     before: str
-    thing: str
+    subject: str
     after: str
     path: str | None
 
@@ -141,8 +142,8 @@ def describe(act: Act, members: Mapping[str, Member]) -> Sentence:
     """`members` are the current members, by address."""
     actor = members.get(act.actor)
     sentence = SENTENCES.get(act.act, f"did {act.act} to {{}}")
-    before, has_thing, after = sentence.partition("{}")
-    if not has_thing:
+    before, has_subject, after = sentence.partition("{}")
+    if not has_subject:
         return Sentence(actor.name if actor else act.actor, before, "", "", None)
     member = members.get(act.subject)
     named = {**(act.before or {}), **(act.after or {})}
@@ -153,6 +154,6 @@ def describe(act: Act, members: Mapping[str, Member]) -> Sentence:
 
 
 def _path_of(act: Act) -> str | None:
-    if act.act in _GONE:
+    if act.act in _WITHOUT_PAGE:
         return None
     return next((f"{path}/{act.subject}" for prefix, path in PATHS.items() if act.subject.startswith(prefix)), None)

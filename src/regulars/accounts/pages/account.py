@@ -13,7 +13,7 @@ from regulars.accounts.model import NAME_CHARACTERS_MAX
 from regulars.accounts.pages.sign_in_responses import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY, read_new_password
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sessions import browser_of
-from regulars.accounts.sign_in import check_password, confirm_password, given_back_on_error, record_failure
+from regulars.accounts.sign_in import check_password, confirm_password, record_failure, uncounted_on_error
 from regulars.kit import ids
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
@@ -35,18 +35,18 @@ class AccountPages:
         self._vault = vault
 
     def pages(self) -> tuple[Page, ...]:
-        mine = Audience.SIGNED_IN
+        signed_in = Audience.SIGNED_IN
         return (
-            Page(path=ACCOUNT_PATH, needs=mine, handle=self.show),
-            Form(path=ACCOUNT_PATH, needs=mine, handle=self.change),
-            Form(path="/account/password", needs=mine, handle=self.change_password),
-            Page(path=FACTOR_PATH, needs=mine, handle=self.show_factor),
-            Form(path=FACTOR_PATH, needs=mine, handle=self.enable_factor),
-            Form(path="/account/second-factor/off", needs=mine, handle=self.disable_factor),
-            Form(path="/account/second-factor/codes", needs=mine, handle=self.renew_codes),
-            Page(path=SESSIONS_PATH, needs=mine, handle=show_sessions),
-            Form(path="/account/sessions/all", needs=mine, handle=sign_out_everywhere),
-            Form(path="/account/sessions/{session}", needs=mine, handle=end_session),
+            Page(path=ACCOUNT_PATH, needs=signed_in, handle=self.show),
+            Form(path=ACCOUNT_PATH, needs=signed_in, handle=self.change),
+            Form(path="/account/password", needs=signed_in, handle=self.change_password),
+            Page(path=FACTOR_PATH, needs=signed_in, handle=self.show_factor),
+            Form(path=FACTOR_PATH, needs=signed_in, handle=self.enable_factor),
+            Form(path="/account/second-factor/off", needs=signed_in, handle=self.disable_factor),
+            Form(path="/account/second-factor/codes", needs=signed_in, handle=self.renew_codes),
+            Page(path=SESSIONS_PATH, needs=signed_in, handle=show_sessions),
+            Form(path="/account/sessions/all", needs=signed_in, handle=sign_out_everywhere),
+            Form(path="/account/sessions/{session}", needs=signed_in, handle=end_session),
         )
 
     async def show(self, visit: Visit) -> Response:
@@ -60,7 +60,7 @@ class AccountPages:
         if form.is_refused:
             return await _account(visit, form=form, password_form=FormState(), status=400)
         async with visit.database.transaction() as tx:
-            await queries.set_particulars(tx, visit.user.id, name=name, locale=locale or None)
+            await queries.set_name_and_locale(tx, visit.user.id, name=name, locale=locale or None)
         return redirect(visit, ACCOUNT_PATH, done="Saved.")
 
     async def change_password(self, visit: Visit) -> Response:
@@ -100,13 +100,14 @@ class AccountPages:
         return await self._factor(visit, form, status=status)
 
     async def disable_factor(self, visit: Visit) -> Response:
-        return await self._with_password_and_code(visit, off=True)
+        return await self._with_password_and_code(visit, turns_off=True)
 
     async def renew_codes(self, visit: Visit) -> Response:
-        return await self._with_password_and_code(visit, off=False)
+        return await self._with_password_and_code(visit, turns_off=False)
 
-    async def _with_password_and_code(self, visit: Visit, *, off: bool) -> Response:
-        """Password and code are one attempt: the password alone may not create codes or turn the factor off."""
+    async def _with_password_and_code(self, visit: Visit, *, turns_off: bool) -> Response:
+        """Check password and code together, as one attempt: the password alone is not enough to create new recovery
+        codes or to turn the second factor off."""
         form, user, by = FormState(visit.form), visit.user, actor_of(visit)
         try:
             check = await check_password(
@@ -119,10 +120,10 @@ class AccountPages:
             if check.stored is None:
                 form.refuse("current", WRONG_PASSWORD)
                 return await self._factor(visit, form, status=400)
-            async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
+            async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
                 await second_factor.check(tx, self._vault, user.id, form.value("code"))
                 await attempts.succeed(tx, check.attempt)
-                if off:
+                if turns_off:
                     await users.disable_second_factor(tx, by, user.id)
                     return redirect(visit, FACTOR_PATH, done="The second factor is off.")
                 codes = await users.renew_recovery_codes(tx, by, user.id)
@@ -175,7 +176,7 @@ class AccountPages:
 async def show_sessions(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         found = await sessions.list_sessions(tx, visit.user.id)
-    rows = [(SESSION.encode(one.id), browser_of(one.agent), one) for one in found]
+    rows = [(SESSION.encode(session.id), browser_of(session.agent), session) for session in found]
     return render(visit, "accounts/sessions.html", sessions=rows)
 
 

@@ -27,7 +27,7 @@ async def show(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = await _view(tx, visit)
         found = await _list(tx, visit, view, view.request)
-        number = await count_acts(tx, visit.organization_id, _filter(visit, view), cap=COUNT_MAX + 1)
+        number = await count_acts(tx, visit.organization_id, _filter(visit, view), count_max=COUNT_MAX + 1)
         members = {member.email: member for member in await list_members(tx, visit.organization_id)}
     return render(
         visit,

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts import second_factor, welcome
+from regulars.accounts import link_use, second_factor
 from regulars.accounts import sign_in_attempts as attempts
 from regulars.accounts.errors import LinkUnusable, TooManyAttempts
 from regulars.accounts.links import LINK_PATH, Link, Purpose
@@ -19,8 +19,8 @@ from regulars.accounts.pages.sign_in_responses import (
     too_many,
 )
 from regulars.accounts.passwords import Passwords
-from regulars.accounts.sign_in import check_password, given_back_on_error, record_sign_in
-from regulars.organizations.particulars import NameTaken, time_zones
+from regulars.accounts.sign_in import check_password, record_sign_in, uncounted_on_error
+from regulars.organizations.settings import NameTaken, time_zones
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Audience, Form, Page
@@ -35,7 +35,7 @@ TEMPLATES: Final = {
 }
 
 
-class LinkPages:
+class OneTimeLinkPages:
     def __init__(self, passwords: Passwords, first_steps: str) -> None:
         self._passwords = passwords
         self._first_steps = first_steps
@@ -44,13 +44,13 @@ class LinkPages:
         path = LINK_PATH + "/{token}"
         return (
             Page(path=path, needs=Audience.OPEN, handle=self.show),
-            Form(path=path, needs=Audience.OPEN, handle=self.take),
+            Form(path=path, needs=Audience.OPEN, handle=self.submit),
         )
 
     async def show(self, visit: Visit) -> Response:
         try:
             async with visit.database.reading() as tx:
-                link, person = await welcome.inspect_link(tx, visit.references[0])
+                link, person = await link_use.inspect_link(tx, visit.references[0])
         except LinkUnusable as refusal:
             return _gone(visit, refusal)
         form = FormState()
@@ -59,10 +59,10 @@ class LinkPages:
             form = FormState({"country": guessed.country, "time_zone": guessed.time_zone})
         return render(visit, TEMPLATES[link.purpose], form=form, link=link, person=person, **_choices(link))
 
-    async def take(self, visit: Visit) -> Response:
+    async def submit(self, visit: Visit) -> Response:
         try:
             async with visit.database.reading() as tx:
-                link, person = await welcome.inspect_link(tx, visit.references[0])
+                link, person = await link_use.inspect_link(tx, visit.references[0])
             if link.purpose is Purpose.FIRST_OWNER:
                 return await self._first_owner(visit, link)
             if link.purpose is Purpose.PASSWORD:
@@ -81,7 +81,7 @@ class LinkPages:
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
-            member, _link = await welcome.accept_as_new(
+            member, _link = await link_use.accept_as_new(
                 tx, visit.references[0], name=name, password_hash=password_hash, address=visit.client_address
             )
             token = await begin_session(tx, visit, member.id)
@@ -102,16 +102,16 @@ class LinkPages:
         if check.stored is None:
             form.refuse("current", "Wrong password.")
             return refused(visit, template, form, link=link, person=person)
-        async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
-            await welcome.accept_as_known(
+        async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
+            await link_use.accept_as_known(
                 tx, visit.references[0], person.id, password_hash=check.stored.password_hash, address=address
             )
             done = f"You are now a member of {link.organization_name}."
             if visit.visitor is not None:
-                await attempts.give_back(tx, check.attempt)
+                await attempts.uncount(tx, check.attempt)
                 return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=done)
             if await second_factor.is_enabled(tx, person.id):
-                await attempts.give_back(tx, check.attempt)
+                await attempts.uncount(tx, check.attempt)
                 return redirect(visit, SIGN_IN_PATH, done=f"{done} Sign in with your password and your code.")
             await attempts.succeed(tx, check.attempt)
             await record_sign_in(tx, person.id, person.email, address)
@@ -125,7 +125,7 @@ class LinkPages:
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
-            user = await welcome.set_password_by_link(
+            user = await link_use.set_password_by_link(
                 tx, visit.references[0], password_hash=password_hash, address=visit.client_address
             )
             if await second_factor.is_enabled(tx, user.id):
@@ -148,7 +148,7 @@ class LinkPages:
         password_hash = await self._passwords.hash(password)
         try:
             async with visit.database.transaction() as tx:
-                owner, slug = await welcome.become_first_owner(
+                owner, slug = await link_use.become_first_owner(
                     tx,
                     visit.references[0],
                     organization_name=organization,

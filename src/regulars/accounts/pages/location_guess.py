@@ -7,7 +7,7 @@ import phonenumbers
 from babel import Locale
 from babel.core import get_global
 
-from regulars.organizations.particulars import time_zones
+from regulars.organizations.settings import time_zones
 
 UTC = "UTC"
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from regulars.accounts import organization_settings, second_factor
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.pages.location_guess import countries, zones
-from regulars.organizations.particulars import NameTaken, OrganizationSettings, find_settings, time_zones
+from regulars.organizations.settings import NameTaken, OrganizationSettings, find_settings, time_zones
 from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action
 from regulars.web.form import FormState

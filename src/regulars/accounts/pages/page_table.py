@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from regulars.accounts.pages import audit, organization
 from regulars.accounts.pages.account import AccountPages
-from regulars.accounts.pages.links import LinkPages
+from regulars.accounts.pages.links import OneTimeLinkPages
 from regulars.accounts.pages.sign_in import SignInPages
 from regulars.accounts.pages.team import TeamPages
 from regulars.accounts.passwords import Passwords
@@ -20,7 +20,7 @@ def pages(vault: AnyVault, *, public_url: str | None, first_steps: str) -> Seque
     passwords = Passwords()
     return (
         *SignInPages(passwords, vault).pages(),
-        *LinkPages(passwords, first_steps).pages(),
+        *OneTimeLinkPages(passwords, first_steps).pages(),
         *AccountPages(passwords, vault).pages(),
         *organization.PAGES,
         *TeamPages(public_url or "").pages(),

@@ -25,10 +25,10 @@ from regulars.accounts.sign_in import (
     begin_attempt,
     check_password,
     digest_of,
-    given_back_on_error,
     lock_checked_password,
     record_failure,
     record_sign_in,
+    uncounted_on_error,
 )
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
@@ -43,7 +43,8 @@ CODE_FORM: Final = "accounts/sign_in_code.html"
 
 
 class _PendingSignIn(msgspec.Struct, frozen=True):
-    """The password was right and the code is missing. The form carries it encrypted, bound to the browser."""
+    """A sign-in whose password was right and whose code is missing. The form carries it encrypted, bound to the
+    browser."""
 
     user_id: UUID
     email: str
@@ -93,11 +94,11 @@ class SignInPages:
             return _wrong(visit, form, check.attempt)
         user_id, digest = check.stored.user_id, digest_of(check.stored)
         is_remembered, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
-        async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
+        async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             if not await lock_checked_password(tx, email, digest):
                 return _wrong(visit, form, check.attempt)
             if await second_factor.is_enabled(tx, user_id):
-                await attempts.give_back(tx, check.attempt)
+                await attempts.uncount(tx, check.attempt)
                 pending = _PendingSignIn(user_id, email, digest, is_remembered, next_, visit.now + CODE_WAIT)
                 return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, pending)}))
             await attempts.succeed(tx, check.attempt)
@@ -116,9 +117,9 @@ class SignInPages:
         except TooManyAttempts as refusal:
             return too_many(visit, CODE_FORM, form, "code", refusal)
         try:
-            async with given_back_on_error(visit.database, attempt), visit.database.transaction() as tx:
+            async with uncounted_on_error(visit.database, attempt), visit.database.transaction() as tx:
                 if not await lock_checked_password(tx, pending.email, pending.password_digest):
-                    await attempts.give_back(tx, attempt)
+                    await attempts.uncount(tx, attempt)
                     return redirect(visit, SIGN_IN_PATH, done="The password has changed: sign in again.")
                 await second_factor.check(tx, self._vault, pending.user_id, form.value("code"))
                 await attempts.succeed(tx, attempt)

@@ -1,4 +1,4 @@
-"""What sign-in, links and the account page share: start a session, set its cookie, read a new password, refuse."""
+"""Helpers of sign-in, links and the account page: start a session, set its cookie, read a new password, refuse."""
 
 from typing import Any
 from uuid import UUID
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from regulars.accounts import sessions
 from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.model import ABSOLUTE
-from regulars.accounts.passwords import objection
+from regulars.accounts.passwords import find_weakness
 from regulars.kit.db import Tx
 from regulars.web import cookies
 from regulars.web.form import FormState
@@ -44,9 +44,9 @@ def signed_in(visit: Visit, token: str, url: str, *, is_remembered: bool = False
 def read_new_password(form: FormState, *, email: str) -> str:
     """Read a new password, and refuse a weak one or one that was repeated differently."""
     password = form.value("password")
-    complaint = objection(password, email=email)
-    if complaint is not None:
-        form.refuse("password", complaint)
+    weakness = find_weakness(password, email=email)
+    if weakness is not None:
+        form.refuse("password", weakness)
     elif form.value("repeated") != password:
         form.refuse("repeated", "The passwords do not match.")
     return password

@@ -38,18 +38,18 @@ class TeamPages:
 
     def pages(self) -> tuple[Page, ...]:
         needs = Action.MANAGE_TEAM
-        one = TEAM_PATH + "/{member}"
+        member_path = TEAM_PATH + "/{member}"
         return (
             Page(path=TEAM_PATH, needs=needs, handle=show_team),
             Page(path="/settings/team/invite", needs=needs, handle=show_invite),
             Form(path="/settings/team/invite", needs=needs, handle=self.invite, needs_password=True),
             Form(path="/settings/team/links/{link}/withdraw", needs=needs, handle=withdraw),
-            Page(path=one, needs=needs, handle=show_member),
-            Form(path=f"{one}/role", needs=needs, handle=change_role, needs_password=True),
-            Form(path=f"{one}/password-link", needs=needs, handle=self.password_link, needs_password=True),
-            Form(path=f"{one}/sign-out", needs=needs, handle=sign_out),
-            Page(path=f"{one}/remove", needs=needs, handle=confirm_remove),
-            Form(path=f"{one}/remove", needs=needs, handle=remove),
+            Page(path=member_path, needs=needs, handle=show_member),
+            Form(path=f"{member_path}/role", needs=needs, handle=change_role, needs_password=True),
+            Form(path=f"{member_path}/password-link", needs=needs, handle=self.password_link, needs_password=True),
+            Form(path=f"{member_path}/sign-out", needs=needs, handle=sign_out),
+            Page(path=f"{member_path}/remove", needs=needs, handle=confirm_remove),
+            Form(path=f"{member_path}/remove", needs=needs, handle=remove),
         )
 
     async def invite(self, visit: Visit) -> Response:
@@ -98,7 +98,7 @@ async def show_team(visit: Visit) -> Response:
         visit,
         "accounts/team.html",
         members=[(USER.encode(member.user_id), member) for member in members],
-        links=[(LINK.encode(one.id), one) for one in links],
+        links=[(LINK.encode(link.id), link) for link in links],
     )
 
 

@@ -1,4 +1,4 @@
-"""Count stored values: request a count, run it batch by batch in the worker, and read what was counted."""
+"""Count stored values: request a count, run it batch by batch in the worker, and read the result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ PREVIEW_RETENTION: Final = timedelta(hours=24)
 
 
 class ValueSource(ABC):
-    """Where the values of a catalog are stored; a room above implements it for its table."""
+    """Where the values of a catalog are stored; a module above implements it for its table."""
 
     table: ClassVar[str]
 
@@ -113,9 +113,9 @@ async def preview_type(
 
 
 async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> CatalogEntry | None:
-    """Give the key the type that was counted; None if the count is not one of a key, or not finished.
+    """Give the key the type that the preview counted; None if the count is not a preview of a key, or not finished.
 
-    The list then shows what the preview counted, until all keys are counted again.
+    The list then shows the result of the preview, until all keys are counted again.
     """
     if preview.key is None or preview.type is None or preview.state is not JobState.DONE:
         return None
@@ -218,7 +218,8 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
     keys = sorted({found.key for found in batch.values})
     if keys:
         if count.catalog is Catalog.PRODUCTS and count.key is None:
-            # The listener of new sales has registered them, unless a worker that did not know it took the fact.
+            # The listener of new sales has registered these keys already, unless a worker of an older release, which
+            # does not have that listener, handled the sale.
             await entries.register_product_keys(tx, organization_id, keys)
         tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
         types = await _find_types(tx, organization_id, count, keys)
@@ -240,9 +241,9 @@ async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: V
         due_at=None if is_done and count.key is None else due_at,
     )
     if is_done and count.key is None:
-        # Pages show this count from now on, and none before it.
+        # From now on pages show this count, so older ones are deleted.
         overviews = await queries.list_overviews(tx, organization_id, count.catalog)
-        await delete_counts(tx, organization_id, [one.id for one in overviews if one.id < count.id])
+        await delete_counts(tx, organization_id, [overview.id for overview in overviews if overview.id < count.id])
 
 
 async def _find_types(tx: Tx, organization_id: UUID, count: CountJob, keys: list[str]) -> dict[str, DeclaredType]:

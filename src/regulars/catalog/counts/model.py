@@ -30,6 +30,7 @@ class CountJob(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None
     type: AttributeType | None
     allowed_values: tuple[str, ...]
+    # The id of the last row that was counted.
     walked_to: UUID
     rows_read: int
     rows_total: int | None
@@ -69,12 +70,13 @@ class DeclaredType(NamedTuple):
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """The values of one key, counted."""
+    """The counts of the values of one key."""
 
     readable: int = 0
     unreadable: int = 0
     leading_zeros: int = 0
-    # Some of the unreadable values, and the first distinct values of all, each with its number of occurrences.
+    # Some of the unreadable values, and the first distinct values whether readable or not, each with its number of
+    # occurrences.
     samples: dict[str, int] = {}
     common: dict[str, int] = {}
 
@@ -97,15 +99,15 @@ class Tally(msgspec.Struct, kw_only=True):
             self.leading_zeros += times
         if stores_values:
             sample = value[:SAMPLE_CHARACTERS_MAX]
-            _add_sample(self.common, sample, times, at_most=COMMON_MAX)
+            _add_sample(self.common, sample, times, samples_max=COMMON_MAX)
             if not is_readable:
-                _add_sample(self.samples, sample, times, at_most=SAMPLES_MAX)
+                _add_sample(self.samples, sample, times, samples_max=SAMPLES_MAX)
 
 
-def _add_sample(samples: dict[str, int], value: str, times: int, *, at_most: int) -> None:
+def _add_sample(samples: dict[str, int], value: str, times: int, *, samples_max: int) -> None:
     if value in samples:
         samples[value] += times
-    elif len(samples) < at_most:
+    elif len(samples) < samples_max:
         samples[value] = times
 
 

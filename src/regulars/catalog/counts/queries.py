@@ -21,7 +21,7 @@ FROM catalog_counts WHERE organization_id = %s AND
 """
 
 
-def _count(row: TupleRow) -> CountJob:
+def _make_job(row: TupleRow) -> CountJob:
     return CountJob(
         id=row[0],
         catalog=Catalog(row[1]),
@@ -65,7 +65,7 @@ async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[
     rows = await tx.fetch(
         _SELECT + "due_at <= %s ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED", (organization_id, tx.now, limit)
     )
-    return [_count(row) for row in rows]
+    return [_make_job(row) for row in rows]
 
 
 async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> CountJob | None:
@@ -73,7 +73,7 @@ async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> CountJob 
         _SELECT + "id = %s",
         (organization_id, count_id),
     )
-    return _count(rows[0]) if rows else None
+    return _make_job(rows[0]) if rows else None
 
 
 async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[CountJob]:
@@ -82,7 +82,7 @@ async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> lis
         _SELECT + "catalog = %s AND key IS NULL ORDER BY id DESC",
         (organization_id, catalog.value),
     )
-    return [_count(row) for row in rows]
+    return [_make_job(row) for row in rows]
 
 
 async def update_progress(

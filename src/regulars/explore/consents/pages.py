@@ -47,7 +47,7 @@ CSV_HEADER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Weeks:
-    """Opt-ins and withdrawals by week, drawn and as rows."""
+    """Opt-ins and withdrawals by week, as a chart and as table rows."""
 
     chart: Chart
     rows: list[tuple[str, int, int]]
@@ -88,14 +88,14 @@ async def _stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
     today = _today(visit)
     async with visit.database.reading() as tx:
         totals = await sum_stores(tx, visit.organization_id, first=today - timedelta(days=29), last=today)
-        known = {one.store_id: one for one in figures.stores}
-        names = await name_stores(tx, visit.organization_id, {*totals, *known})
+        consents_by_store = {one.store_id: one for one in figures.stores}
+        names = await name_stores(tx, visit.organization_id, {*totals, *consents_by_store})
     rows = [
         StoreRow(
             name,
             visit.url("/stores", STORE.encode(store_id)),
-            known[store_id].subscribed if store_id in known else 0,
-            known[store_id].opt_ins if store_id in known else 0,
+            consents_by_store[store_id].subscribed if store_id in consents_by_store else 0,
+            consents_by_store[store_id].opt_ins if store_id in consents_by_store else 0,
             totals[store_id].tickets if store_id in totals else 0,
         )
         for store_id, name in names.items()
@@ -114,22 +114,22 @@ def _weeks(visit: Visit, counted: FiguresSnapshot) -> Weeks:
     changes = [] if counted.figures is None else counted.figures.changes
     rows = []
     for start in starts:
-        inside = [one for one in changes if start <= one.day < start + timedelta(weeks=1)]
-        rows.append((start, sum(one.opt_ins for one in inside), sum(one.withdrawals for one in inside)))
+        of_week = [one for one in changes if start <= one.day < start + timedelta(weeks=1)]
+        rows.append((start, sum(one.opt_ins for one in of_week), sum(one.withdrawals for one in of_week)))
     formats: Format = visit.format
     chart = bar_chart(
         [float(opt_ins) for _, opt_ins, _ in rows],
-        titles=[f"Week of {formats.day(start)}: {formats.number(many)} opt-ins" for start, many, _ in rows],
+        titles=[f"Week of {formats.day(start)}: {formats.number(opt_ins)} opt-ins" for start, opt_ins, _ in rows],
         labels=[formats.day(start) for start, _, _ in rows],
         is_last_open=True,
     )
-    return Weeks(chart, [(formats.day(start), many, gone) for start, many, gone in reversed(rows)])
+    return Weeks(chart, [(formats.day(start), opt_ins, withdrawals) for start, opt_ins, withdrawals in reversed(rows)])
 
 
 def filters(visit: Visit) -> list[Filter]:
-    words = "A whole number, or sub_…" if visit.sees_personal else "sub_…"
+    placeholder = "A whole number, or sub_…" if visit.sees_personal else "sub_…"
     return [
-        Filter("q", "Find a number", kind="search", placeholder=words),
+        Filter("q", "Find a number", kind="search", placeholder=placeholder),
         Filter("status", "State", STATUSES),
         Filter("source", "Source", tuple(SOURCES.items())),
         Filter("proof", "Proof", (("weak", "Weak: no terms, no wording"),)),
@@ -162,7 +162,8 @@ def _ids(lines: Any) -> dict[UUID, tuple[str, str | None]]:
 
 
 async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
-    """An exact number or id goes to its page."""
+    """Redirect from an exact phone number or id to its page; without a match, or for htmx, render the list page with
+    the link that was found, if any."""
     async with visit.database.reading() as tx:
         found = await search_subscription(
             tx, visit.organization_id, text, secret=visit.organization.secret, sees_personal=visit.sees_personal
@@ -241,47 +242,55 @@ async def show_number(visit: Visit) -> Response:
 
 
 async def _certificate(tx: Tx, visit: Visit) -> Certificate:
-    made = await make_certificate(
+    certificate = await make_certificate(
         tx, visit.organization_id, _subscription_id(visit), at=read_moment(visit, visit.query.get("at"))
     )
-    if made is None:
+    if certificate is None:
         raise PageNotFound("No number of this organization has this id.")
-    return made
+    return certificate
 
 
-async def give_certificate(visit: Visit) -> Response:
+async def download_certificate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
-        made = await _certificate(tx, visit)
-        name = SUBSCRIPTION.encode(made.subscription.id)
+        certificate = await _certificate(tx, visit)
+        name = SUBSCRIPTION.encode(certificate.subscription.id)
         await record(tx, visit.organization_id, actor_of(visit), "consent.certificate", name)
     headers = {
         **SECURITY_HEADERS,
         "Cache-Control": NO_STORE,
         "Content-Disposition": f'attachment; filename="consent-{name}.json"',
     }
-    body = msgspec.json.format(msgspec.json.encode(as_json(made, organization=visit.organization.name)), indent=2)
+    body = msgspec.json.format(
+        msgspec.json.encode(as_json(certificate, organization=visit.organization.name)), indent=2
+    )
     return Response(body, media_type="application/json", headers=headers)
 
 
 async def print_certificate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
-        made = await _certificate(tx, visit)
+        certificate = await _certificate(tx, visit)
         keys = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
-        linked = made.subscription.profile
+        linked = certificate.subscription.profile
         profile = None if linked is None else await find_profile(tx, visit.organization_id, ById(linked.id))
     customer = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
-    decided = [] if made.answer is None else [made.answer.recorded.entry, made.answer.known.entry, made.answer.next]
+    deciding_entries = (
+        []
+        if certificate.answer is None
+        else [certificate.answer.recorded.entry, certificate.answer.known.entry, certificate.answer.next]
+    )
     return render(
         visit,
         "explore/certificate.html",
-        certificate=made,
+        certificate=certificate,
         customer=customer,
-        sentence=_sentence(visit, made.subscription.state, customer),
-        document=as_json(made, organization=visit.organization.name),
-        words=[describe(visit, entry, keys) for entry in made.entries],
-        answer_entries={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
+        sentence=_sentence(visit, certificate.subscription.state, customer),
+        document=as_json(certificate, organization=visit.organization.name),
+        entry_views=[describe(visit, entry, keys) for entry in certificate.entries],
+        answer_entries={
+            entry.sequence: describe(visit, entry, keys) for entry in deciding_entries if entry is not None
+        },
         labels=NumberLabels(visit.format),
-        here=visit.url(NUMBERS, SUBSCRIPTION.encode(made.subscription.id)),
+        here=visit.url(NUMBERS, SUBSCRIPTION.encode(certificate.subscription.id)),
     )
 
 
@@ -306,5 +315,5 @@ PAGES: Final = (
     Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers, needs_password=True),
     Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
     Page(path=f"{NUMBERS}/{{number}}/certificate", needs=Action.SEE_PERSONAL, handle=print_certificate),
-    Page(path=f"{NUMBERS}/{{number}}/certificate.json", needs=Action.SEE_PERSONAL, handle=give_certificate),
+    Page(path=f"{NUMBERS}/{{number}}/certificate.json", needs=Action.SEE_PERSONAL, handle=download_certificate),
 )

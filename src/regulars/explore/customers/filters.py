@@ -22,6 +22,7 @@ from regulars.web.visit import Visit
 OFFERED_MAX: Final = 200
 SORTS: Final[dict[str, Order]] = {"newest": "created", "last": "last_purchase", "spend": "spend"}
 NEVER: Final = "never"
+# The days of the filter: "90" is a last purchase in the last 90 days, "-90" one before them.
 LAST: Final = (
     ("30", "In the last 30 days"),
     ("90", "In the last 90 days"),
@@ -43,7 +44,7 @@ _AMOUNT: Final = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?\s*([A-Za-z]{3})
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class CustomerSelection:
     """The filters and sort order in the address; `fault` says which filter cannot be read."""
 
     match: All
@@ -53,22 +54,22 @@ class Chosen:
 
 
 async def offer_filters(tx: Tx, visit: Visit) -> list[Filter]:
-    words = "Name, number, external id or prof_…" if visit.sees_personal else "prof_…"
+    placeholder = "Name, number, external id or prof_…" if visit.sees_personal else "prof_…"
     stores = await list_stores(tx, visit.organization_id, after=None, limit=OFFERED_MAX)
     segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
     offered = [
-        Filter("q", "Search customers", kind="search", placeholder=words),
+        Filter("q", "Search customers", kind="search", placeholder=placeholder),
         Filter("texting", "Texting", tuple(STATES.items())),
-        Filter("store", "Bought in", tuple((it.external_id, it.name or it.external_id) for it in stores)),
+        Filter("store", "Bought in", tuple((store.external_id, store.name or store.external_id) for store in stores)),
         Filter("last", "Last purchase", LAST),
         Filter("spend", "Net spend, at least", placeholder="500 or 500 CHF"),
-        Filter("segment", "In segment", tuple((SEGMENT.encode(it.id), it.name) for it in segments)),
+        Filter("segment", "In segment", tuple((SEGMENT.encode(segment.id), segment.name) for segment in segments)),
         Filter("hide", "Columns left out", kind="hidden"),
     ]
-    return [one for one in offered if one.choices or one.name not in {"store", "segment"}]
+    return [each for each in offered if each.choices or each.name not in {"store", "segment"}]
 
 
-async def read_chosen(tx: Tx, visit: Visit, view: ListView) -> Chosen:
+async def read_selection(tx: Tx, visit: Visit, view: ListView) -> CustomerSelection:
     last: Currency | None = await find_last_currency(tx, visit.organization_id)
     currency: Currency = last or "EUR"
     conditions: list[Condition] = []
@@ -88,17 +89,17 @@ async def read_chosen(tx: Tx, visit: Visit, view: ListView) -> Chosen:
             conditions.append(Spend(currency=currency, at_least_cents=cents))
     if segment := view.value("segment"):
         conditions.append(InSegment(id=segment))
-    return Chosen(All(of=tuple(conditions)), SORTS[view.sort], currency, fault)
+    return CustomerSelection(All(of=tuple(conditions)), SORTS[view.sort], currency, fault)
 
 
 def read_amount(text: str, currency: Currency) -> tuple[int, Currency] | None:
     """Cents and currency; None if the text is not an amount, or the currency is not supported."""
-    found = _AMOUNT.fullmatch(text.strip())
-    if found is None:
+    matched = _AMOUNT.fullmatch(text.strip())
+    if matched is None:
         return None
-    whole, rest, named = found.groups()
-    known = [it for it in get_args(Currency) if it == (named or currency).upper()]
-    return (int(Decimal(f"{whole}.{rest or 0}") * 100), known[0]) if known else None
+    whole, cents, code = matched.groups()
+    supported = [each for each in get_args(Currency) if each == (code or currency).upper()]
+    return (int(Decimal(f"{whole}.{cents or 0}") * 100), supported[0]) if supported else None
 
 
 def _last_purchase(days: str) -> Condition:

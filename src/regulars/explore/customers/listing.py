@@ -1,4 +1,5 @@
-"""The list of customers: searched by name, id or number, filtered, or all, with purchase months, sums and consent."""
+"""The list of customers: all, filtered, or found by name, id or phone number; with purchase months, sums and
+consent."""
 
 from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
@@ -13,7 +14,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.consent.find import ConsentStatus, find_consent_statuses
-from regulars.explore.customers.filters import COLUMNS, SORTS, Chosen, offer_filters, read_chosen
+from regulars.explore.customers.filters import COLUMNS, SORTS, CustomerSelection, offer_filters, read_selection
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
@@ -40,7 +41,7 @@ from regulars.segments.analysis.protocol import (
     parse_cursor,
 )
 from regulars.segments.columns import lifecycle
-from regulars.segments.columns.model import Progress
+from regulars.segments.columns.model import BuildProgress
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.web import mask
 from regulars.web.listing import (
@@ -58,7 +59,7 @@ from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
-# The page is rendered after this time; without a result it shows the progress and reloads by itself.
+# How long the page waits for the analysis process. Without a result it then shows the progress and reloads by itself.
 AT_ONCE_S: Final = 0.5
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
@@ -80,12 +81,12 @@ class ListedCustomer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """The response of the analysis process, one of four: a page of customers, the progress of preparing its data, the
-    fact that this preparation was never started, or the reason why there is no response."""
+    """The response of the analysis process, one of four: a page of customers; the progress of preparing its data; that
+    the preparation was never started (`is_not_prepared`); or the reason why there is no response."""
 
     found: Members | None = None
-    progress: Progress | None = None
-    is_without_columns: bool = False
+    progress: BuildProgress | None = None
+    is_not_prepared: bool = False
     unavailable_reason: str | None = None
 
 
@@ -97,19 +98,19 @@ class CustomerList:
         async with visit.database.reading() as tx:
             view = await _read_view(tx, visit)
             count = Count(await count_profiles(tx, visit.organization_id, most=COUNT_MAX + 1))
-            chosen = await read_chosen(tx, visit, view)
-            query = await _query(tx, visit, chosen)
+            selection = await read_selection(tx, visit, view)
+            query = await _query(tx, visit, selection)
             progress = await lifecycle.find_progress(tx, visit.organization_id)
-        answered = FilterResult()
-        if _needs_analysis(view) and chosen.fault is None:
-            answered = await self._ask(visit, query, chosen, progress)
+        result = FilterResult()
+        if _needs_analysis(view) and selection.fault is None:
+            result = await self._query_analysis(visit, query, selection, progress)
         async with visit.database.reading() as tx:
             if not _needs_analysis(view):
                 hits = await find(tx, visit, view, view.request)
                 page = make_page(view, hits, lambda hit: hit.position)
             else:
-                page = _page(view, await _hits(tx, visit, answered.found), answered.found, _offset(visit))
-            rows = await dress(tx, visit, list(page.rows))
+                page = _page(view, await _hits(tx, visit, result.found), result.found, _offset(visit))
+            rows = await load_rows(tx, visit, list(page.rows))
         hidden = COLUMNS.keys() & set(view.value("hide").split(","))
         return render(
             visit,
@@ -118,19 +119,19 @@ class CustomerList:
             page=page,
             rows=rows,
             count=count,
-            chosen=chosen,
-            answered=answered,
+            selection=selection,
+            result=result,
             is_asked=_needs_analysis(view),
-            definition=msgspec.json.encode(chosen.match).decode() if chosen.match.of else "",
+            definition=msgspec.json.encode(selection.match).decode() if selection.match.of else "",
             shown=COLUMNS.keys() - hidden,
-            columns=[(name, title, _toggled(view, hidden, name)) for name, title in COLUMNS.items()],
+            columns=[(name, title, _toggle_url(view, hidden, name)) for name, title in COLUMNS.items()],
         )
 
     async def export(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             view = await _read_view(tx, visit)
-            chosen = await read_chosen(tx, visit, view)
-            query = await _query(tx, visit, chosen)
+            selection = await read_selection(tx, visit, view)
+            query = await _query(tx, visit, selection)
         if not _needs_analysis(view):
             return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _rows_of_all(visit, view))
         try:
@@ -147,21 +148,23 @@ class CustomerList:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, f"{visit.url(PATH)}?{urlencode(parse_qsl(visit.form.get('query', '')))}")
 
-    async def _ask(self, visit: Visit, query: SegmentQuery, chosen: Chosen, progress: Progress | None) -> FilterResult:
+    async def _query_analysis(
+        self, visit: Visit, query: SegmentQuery, selection: CustomerSelection, progress: BuildProgress | None
+    ) -> FilterResult:
         if progress is None or progress.state == "building":
-            return FilterResult(progress=progress, is_without_columns=progress is None)
+            return FilterResult(progress=progress, is_not_prepared=progress is None)
         try:
             found = await self._analysis.members(
                 visit.organization_id,
                 query,
-                order=chosen.order,
-                currency=chosen.currency,
+                order=selection.order,
+                currency=selection.currency,
                 after=parse_cursor(visit.query.get("after", "")),
                 limit=PAGE_ROWS,
                 deadline_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S,
             )
         except NotReady as error:
-            return FilterResult(progress=error.progress, is_without_columns=error.progress is None)
+            return FilterResult(progress=error.progress, is_not_prepared=error.progress is None)
         except (AnalysisUnavailable, CursorExpired) as error:
             return FilterResult(unavailable_reason=str(error))
         return FilterResult(found)
@@ -169,37 +172,38 @@ class CustomerList:
     async def _rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
         async for found in follow(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
             async with visit.database.reading() as tx:
-                standings = await find_consent_statuses(tx, visit.organization_id, list(found.profile_ids))
+                consents = await find_consent_statuses(tx, visit.organization_id, list(found.profile_ids))
                 for hit in await _hits(tx, visit, found):
-                    yield _csv_row(visit, hit.profile, standings.get(hit.profile.id))
+                    yield _csv_row(visit, hit.profile, consents.get(hit.profile.id))
 
 
 async def _read_view(tx: Tx, visit: Visit) -> ListView:
     return read_view(visit, "customers", PATH, filters=await offer_filters(tx, visit), sorts=tuple(SORTS))
 
 
-async def _query(tx: Tx, visit: Visit, chosen: Chosen) -> SegmentQuery:
-    """Without a filter it selects all customers, although a segment without conditions is a fault."""
-    resolved = await resolve(tx, visit.organization_id, chosen.match)
-    return query_of(resolved, is_faulty=None if chosen.match.of else False)
+async def _query(tx: Tx, visit: Visit, selection: CustomerSelection) -> SegmentQuery:
+    """The query for the analysis process. Without a filter it selects all customers, although a segment without
+    conditions is not valid."""
+    resolved = await resolve(tx, visit.organization_id, selection.match)
+    return query_of(resolved, is_faulty=None if selection.match.of else False)
 
 
 def _needs_analysis(view: ListView) -> bool:
     """Whether the analysis process selects the rows. A search by name or number uses an index instead."""
     is_sorted = view.sort != view.sorts[0]
-    return not view.value("q") and (is_sorted or any(one.name in view.values for one in view.narrowing))
+    return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.narrowing))
 
 
 def _offset(visit: Visit) -> int:
-    place = parse_cursor(visit.query.get("after", ""))
-    return 0 if place is None else place.number
+    cursor = parse_cursor(visit.query.get("after", ""))
+    return 0 if cursor is None else cursor.number
 
 
 async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[ProfileHit]:
     """The customers in the order of the result, without those that were deleted since."""
     ids = () if found is None else found.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
-    return [ProfileHit(profiles[it], (str(it),)) for it in ids if it in profiles]
+    return [ProfileHit(profiles[profile_id], (str(profile_id),)) for profile_id in ids if profile_id in profiles]
 
 
 def _page(view: ListView, hits: list[ProfileHit], found: Members | None, offset: int) -> ListPage[ProfileHit]:
@@ -213,13 +217,14 @@ def _page(view: ListView, hits: list[ProfileHit], found: Members | None, offset:
     return ListPage(hits, previous, None if found.next is None else view.url(after=str(found.next)))
 
 
-def _toggled(view: ListView, hidden: AbstractSet[str], name: str) -> str:
+def _toggle_url(view: ListView, hidden: AbstractSet[str], name: str) -> str:
+    """The address of the list with this column shown or hidden."""
     return view.url(without="hide", hide=",".join(sorted(hidden ^ {name})))
 
 
 async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[ProfileHit]:
-    """The customers that the text names exactly, else those whose name begins with it. A user who may not see names
-    does not search them."""
+    """The customers with this exact id or phone number, else those whose name begins with the text. A user who may not
+    see names cannot search by name."""
     text = view.value("q")
     if not text:
         return await list_newest(tx, visit.organization_id, page)
@@ -237,30 +242,30 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
     return await search_by_name(tx, visit.organization_id, text, page)
 
 
-async def dress(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[ListedCustomer]:
+async def load_rows(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[ListedCustomer]:
     """The data that the list shows for each customer."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
-    standings = await find_consent_statuses(tx, visit.organization_id, ids)
+    consents = await find_consent_statuses(tx, visit.organization_id, ids)
     zone: ZoneInfo = visit.format.zone
     return [
         ListedCustomer(
             hit,
             read_history(tickets[hit.profile.id], now=visit.now, zone=zone, months=LIST_MONTHS),
-            status_of(hit.profile, _status(standings.get(hit.profile.id))),
-            number_of(hit.profile, standings.get(hit.profile.id)),
+            status_of(hit.profile, _status(consents.get(hit.profile.id))),
+            number_of(hit.profile, consents.get(hit.profile.id)),
         )
         for hit in hits
     ]
 
 
-def _status(standing: ConsentStatus | None) -> str | None:
-    return None if standing is None else standing.status
+def _status(consent: ConsentStatus | None) -> str | None:
+    return None if consent is None else consent.status
 
 
-def number_of(profile: Profile, standing: ConsentStatus | None) -> str | None:
+def number_of(profile: Profile, consent: ConsentStatus | None) -> str | None:
     """The customer's own number, or the number of their consent."""
-    return profile.phone_number or (None if standing is None else standing.phone_number)
+    return profile.phone_number or (None if consent is None else consent.phone_number)
 
 
 def status_of(profile: Profile, status: str | None) -> str | None:
@@ -273,15 +278,15 @@ def status_of(profile: Profile, status: str | None) -> str | None:
 def _rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
     async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileHit, ConsentStatus | None]]:
         hits = await find(tx, visit, view, page)
-        standings = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
-        return PageRows((hit, standings.get(hit.profile.id)) for hit in hits)
+        consents = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
+        return PageRows((hit, consents.get(hit.profile.id)) for hit in hits)
 
     found = walk(visit.database.reading, fetch, lambda one: one[0].position)
-    return (_csv_row(visit, hit.profile, standing) async for hit, standing in found)
+    return (_csv_row(visit, hit.profile, consent) async for hit, consent in found)
 
 
-def _csv_row(visit: Visit, profile: Profile, standing: ConsentStatus | None) -> list[str]:
-    number = number_of(profile, standing)
+def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> list[str]:
+    number = number_of(profile, consent)
     phone = number if visit.sees_personal else mask.phone(visit, number)
     created: datetime = profile.created_at
     return [
@@ -290,6 +295,6 @@ def _csv_row(visit: Visit, profile: Profile, standing: ConsentStatus | None) -> 
         mask.text(visit, profile.first_name) or "",
         mask.text(visit, profile.last_name) or "",
         phone or "",
-        _status(standing) or "NEVER_ASKED",
+        _status(consent) or "NEVER_ASKED",
         format_timestamp(created),
     ]

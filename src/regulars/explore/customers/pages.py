@@ -17,7 +17,7 @@ from regulars.consent.history import list_last_entries
 from regulars.consent.model import LedgerEntry, Status
 from regulars.consent.subscription import Subscription
 from regulars.explore.customers.listing import PATH, CustomerList, status_of
-from regulars.explore.customers.timeline import KINDS, Timeline, TimelineEntry, by_day, facts_of, merge
+from regulars.explore.customers.timeline import KINDS, Timeline, TimelineEntry, by_day, entries_of, merge
 from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_moment, read_number
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
@@ -43,11 +43,11 @@ from regulars.web.visit import Visit
 TEXTS_SHOWN_MAX: Final = 200
 RUNS_SHOWN_MAX: Final = 200
 RECIPIENTS_SHOWN_MAX: Final = 200
-NUMBERS_LOOKED_AT_MAX: Final = 5
+NUMBERS_SEARCHED_MAX: Final = 5
 # The label and the badge for the state of a text.
 TEXT_STATES: Final = {
     "queued": ("Waits", "pending"),
-    "sending": ("Leaving", "pending"),
+    "sending": ("Being sent", "pending"),
     "sent": ("Sent", "yes"),
     "delivered": ("Delivered", "yes"),
     "failed": ("Failed", "no"),
@@ -63,7 +63,7 @@ class AttributeRow(NamedTuple):
     is_readable: bool
 
 
-class SegmentOf(NamedTuple):
+class SegmentMembership(NamedTuple):
     """A segment, and whether the customer is in it."""
 
     id: str
@@ -82,15 +82,15 @@ class CustomerView:
     attributes: list[AttributeRow]
     stores: dict[UUID, str]
     has_more_tickets: bool
-    segments: list[SegmentOf]
+    segments: list[SegmentMembership]
     journeys: dict[UUID, str]
     campaigns: dict[UUID, str]
 
 
 async def find_customer(tx: Tx, visit: Visit) -> Profile:
-    """The customer of the address, by canonical or external id, inside this organization."""
+    """The customer whose canonical or external id is in the page's address, in this organization."""
     reference = read_reference(PROFILE, visit.references[0])
-    # An external id identifies a person: a role that may not see one may not try one either.
+    # An external id identifies a person: a role that may not see external ids may not probe them either.
     is_allowed = visit.sees_personal or isinstance(reference, ById)
     profile = await find_profile(tx, visit.organization_id, reference) if is_allowed else None
     if profile is None:
@@ -108,7 +108,7 @@ async def show_customer(visit: Visit) -> Response:
         visit,
         "explore/customer.html",
         customer=view,
-        days=by_day(view.timeline.facts, visit.format),
+        days=by_day(view.timeline.entries, visit.format),
         kind=kind,
         kinds=KINDS,
         canonical=PROFILE.encode(profile.id),
@@ -136,10 +136,10 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
     number = None
     if chosen is not None:
         number = await read_number(tx, visit, chosen, asked_at=read_moment(visit, visit.query.get("at")))
-    entries = await _entries(tx, visit, subscriptions, number)
-    more = await _texts_and_runs(tx, visit, profile, subscriptions)
-    timeline = merge(tickets, entries, more, kind=kind, before=visit.query.get("before"))
-    wanted = {fact.ticket.store_id for fact in timeline.facts if fact.ticket is not None}
+    ledger_entries = await _ledger_entries(tx, visit, subscriptions, number)
+    other_entries = await _texts_and_runs(tx, visit, profile, subscriptions)
+    timeline = merge(tickets, ledger_entries, other_entries, kind=kind, before=visit.query.get("before"))
+    store_ids = {entry.ticket.store_id for entry in timeline.entries if entry.ticket is not None}
     status = None if chosen is None else chosen.state.status.value
     return CustomerView(
         profile=profile,
@@ -149,14 +149,16 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
         number=number,
         status=status_of(profile, status),
         attributes=await _attributes(tx, visit, profile),
-        stores=await name_stores(tx, visit.organization_id, wanted),
+        stores=await name_stores(tx, visit.organization_id, store_ids),
         has_more_tickets=len(tickets) == CUSTOMER_TICKETS_MAX,
         segments=await _segments(tx, visit, profile) if visit.may(Action.EDIT_SEGMENTS) else [],
         journeys=await name_journeys(
-            tx, visit.organization_id, {fact.run.journey_id for fact in timeline.facts if fact.run is not None}
+            tx, visit.organization_id, {entry.run.journey_id for entry in timeline.entries if entry.run is not None}
         ),
         campaigns=await name_campaigns(
-            tx, visit.organization_id, {fact.campaign_id for fact in timeline.facts if fact.campaign_id is not None}
+            tx,
+            visit.organization_id,
+            {entry.campaign_id for entry in timeline.entries if entry.campaign_id is not None},
         ),
     )
 
@@ -170,27 +172,27 @@ async def _texts_and_runs(
     )
     runs = await list_runs_of_customer(tx, visit.organization_id, profile.id, limit=RUNS_SHOWN_MAX)
     replies: list[ReplyRow] = []
-    for one in subscriptions[:NUMBERS_LOOKED_AT_MAX]:
+    for one in subscriptions[:NUMBERS_SEARCHED_MAX]:
         if one.state.phone_number:
             number_hash = hash_number(visit.organization.secret, one.state.phone_number)
             replies += await list_replies(tx, visit.organization_id, number_hash=number_hash, limit=TEXTS_SHOWN_MAX)
     recipients = await list_recipients_of_person(tx, visit.organization_id, profile.id, limit=RECIPIENTS_SHOWN_MAX)
-    return facts_of(texts, replies, runs, recipients)
+    return entries_of(texts, replies, runs, recipients)
 
 
-def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscription | None:
+def _choose(subscriptions: list[Subscription], requested_id: str | None) -> Subscription | None:
     """The requested number; else the one that texts go to: subscribed, with the latest consent."""
     if not subscriptions:
         return None
-    identifier = SUBSCRIPTION.decode(wanted or "")
-    named = [one for one in subscriptions if one.id == identifier]
+    identifier = SUBSCRIPTION.decode(requested_id or "")
+    requested = [one for one in subscriptions if one.id == identifier]
     return max(
-        named or subscriptions,
+        requested or subscriptions,
         key=lambda one: (one.state.status is Status.SUBSCRIBED, one.state.consented_at or one.created_at),
     )
 
 
-async def _entries(
+async def _ledger_entries(
     tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None
 ) -> list[LedgerEntry]:
     """The ledger entries of all numbers; those of the selected number are loaded already."""
@@ -203,13 +205,15 @@ async def _entries(
     return [entry for entry in entries if entry.outcome != "already_subscribed"]
 
 
-async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentOf]:
+async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentMembership]:
     """All segments, with those that the customer is in first."""
     rows = await list_segments(tx, visit.organization_id)
-    ids = {SEGMENT.encode(row.id): row.name for row in rows}
-    inside = await find_segments_of(tx, visit.organization_id, ids.keys(), profile.id)
-    all_of_them = [SegmentOf(it, name, it in inside) for it, name in ids.items()]
-    return sorted(all_of_them, key=lambda one: (not one.is_in, one.name))
+    names = {SEGMENT.encode(row.id): row.name for row in rows}
+    ids_with_customer = await find_segments_of(tx, visit.organization_id, names.keys(), profile.id)
+    memberships = [
+        SegmentMembership(segment_id, name, segment_id in ids_with_customer) for segment_id, name in names.items()
+    ]
+    return sorted(memberships, key=lambda membership: (not membership.is_in, membership.name))
 
 
 async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeRow]:
@@ -218,7 +222,7 @@ async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeR
     for key, value in sorted(profile.attributes.items()):
         kind, allowed_values = declared.get(key, (AttributeType.TEXT, ()))
         is_readable = interpret(kind, value, allowed_values=allowed_values) is not None
-        # A valid boolean or enum value identifies no person.
+        # A valid boolean or enum value does not identify a person.
         is_plain = is_readable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
         shown = value if is_plain else mask.text(visit, value) or ""
         rows.append(AttributeRow(key, kind.value, shown, is_readable))

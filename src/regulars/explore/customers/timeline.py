@@ -16,7 +16,7 @@ from regulars.messaging.model import OriginKind, ReplyRow, TextRow
 from regulars.sales.tickets import CustomerTicket
 from regulars.web.format import Format
 
-PAGE_FACTS: Final = 15
+PAGE_ENTRIES: Final = 15
 KINDS: Final = {
     "all": "All",
     "tickets": "Tickets",
@@ -43,7 +43,7 @@ class TimelineEntry:
     at: datetime
     key: str
     ticket: CustomerTicket | None = None
-    entry: LedgerEntry | None = None
+    ledger_entry: LedgerEntry | None = None
     text: TextRow | None = None
     reply: ReplyRow | None = None
     run: RunRow | None = None
@@ -71,20 +71,30 @@ class TimelineEntry:
         """The label of a consent entry, or the reason why a campaign sent no text; empty for tickets."""
         if self.recipient is not None:
             return NO_TEXT[self.recipient.reason or self.recipient.outcome]
-        return "" if self.entry is None else title_of(self.entry)
+        return "" if self.ledger_entry is None else title_of(self.ledger_entry)
 
     @property
-    def is_yes(self) -> bool:
-        return self.entry is not None and self.entry.kind == Kind.OPT_IN and self.entry.outcome != "superseded"
+    def is_opt_in(self) -> bool:
+        return (
+            self.ledger_entry is not None
+            and self.ledger_entry.kind == Kind.OPT_IN
+            and self.ledger_entry.outcome != "superseded"
+        )
 
     @property
-    def is_no(self) -> bool:
-        return self.entry is not None and self.entry.kind != Kind.OPT_IN and self.entry.outcome != "superseded"
+    def is_withdrawal(self) -> bool:
+        return (
+            self.ledger_entry is not None
+            and self.ledger_entry.kind != Kind.OPT_IN
+            and self.ledger_entry.outcome != "superseded"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    facts: list[TimelineEntry]
+    # The events of this page, newest first.
+    entries: list[TimelineEntry]
+    # The number of events on all pages.
     total: int
     # Where the next page begins, if there is one.
     older: str | None
@@ -92,28 +102,32 @@ class Timeline:
 
 def merge(
     tickets: Sequence[CustomerTicket],
-    entries: Sequence[LedgerEntry],
-    more: Sequence[TimelineEntry] = (),
+    ledger_entries: Sequence[LedgerEntry],
+    other_entries: Sequence[TimelineEntry] = (),
     *,
     kind: str = "all",
     before: str | None = None,
 ) -> Timeline:
     """Merge the events of one kind or of all, older than the last one of the previous page; an invalid position is
     ignored."""
-    facts = [TimelineEntry(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
-    facts += [TimelineEntry(at=one.effective_at, key=f"{one.sequence:020}", entry=one) for one in entries]
-    facts += more
-    fitting = sorted(
-        (fact for fact in facts if kind in {"all", fact.kind}), key=lambda fact: (fact.at, fact.key), reverse=True
+    entries = [TimelineEntry(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
+    entries += [
+        TimelineEntry(at=one.effective_at, key=f"{one.sequence:020}", ledger_entry=one) for one in ledger_entries
+    ]
+    entries += other_entries
+    matching = sorted(
+        (entry for entry in entries if kind in {"all", entry.kind}),
+        key=lambda entry: (entry.at, entry.key),
+        reverse=True,
     )
     position = _read(before)
-    shown = [fact for fact in fitting if position is None or (fact.at, fact.key) < position]
-    page = shown[:PAGE_FACTS]
-    older = f"{format_timestamp(page[-1].at)}~{page[-1].key}" if len(shown) > PAGE_FACTS else None
-    return Timeline(facts=page, total=len(fitting), older=older)
+    shown = [entry for entry in matching if position is None or (entry.at, entry.key) < position]
+    page = shown[:PAGE_ENTRIES]
+    older = f"{format_timestamp(page[-1].at)}~{page[-1].key}" if len(shown) > PAGE_ENTRIES else None
+    return Timeline(entries=page, total=len(matching), older=older)
 
 
-def facts_of(
+def entries_of(
     texts: Sequence[TextRow],
     replies: Sequence[ReplyRow],
     runs: Sequence[RunRow],
@@ -121,26 +135,26 @@ def facts_of(
 ) -> list[TimelineEntry]:
     """Texts have the time of sending or of the decision not to send, runs the time of entry, and campaigns without a
     text the time when their audience was stored."""
-    facts = [TimelineEntry(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
-    facts += [TimelineEntry(at=one.received_at, key=str(one.id), reply=one) for one in replies]
-    facts += [TimelineEntry(at=one.entered_at, key=str(one.id), run=one) for one in runs]
-    texted = {fact.campaign_id for fact in facts}
-    facts += [
+    entries = [TimelineEntry(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
+    entries += [TimelineEntry(at=one.received_at, key=str(one.id), reply=one) for one in replies]
+    entries += [TimelineEntry(at=one.entered_at, key=str(one.id), run=one) for one in runs]
+    texted = {entry.campaign_id for entry in entries}
+    entries += [
         TimelineEntry(at=one.created_at, key=str(one.campaign_id), recipient=one)
         for one in recipients
         if one.campaign_id not in texted and (one.reason or one.outcome) in NO_TEXT
     ]
-    return facts
+    return entries
 
 
-def by_day(facts: Sequence[TimelineEntry], formats: Format) -> list[tuple[str, list[TimelineEntry]]]:
+def by_day(entries: Sequence[TimelineEntry], formats: Format) -> list[tuple[str, list[TimelineEntry]]]:
     """Group the events by day, with dates in the user's format."""
     days: list[tuple[str, list[TimelineEntry]]] = []
-    for fact in facts:
-        day = formats.list_day(fact.at)
+    for entry in entries:
+        day = formats.list_day(entry.at)
         if not days or days[-1][0] != day:
             days.append((day, []))
-        days[-1][1].append(fact)
+        days[-1][1].append(entry)
     return days
 
 

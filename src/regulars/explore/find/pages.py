@@ -1,5 +1,5 @@
-"""Search over customers, numbers, tickets, stores, segments, journeys and campaigns: an exact id goes to its page, a
-name to a list."""
+"""Search over customers, phone numbers, tickets, stores, segments, journeys and campaigns: an exact id redirects to its
+page, a name gives a list."""
 
 from typing import Final, NamedTuple
 
@@ -31,13 +31,13 @@ TEXT_CHARACTERS_MAX: Final = 255
 CUSTOMERS_SHOWN: Final = 10
 STORES_SHOWN: Final = 10
 SEGMENTS_SHOWN: Final = 10
-JOURNEYS_LOOKED_AT_MAX: Final = 1_000
+JOURNEYS_SEARCHED_MAX: Final = 1_000
 JOURNEYS_SHOWN: Final = 10
-CAMPAIGNS_LOOKED_AT_MAX: Final = 1_000
+CAMPAIGNS_SEARCHED_MAX: Final = 1_000
 CAMPAIGNS_SHOWN: Final = 10
 
 
-class Found(NamedTuple):
+class SearchResults(NamedTuple):
     customers: list[Profile]
     has_more_customers: bool
     stores: list[Store]
@@ -54,11 +54,11 @@ async def search(visit: Visit) -> Response:
         target = await find_exactly(tx, visit, text)
         if target is not None:
             return redirect(visit, target)
-        found = await _find_by_words(tx, visit, text)
+        found = await _find_by_text(tx, visit, text)
     return _show(visit, text, found)
 
 
-def _show(visit: Visit, text: str, found: Found | None) -> Response:
+def _show(visit: Visit, text: str, found: SearchResults | None) -> Response:
     return render(
         visit,
         "explore/search.html",
@@ -72,7 +72,7 @@ def _show(visit: Visit, text: str, found: Found | None) -> Response:
 
 
 async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
-    """The page of the only object with this id or number."""
+    """The address of the page of the object with this id or phone number, if there is exactly one."""
     customers = await search_exactly(
         tx,
         visit.organization_id,
@@ -106,7 +106,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     return None if number is None else visit.url("/consent/numbers", SUBSCRIPTION.encode(number.id))
 
 
-async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
+async def _find_by_text(tx: Tx, visit: Visit, text: str) -> SearchResults:
     customers: list[Profile] = []
     if visit.sees_personal:
         customers = await search_exactly(
@@ -115,20 +115,20 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
         if not customers:
             hits = await search_by_name(tx, visit.organization_id, text, PageRequest(CUSTOMERS_SHOWN + 1))
             customers = [hit.profile for hit in hits]
-    wanted = text.casefold()
+    search_text = text.casefold()
     stores = await list_by_name(tx, visit.organization_id, PageRequest(STORES_SHOWN), text=text)
     segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
-    described = [row for row in segments if wanted in row.name.casefold()]
-    journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
-    named = [row for row in journeys if wanted in row.name.casefold()]
-    campaigns = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_LOOKED_AT_MAX)
-    return Found(
+    matching_segments = [row for row in segments if search_text in row.name.casefold()]
+    journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_SEARCHED_MAX)
+    matching_journeys = [row for row in journeys if search_text in row.name.casefold()]
+    campaigns = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_SEARCHED_MAX)
+    return SearchResults(
         customers[:CUSTOMERS_SHOWN],
         len(customers) > CUSTOMERS_SHOWN,
         [one.store for one in stores],
-        described[:SEGMENTS_SHOWN],
-        named[:JOURNEYS_SHOWN],
-        [row for row in campaigns if wanted in row.name.casefold()][:CAMPAIGNS_SHOWN],
+        matching_segments[:SEGMENTS_SHOWN],
+        matching_journeys[:JOURNEYS_SHOWN],
+        [row for row in campaigns if search_text in row.name.casefold()][:CAMPAIGNS_SHOWN],
     )
 
 

@@ -18,9 +18,9 @@ from regulars.messaging.find import count_texts_by_state, count_undecided
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.entries import count_answers
 from regulars.request_log.model import Counts
-from regulars.sales.collision_review import count_open
+from regulars.sales.collision_review import count_open_collisions
 from regulars.sales.totals.model import PerCurrency, add_totals
-from regulars.sales.totals.reports import Rhythm, read_rhythms
+from regulars.sales.totals.reports import StoreActivity, read_store_activity
 from regulars.stores.find import list_stores, name_stores
 from regulars.stores.model import Store
 from regulars.webhooks.model import EndpointStatus
@@ -28,14 +28,17 @@ from regulars.work.outbox import BEHIND_MIN, behind_since
 
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30, "12m": 365}
 STORES_MAX: Final = 500
-COLLISIONS_COUNTED_MAX: Final = 100
+# Collisions and undecided replies are counted up to this number each.
+WAITING_COUNTED_MAX: Final = 100
 PARKED_COUNTED_MAX: Final = 1_000
-JOURNEYS_LOOKED_AT_MAX: Final = 1_000
+JOURNEYS_SEARCHED_MAX: Final = 1_000
 
 
-class TroubledJourney(NamedTuple):
+class JourneyNeedingAttention(NamedTuple):
     row: JourneyRow
+    # Runs that failed after all retries.
     parked: int
+    # Customers who are in the journey now.
     inside: int
     # Runs that wait at a branch whose condition cannot be evaluated; and the reasons by branch, or by `filter`.
     at_fault: int
@@ -43,9 +46,9 @@ class TroubledJourney(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreLine:
+class StoreStatus:
     store: Store
-    rhythm: Rhythm
+    activity: StoreActivity
 
     @property
     def name(self) -> str:
@@ -53,7 +56,7 @@ class StoreLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class HomeOverview:
     # All days of the chart, also those without a ticket.
     days: Mapping[date, PerCurrency]
     # The same days by the name of the store, if the chart shows stores.
@@ -61,24 +64,28 @@ class Overview:
     total: PerCurrency
     before: PerCurrency
     today: PerCurrency
-    stores: list[StoreLine]
+    stores: list[StoreStatus]
     has_more_stores: bool
     # API responses in the last 24 hours.
     answers: Counts
+    # Different tickets that were sent with the same id and that no user has reviewed yet.
     open_collisions: int
     undecided_replies: int
+    # The SMS settings while all texts are on hold.
     held: Texting | None
     webhooks: list[EndpointStatus]
     texts: dict[str, int]
-    troubled: list[TroubledJourney]
+    # Those that need attention.
+    journeys: list[JourneyNeedingAttention]
     campaigns: list[CampaignInNeed]
+    # While the totals of earlier tickets are still being computed: how far that has come.
     filled_until: datetime | None
     # While tickets wait to be counted: those received up to then are in the figures.
     counted_until: datetime | None
 
     @property
-    def silent(self) -> list[StoreLine]:
-        return [line for line in self.stores if line.rhythm.is_silent]
+    def silent(self) -> list[StoreStatus]:
+        return [line for line in self.stores if line.activity.is_silent]
 
 
 async def read_overview(
@@ -90,58 +97,62 @@ async def read_overview(
     zone: ZoneInfo,
     webhooks: list[EndpointStatus],
     with_stores: bool = False,
-) -> Overview:
+) -> HomeOverview:
     today = now.astimezone(zone).date()
     length = PERIODS[period]
     # For a single day the chart shows thirty days; the figures above it are still those of the day.
-    shown = max(length, 30)
-    oldest = today - timedelta(days=max(shown, 2 * length) - 1)
+    days_shown = max(length, 30)
+    oldest = today - timedelta(days=max(days_shown, 2 * length) - 1)
     sales = await read_sales(tx, organization_id, first=oldest, last=today, by=By.DAY)
-    days = {day: total for day, total in sales.rows.items() if day > today - timedelta(days=shown)}
+    days = {day: total for day, total in sales.rows.items() if day > today - timedelta(days=days_shown)}
     stores = await list_stores(tx, organization_id, after=None, limit=STORES_MAX + 1)
-    rhythms = await read_rhythms(tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone)
-    lines = [StoreLine(store=store, rhythm=rhythms[store.id]) for store in stores[:STORES_MAX]]
+    activities = await read_store_activity(
+        tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone
+    )
+    lines = [StoreStatus(store=store, activity=activities[store.id]) for store in stores[:STORES_MAX]]
     texting = await load_texting(tx, organization_id)
     counts = (await count_answers(tx, organization_id)).values()
     has_tickets = any(total.sums for total in days.values())
-    return Overview(
+    return HomeOverview(
         days=days,
         by_store=await _sum_stores(tx, organization_id, first=min(days), last=today) if with_stores else {},
         total=_sum(sales.rows, today - timedelta(days=length - 1), today),
         before=_sum(sales.rows, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
         today=_sum(sales.rows, today, today),
         # Silent stores first, then by name.
-        stores=sorted(lines, key=lambda line: (not line.rhythm.is_silent, line.name.casefold())),
+        stores=sorted(lines, key=lambda line: (not line.activity.is_silent, line.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
         answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
         texts=await count_texts_by_state(tx, organization_id, today),
-        troubled=await find_troubled(tx, organization_id),
+        journeys=await find_journeys_needing_attention(tx, organization_id),
         campaigns=await find_in_need(tx, organization_id, is_held=texting is not None and texting.is_held),
-        open_collisions=await count_open(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
-        undecided_replies=await count_undecided(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
+        open_collisions=await count_open_collisions(tx, organization_id, most=WAITING_COUNTED_MAX + 1),
+        undecided_replies=await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX + 1),
         held=texting if texting is not None and texting.is_held else None,
         webhooks=webhooks,
         filled_until=sales.progress.filled_until,
         # If no ticket is counted yet, show that tickets wait to be counted even if they have waited only briefly;
         # otherwise the page would say that no ticket has arrived.
-        counted_until=await behind_since(tx, organization_id, by=BEHIND_MIN if has_tickets else timedelta(0)),
+        counted_until=await behind_since(tx, organization_id, at_least=BEHIND_MIN if has_tickets else timedelta(0)),
     )
 
 
-async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
+async def find_journeys_needing_attention(tx: Tx, organization_id: UUID) -> list[JourneyNeedingAttention]:
     """Journeys that need attention: with a condition that cannot be evaluated, with runs that failed after all retries,
     or paused with customers in them."""
     parked = await count_parked(tx, organization_id, most=PARKED_COUNTED_MAX)
     at_fault = await count_at_fault(tx, organization_id, most=PARKED_COUNTED_MAX)
-    every = await list_journeys(tx, organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
-    unjudgeable = await find_unjudgeable_journeys(tx, organization_id, every)
+    journeys = await list_journeys(tx, organization_id, limit=JOURNEYS_SEARCHED_MAX)
+    unjudgeable = await find_unjudgeable_journeys(tx, organization_id, journeys)
     rows = [
-        row for row in every if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in unjudgeable
+        row
+        for row in journeys
+        if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in unjudgeable
     ]
     sums = await load_total_stats(tx, organization_id, [row.id for row in rows])
     lines = [
-        TroubledJourney(
-            row, parked.get(row.id, 0), sums[row.id].inside, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})
+        JourneyNeedingAttention(
+            row, parked.get(row.id, 0), sums[row.id].active_runs, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})
         )
         for row in rows
     ]
@@ -151,12 +162,12 @@ async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
 async def _sum_stores(tx: Tx, organization_id: UUID, *, first: date, last: date) -> dict[str, PerCurrency]:
     sales = await read_sales(tx, organization_id, first=first, last=last, by=By.STORE)
     names = await name_stores(tx, organization_id, sales.rows)
-    # Two stores may have one name.
-    together: dict[str, PerCurrency] = {}
+    # Two stores may have the same name.
+    by_name: dict[str, PerCurrency] = {}
     for store_id, total in sales.rows.items():
         name = names[store_id]
-        together[name] = add_totals([together[name], total]) if name in together else total
-    return together
+        by_name[name] = add_totals([by_name[name], total]) if name in by_name else total
+    return by_name
 
 
 def _sum(days: Mapping[date, PerCurrency], first: date, last: date) -> PerCurrency:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from regulars.campaigns.attention import CampaignInNeed
 from regulars.consent.figures import FiguresSnapshot, read_figures
-from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
+from regulars.explore.home.figures import PERIODS, HomeOverview, JourneyNeedingAttention, StoreStatus, read_overview
 from regulars.explore.home.sales_chart import BY_LABELS, draw_sales
 from regulars.journeys.program import FILTER
 from regulars.kit.ids import CAMPAIGN, JOURNEY, WEBHOOK
@@ -17,12 +17,12 @@ from regulars.web.charts import hours, sparkline
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
-from regulars.webhooks.find import WAITING_COUNTED_MAX, list_troubled
+from regulars.webhooks.find import WAITING_COUNTED_MAX, list_endpoints_needing_attention
 from regulars.webhooks.model import EndpointStatus
 
 STORES_SHOWN: Final = 8
-PERIOD_WORDS: Final = {"today": "Today", "7d": "7 days", "30d": "30 days", "12m": "12 months"}
-BEFORE_WORDS: Final = {
+PERIOD_LABELS: Final = {"today": "Today", "7d": "7 days", "30d": "30 days", "12m": "12 months"}
+BEFORE_LABELS: Final = {
     "today": "yesterday",
     "7d": "the 7 days before",
     "30d": "the 30 days before",
@@ -34,7 +34,7 @@ class MoneyStat(NamedTuple):
     currency: str
     net: str
     more: str
-    spark: str
+    sparkline: str
     url: str
 
 
@@ -48,7 +48,7 @@ class Attention(NamedTuple):
 
 
 class IngestionRow(NamedTuple):
-    line: StoreLine
+    line: StoreStatus
     columns: list[object]
 
 
@@ -60,7 +60,7 @@ async def show_home(visit: Visit) -> Response:
     zone = visit.format.zone
     # In a separate transaction, because it changes planner settings until the end of the transaction.
     async with visit.database.transaction() as tx:
-        webhooks = await list_troubled(tx, visit.organization_id)
+        webhooks = await list_endpoints_needing_attention(tx, visit.organization_id)
     async with visit.database.snapshot() as tx:
         overview = await read_overview(
             tx,
@@ -83,8 +83,8 @@ async def show_home(visit: Visit) -> Response:
         visit,
         "explore/home.html",
         period=period,
-        periods=PERIOD_WORDS,
-        before_words=BEFORE_WORDS[period],
+        periods=PERIOD_LABELS,
+        before_label=BEFORE_LABELS[period],
         overview=overview,
         first=first,
         today=today.isoformat(),
@@ -101,7 +101,7 @@ async def show_home(visit: Visit) -> Response:
     )
 
 
-def _currencies(overview: Overview) -> list[str]:
+def _currencies(overview: HomeOverview) -> list[str]:
     """The currencies of the period, the largest net sales first; then those that occur only on other days of the
     chart."""
     drawn = {currency for total in overview.days.values() for currency in total.sums}
@@ -109,7 +109,7 @@ def _currencies(overview: Overview) -> list[str]:
     return [*known, *sorted(drawn - set(known))]
 
 
-def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
+def _money(visit: Visit, overview: HomeOverview, first: str) -> list[MoneyStat]:
     stats = []
     for currency, sums in overview.total.by_size():
         gross = visit.format.money_rounded(sums.gross_cents, currency)
@@ -127,13 +127,13 @@ def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
     return stats
 
 
-def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> list[Attention]:
+def attention(visit: Visit, overview: HomeOverview, consent: FiguresSnapshot) -> list[Attention]:
     """What needs a user's attention, most urgent first."""
     found = [_webhook(visit, status) for status in overview.webhooks]
     if overview.held is not None:
         found.append(_held(visit, overview.held))
     found += [_silent(visit, line) for line in overview.silent]
-    found += [_troubled(visit, line) for line in overview.troubled]
+    found += [_journey(visit, line) for line in overview.journeys]
     found += [_campaign(visit, line) for line in overview.campaigns]
     if overview.undecided_replies:
         found.append(_replies(visit, overview.undecided_replies))
@@ -180,8 +180,7 @@ def _webhook(visit: Visit, status: EndpointStatus) -> Attention:
         return Attention("plug", "warn", f"Webhook to {host} waits for approval", text, when, url)
     if not status.is_failing or status.disabled_on is None:
         return Attention("alert", "no", f"Webhook to {host} is disabled", status.endpoint.note or "", when, url)
-    many = status.waiting.total
-    waits = visit.format.count(many, "delivery waits", "deliveries wait", most=WAITING_COUNTED_MAX)
+    waits = visit.format.count(status.waiting.total, "delivery waits", "deliveries wait", most=WAITING_COUNTED_MAX)
     text = f"{waits}; disabled on {visit.format.moment(status.disabled_on)}"
     return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
 
@@ -194,27 +193,27 @@ def _held(visit: Visit, texting: Texting) -> Attention:
     )
 
 
-def _replies(visit: Visit, many: int) -> Attention:
-    title = visit.format.count(many, "reply needs a person", "replies need a person")
+def _replies(visit: Visit, undecided: int) -> Attention:
+    title = visit.format.count(undecided, "reply needs a person", "replies need a person")
     text = "No keyword matched. Possible opt-outs apply after 5 business days."
     return Attention("message", "warn", title, text, "", visit.url("/messages/inbox"))
 
 
-def _silent(visit: Visit, line: StoreLine) -> Attention:
-    rhythm = line.rhythm
-    last = rhythm.last_received_at
+def _silent(visit: Visit, line: StoreStatus) -> Attention:
+    activity = line.activity
+    last = activity.last_received_at
     since = "No ticket yet" if last is None else f"No ticket since {visit.format.moment(last)}"
     return Attention(
         "store",
         "no",
         f"{line.name} is silent",
-        f"{since}. It usually sends {visit.format.number(rhythm.usual_rate)} an hour at this time of the week.",
+        f"{since}. It usually sends {visit.format.number(activity.usual_rate)} an hour at this time of the week.",
         "" if last is None else visit.format.ago(last).removesuffix(" ago"),
         visit.url("/stores", line.store.external_id),
     )
 
 
-def _troubled(visit: Visit, line: TroubledJourney) -> Attention:
+def _journey(visit: Visit, line: JourneyNeedingAttention) -> Attention:
     url = visit.url("/journeys", JOURNEY.encode(line.row.id))
     if line.unjudgeable or line.at_fault:
         return _unjudgeable(visit, line, url)
@@ -222,27 +221,27 @@ def _troubled(visit: Visit, line: TroubledJourney) -> Attention:
         title = f"{line.row.name}: {visit.format.count(line.parked, 'run needs', 'runs need')} a person"
         return Attention("automate", "no", title, "They failed after all retries.", "", f"{url}/runs?state=parked")
     paused = line.row.paused_at
-    many = visit.format.count(line.inside, "customer waits", "customers wait")
+    waiting = visit.format.count(line.inside, "customer waits", "customers wait")
     since = "" if paused is None else visit.format.ago(paused).removesuffix(" ago")
     return Attention(
-        "automate", "warn", f"{line.row.name} is paused", f"{many} in it, and no customer enters.", since, url
+        "automate", "warn", f"{line.row.name} is paused", f"{waiting} in it, and no customer enters.", since, url
     )
 
 
-def _unjudgeable(visit: Visit, line: TroubledJourney, url: str) -> Attention:
-    found = ["No customer enters."] if FILTER in line.unjudgeable else []
+def _unjudgeable(visit: Visit, line: JourneyNeedingAttention, url: str) -> Attention:
+    sentences = ["No customer enters."] if FILTER in line.unjudgeable else []
     if line.at_fault:
-        found.append(f"{visit.format.count(line.at_fault, 'customer waits', 'customers wait')} at a branch.")
-    found += list(line.unjudgeable.values())[:1]
+        sentences.append(f"{visit.format.count(line.at_fault, 'customer waits', 'customers wait')} at a branch.")
+    sentences += list(line.unjudgeable.values())[:1]
     title = f"{line.row.name}: a condition cannot be evaluated"
-    return Attention("automate", "no", title, " ".join(found), "", url)
+    return Attention("automate", "no", title, " ".join(sentences), "", url)
 
 
 def _campaign(visit: Visit, line: CampaignInNeed) -> Attention:
     url = visit.url("/campaigns", CAMPAIGN.encode(line.row.id))
-    left = visit.format.count(line.left, "recipient waits", "recipients wait")
+    waiting = visit.format.count(line.unsent, "recipient waits", "recipients wait")
     if line.stalled_since is None:
-        text = line.row.reason or (f"{left} for the text." if line.left else "It has not started.")
+        text = line.row.reason or (f"{waiting} for the text." if line.unsent else "It has not started.")
         when = visit.format.ago(line.row.updated_at).removesuffix(" ago")
         return Attention("message", "no" if line.row.reason else "warn", f"{line.row.name} is paused", text, when, url)
     when = visit.format.ago(line.stalled_since).removesuffix(" ago")
@@ -250,15 +249,15 @@ def _campaign(visit: Visit, line: CampaignInNeed) -> Attention:
         text = line.row.reason or "The worker has not loaded its audience yet."
         return Attention("message", "no", f"{line.row.name} should have started", text, when, url)
     title = f"{line.row.name} has sent nothing for ten minutes"
-    return Attention("message", "no", title, f"{left} for the text.", when, url)
+    return Attention("message", "no", title, f"{waiting} for the text.", when, url)
 
 
-def _ingestion(visit: Visit, line: StoreLine) -> IngestionRow:
+def _ingestion(visit: Visit, line: StoreStatus) -> IngestionRow:
     now = visit.now.astimezone(visit.format.zone).hour
-    begin = min([*line.rhythm.usual, *line.rhythm.today, 9])
+    begin = min([*line.activity.usual, *line.activity.today, 9])
     span = range(begin, max(now + 1, begin + 1))
-    sent = [line.rhythm.today.get(hour, 0) for hour in span]
-    usual = [line.rhythm.usual.get(hour, 0.0) for hour in span]
+    sent = [line.activity.today.get(hour, 0) for hour in span]
+    usual = [line.activity.usual.get(hour, 0.0) for hour in span]
     return IngestionRow(line, list(hours(sent, usual)))
 
 

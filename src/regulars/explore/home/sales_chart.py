@@ -5,13 +5,13 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from regulars.analytics.period import Period, parts_of
-from regulars.explore.home.figures import Overview
+from regulars.explore.home.figures import HomeOverview
 from regulars.sales.totals.model import PerCurrency, Sums, add_totals
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.format import Format
 
 BY_LABELS: Final = {"day": "Day", "week": "Week", "store": "Store"}
-# More bars than these are too thin to point at; the table has all stores.
+# With more bars, each would be too thin to point at; the table has all stores.
 STORES_DRAWN_MAX: Final = 40
 # Characters of a store's name on the axis: more would overlap the next name on a phone.
 LABEL_CHARACTERS_MAX: Final = 9
@@ -21,19 +21,19 @@ class SalesChart(NamedTuple):
     by: str
     currency: str
     chart: Chart
-    # Name, gross, returned and net.
+    # The columns are name, gross, returned and net.
     rows: list[tuple[str, str, str, str]]
     left_out: int
 
 
 class _Bar(NamedTuple):
     name: str
-    # On the axis.
+    # The name on the axis, which may be shortened.
     label: str
     sums: Sums
 
 
-def draw_sales(formats: Format, overview: Overview, currency: str, by: str) -> SalesChart:
+def draw_sales(formats: Format, overview: HomeOverview, currency: str, by: str) -> SalesChart:
     bars = [
         _Bar(name, label, total.sums.get(currency, Sums()))
         for name, label, total in (

@@ -34,7 +34,7 @@ LINES_SHOWN: Final = 40
 HASH_BYTES: Final = 32
 # The states of texts that the phone shows.
 ON_THE_PHONE: Final = frozenset({"sent", "delivered"})
-QUICK: Final = ("STOP", "START", "HELP", "Arrêtez de m'écrire", "À quelle heure ouvrez-vous ?")
+QUICK_REPLIES: Final = ("STOP", "START", "HELP", "Arrêtez de m'écrire", "À quelle heure ouvrez-vous ?")
 
 
 class SimulatedPhone(NamedTuple):
@@ -68,21 +68,21 @@ class SimulatedPhone(NamedTuple):
 
 async def show_simulator(visit: Visit) -> Response:
     """The phone with the most recent message; `q` opens another."""
-    asked = visit.query.get("q", "").strip()
-    form = FormState({"q": asked})
-    if asked:
-        target = _asked_for(visit, asked, form)
+    search_text = visit.query.get("q", "").strip()
+    form = FormState({"q": search_text})
+    if search_text:
+        target = _find_target(visit, search_text, form)
         if target is not None:
             return redirect(visit, target)
     return await _show(visit, None, form)
 
 
-def _asked_for(visit: Visit, asked: str, form: FormState) -> str | None:
+def _find_target(visit: Visit, search_text: str, form: FormState) -> str | None:
     if not visit.sees_personal:
         form.refuse("q", "Your role finds no numbers; choose one of the list.")
         return None
     try:
-        return visit.url(PATH, read_consent_number(asked))
+        return visit.url(PATH, read_consent_number(search_text))
     except InvalidPhoneNumber as error:
         form.refuse("q", error.detail)
         return None
@@ -104,7 +104,7 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
         "texting": texting,
         "phones": phones,
         "phone": phone,
-        "quick": QUICK,
+        "quick_replies": QUICK_REPLIES,
         "is_live": texting.provider != "simulator",
     }
     return render_form(visit, TEMPLATE, form, **values)
@@ -131,7 +131,8 @@ async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> Simul
 
 
 async def _number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tuple[str, bytes]:
-    """Find a number by its hash, or by itself for a user who may see numbers; an unknown number may write too."""
+    """Find a phone number by its hash or, for a user who may see numbers, by the number itself. An unknown number may
+    send replies too."""
     if visit.sees_personal and reference.startswith("+"):
         try:
             number = read_consent_number(reference)
@@ -141,9 +142,9 @@ async def _number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tup
     number_hash = _hash(reference)
     lines = [] if number_hash is None else await read_conversation(tx, visit.organization_id, number_hash, limit=1)
     for line in lines:
-        said = line.text or line.reply
-        if said is not None and said.phone_number is not None and number_hash is not None:
-            return said.phone_number, number_hash
+        message = line.text or line.reply
+        if message is not None and message.phone_number is not None and number_hash is not None:
+            return message.phone_number, number_hash
     subscription = None if number_hash is None else await find_by_hash(tx, visit.organization_id, number_hash)
     if subscription is None or subscription.state.phone_number is None or number_hash is None:
         raise PageNotFound("The simulator knows no such number.")
@@ -159,21 +160,21 @@ def _hash(reference: str) -> bytes | None:
 
 
 async def reply(visit: Visit) -> Response:
-    """Receive a reply as from a provider; only if no real provider is connected."""
+    """Receive a reply as if it came from a provider; only if no real provider is connected."""
     form = FormState(visit.form)
-    words = form.value("text").strip()
-    if not words:
+    body = form.value("text").strip()
+    if not body:
         form.refuse("text", "Write something.")
-    elif len(words) > BODY_CHARACTERS_MAX:
-        form.refuse("text", f"At most {BODY_CHARACTERS_MAX} characters; this has {len(words)}.")
+    elif len(body) > BODY_CHARACTERS_MAX:
+        form.refuse("text", f"At most {BODY_CHARACTERS_MAX} characters; this has {len(body)}.")
     if form.is_refused:
         return await _show(visit, visit.references[0], form)
     async with visit.database.transaction() as tx:
         texting = await _texting(tx, visit)
         if texting.provider != "simulator":
-            raise Conflict("Texts leave through a real provider now, so the simulator takes no replies.")
+            raise Conflict("Texts are sent through a real provider now, so the simulator accepts no replies.")
         number, number_hash = await _number(tx, visit, visit.references[0], texting)
-        incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=words)
+        incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=body)
         received = await receive(tx, visit.organization_id, incoming, texting=texting)
         after = {"meaning": received.meaning.value}
         await record(

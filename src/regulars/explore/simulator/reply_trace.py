@@ -22,10 +22,10 @@ from regulars.web.visit import Visit
 from regulars.webhooks.find import list_posted
 from regulars.webhooks.model import PostedEvent
 
-ENTRIES_LOOKED_AT: Final = 20
+ENTRIES_SEARCHED: Final = 20
 EVENTS_SHOWN: Final = 5
-# Runs that have just ended are among the newest.
-RUNS_LOOKED_AT: Final = 20
+# Only the newest runs are searched for those that the reply ended.
+RUNS_SEARCHED: Final = 20
 _SECOND: Final = timedelta(seconds=1)
 _HASH_SHOWN: Final = 10
 
@@ -40,14 +40,14 @@ class TraceStep(NamedTuple):
 
 
 async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscription | None) -> list[TraceStep]:
-    """The effects in order; those of the worker appear when it has produced them."""
+    """The effects in order; those that the worker causes appear when it has done its work."""
     steps = [_received(visit, reply)]
     if subscription is not None:
-        entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_LOOKED_AT)
-        own = f"reply:{reply.id}"
-        steps += [_entry(visit, subscription, one, reply) for one in entries if _message_of(one) == own]
+        entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_SEARCHED)
+        message_id = f"reply:{reply.id}"
+        steps += [_entry(visit, subscription, one, reply) for one in entries if _message_of(one) == message_id]
     if reply.profile_id is not None and reply.decided == "withdrew":
-        runs = await list_runs_of_customer(tx, visit.organization_id, reply.profile_id, limit=RUNS_LOOKED_AT)
+        runs = await list_runs_of_customer(tx, visit.organization_id, reply.profile_id, limit=RUNS_SEARCHED)
         ended = [run for run in runs if run.ended_at is not None and run.ended_at >= reply.received_at]
         names = await name_journeys(tx, visit.organization_id, {run.journey_id for run in ended})
         steps += [_run(visit, run, names.get(run.journey_id, "a journey"), reply) for run in reversed(ended)]
@@ -63,11 +63,11 @@ async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscr
 
 
 def _received(visit: Visit, reply: ReplyRow) -> TraceStep:
-    said = mask.text(visit, reply.body) or "nothing"
+    body = mask.text(visit, reply.body) or "nothing"
     return TraceStep(
         "message",
         "",
-        f"Received “{said}”",
+        f"Received “{body}”",
         label_meaning(reply.meaning).sentence,
         visit.url("/messages/inbox", REPLY.encode(reply.id)),
         visit.format.clock(reply.received_at, seconds=True),
@@ -77,8 +77,8 @@ def _received(visit: Visit, reply: ReplyRow) -> TraceStep:
 def _message_of(entry: LedgerEntry) -> str | None:
     if entry.payload is None:
         return None
-    said: dict[str, object] = msgspec.json.decode(entry.payload)
-    return str(said.get("message_id"))
+    payload: dict[str, object] = msgspec.json.decode(entry.payload)
+    return str(payload.get("message_id"))
 
 
 def _entry(visit: Visit, subscription: Subscription, entry: LedgerEntry, reply: ReplyRow) -> TraceStep:
@@ -89,45 +89,54 @@ def _entry(visit: Visit, subscription: Subscription, entry: LedgerEntry, reply: 
         f"{title_of(entry)}: ledger entry {entry.sequence}",
         f"hash {entry.hash.hex()[:_HASH_SHOWN]}",
         visit.url("/consent/numbers", SUBSCRIPTION.encode(subscription.id)) + f"#ledger-{entry.sequence}",
-        _later(entry.received_at, reply),
+        _time_after(entry.received_at, reply),
     )
 
 
 def _run(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> TraceStep:
     url = visit.url("/journeys", JOURNEY.encode(run.journey_id), "runs", RUN.encode(run.id))
-    words = f"{(run.outcome or 'ended').capitalize()}."
+    outcome = f"{(run.outcome or 'ended').capitalize()}."
     return TraceStep(
-        "automate", "", f"Ended the run in {name}", words, url, _later(run.ended_at or reply.received_at, reply)
+        "automate", "", f"Ended the run in {name}", outcome, url, _time_after(run.ended_at or reply.received_at, reply)
     )
 
 
 def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> TraceStep:
-    words = {"stop": "Confirmation", "help": "Answer to HELP"}.get(text.origin_kind, "Answer of a person")
+    kind = {"stop": "Confirmation", "help": "Answer to HELP"}.get(text.origin_kind, "Answer of a person")
     state = label_reason(text.reason) or label_state(text.state)
-    more = "The one text a withdrawal allows." if text.origin_kind == "stop" else state.sentence
+    sentence = "The one text a withdrawal allows." if text.origin_kind == "stop" else state.sentence
     return TraceStep(
         "message",
         "",
-        f"{words}: {state.name.lower()}",
-        more,
+        f"{kind}: {state.name.lower()}",
+        sentence,
         visit.url("/messages", TEXT.encode(text.id)),
-        _later(text.claimed_at or text.created_at, reply),
+        _time_after(text.claimed_at or text.created_at, reply),
     )
 
 
 def _waits(visit: Visit, reply: ReplyRow) -> TraceStep:
-    more = "The number gets nothing until then." if reply.meaning == "perhaps_stop" else "It changes nothing by itself."
+    sentence = (
+        "The number gets nothing until then." if reply.meaning == "perhaps_stop" else "It changes nothing by itself."
+    )
     return TraceStep(
-        "clock", "", "Waits in the inbox for a person", more, visit.url("/messages/inbox", REPLY.encode(reply.id)), ""
+        "clock",
+        "",
+        "Waits in the inbox for a person",
+        sentence,
+        visit.url("/messages/inbox", REPLY.encode(reply.id)),
+        "",
     )
 
 
 def _event(visit: Visit, posted: PostedEvent, reply: ReplyRow) -> TraceStep:
-    many = visit.format.count(posted.deliveries, "webhook")
+    webhooks = visit.format.count(posted.deliveries, "webhook")
     url = ""
     if posted.delivery_id is not None and visit.may(Action.READ_WEBHOOKS):
         url = visit.url("/webhooks/deliveries", WEBHOOK_DELIVERY.encode(posted.delivery_id))
-    return TraceStep("plug", "", f"{many}: {posted.type}", _arrived(posted), url, _later(posted.created_at, reply))
+    return TraceStep(
+        "plug", "", f"{webhooks}: {posted.type}", _arrived(posted), url, _time_after(posted.created_at, reply)
+    )
 
 
 def _arrived(posted: PostedEvent) -> str:
@@ -136,7 +145,7 @@ def _arrived(posted: PostedEvent) -> str:
     return f"{posted.delivered} of {posted.deliveries} delivered so far."
 
 
-def _later(moment: datetime, reply: ReplyRow) -> str:
+def _time_after(moment: datetime, reply: ReplyRow) -> str:
     """How long after the reply."""
     passed = moment - reply.received_at
     if passed < timedelta(0):

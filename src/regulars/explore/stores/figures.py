@@ -16,7 +16,7 @@ from regulars.analytics.sales_figures import By, read_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import PerCurrency
-from regulars.sales.totals.reports import Rhythm, read_rhythms
+from regulars.sales.totals.reports import StoreActivity, read_store_activity
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 
@@ -25,10 +25,10 @@ RANKED_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreLine:
+class StoreFigures:
     store: Store
     total: PerCurrency
-    rhythm: Rhythm
+    activity: StoreActivity
 
     @property
     def name(self) -> str:
@@ -58,28 +58,30 @@ async def read_lines(
     totals: Mapping[UUID, PerCurrency],
     now: datetime,
     zone: ZoneInfo,
-) -> list[StoreLine]:
+) -> list[StoreFigures]:
     """The figures of these stores, in the order given."""
     ids = [store.id for store in stores]
-    rhythms = await read_rhythms(tx, organization_id, ids, now=now, zone=zone)
+    activities = await read_store_activity(tx, organization_id, ids, now=now, zone=zone)
     return [
-        StoreLine(store=store, total=totals.get(store.id, PerCurrency()), rhythm=rhythms[store.id]) for store in stores
+        StoreFigures(store=store, total=totals.get(store.id, PerCurrency()), activity=activities[store.id])
+        for store in stores
     ]
 
 
-async def rank_stores(tx: Tx, organization_id: UUID, *, word: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:
-    """The stores with the text in their name, place or code, ranked by sales."""
+async def rank_stores(tx: Tx, organization_id: UUID, *, text: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:
+    """The stores with the text in their name, town or code, ranked by sales."""
     stores = await list_stores(tx, organization_id, after=None, limit=RANKED_MAX)
     sold = {store.id: _largest(totals.get(store.id, PerCurrency())) for store in stores}
-    # Amounts of two currencies do not compare: the currency of more stores comes first, and inside it the larger sum.
+    # Amounts of different currencies cannot be compared: the currency of most stores comes first, and within a currency
+    # the larger sum.
     stores_of = Counter(currency for currency, _ in sold.values())
-    fitting = [store for store in stores if word.casefold() in _searchable(store)]
+    matching = [store for store in stores if text.casefold() in _searchable(store)]
 
     def rank(store: Store) -> tuple[bool, int, str, int, str]:
         currency, net_cents = sold[store.id]
         return not currency, -stores_of[currency], currency, -net_cents, name_of(store)
 
-    return sorted(fitting, key=rank)
+    return sorted(matching, key=rank)
 
 
 def name_of(store: Store) -> str:

@@ -10,13 +10,21 @@ from starlette.responses import Response
 from regulars.accounts.audit.exports import export_csv
 from regulars.analytics.sales_figures import By, read_sales
 from regulars.consent.figures import read_figures
-from regulars.explore.stores.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines, read_totals
+from regulars.explore.stores.figures import (
+    DAYS,
+    RANKED_MAX,
+    StoreFigures,
+    first_day,
+    rank_stores,
+    read_lines,
+    read_totals,
+)
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
 from regulars.sales.tickets import TicketFilters, list_tickets
 from regulars.sales.totals.model import PerCurrency
-from regulars.sales.totals.reports import filled_until, read_rhythms
+from regulars.sales.totals.reports import filled_until, read_store_activity
 from regulars.stores.find import count_stores, find_store, list_by_name
 from regulars.stores.model import NamedStore
 from regulars.web.access import Action
@@ -43,9 +51,9 @@ CSV_HEADER: Final = (
 async def show_stores(visit: Visit) -> Response:
     zone = visit.format.zone
     async with visit.database.reading() as tx:
-        known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
-        view = _view(visit, known)
-        found = await _look(tx, visit, view, view.request)
+        store_count = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
+        view = _view(visit, store_count)
+        found = await _find_stores(tx, visit, view, view.request)
         page = make_page(view, found.stores, _position)
         lines = await _lines(tx, visit, page.rows, found.totals)
         filling = await filled_until(tx, visit.organization_id)
@@ -56,7 +64,7 @@ async def show_stores(visit: Visit) -> Response:
         view=view,
         page=page,
         lines=lines,
-        known=known,
+        store_count=store_count,
         ranked_max=RANKED_MAX,
         further=page.further_url,
         first=first_day(visit.now, zone),
@@ -65,27 +73,29 @@ async def show_stores(visit: Visit) -> Response:
     )
 
 
-def _view(visit: Visit, known: int) -> ListView:
-    return read_view(visit, "stores", PATH, filters=FILTERS, sorts=SORTS if known <= RANKED_MAX else SORTS_OF_MANY)
+def _view(visit: Visit, store_count: int) -> ListView:
+    return read_view(
+        visit, "stores", PATH, filters=FILTERS, sorts=SORTS if store_count <= RANKED_MAX else SORTS_OF_MANY
+    )
 
 
 class _FoundStores(NamedTuple):
     stores: PageRows[NamedStore]
-    # The totals of these stores, and perhaps of others.
+    # The totals of these stores; other stores may be included.
     totals: Mapping[UUID, PerCurrency]
 
 
-async def _look(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> _FoundStores:
-    word = view.value("q")
+async def _find_stores(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> _FoundStores:
+    text = view.value("q")
     zone = visit.format.zone
     if view.sort == "name":
-        named = await list_by_name(tx, visit.organization_id, page, text=word)
+        named = await list_by_name(tx, visit.organization_id, page, text=text)
         ids = [one.store.id for one in named]
         return _FoundStores(
             named, await read_totals(tx, visit.organization_id, now=visit.now, zone=zone, store_ids=ids)
         )
     totals = await read_totals(tx, visit.organization_id, now=visit.now, zone=zone)
-    ranked = await rank_stores(tx, visit.organization_id, word=word, totals=totals)
+    ranked = await rank_stores(tx, visit.organization_id, text=text, totals=totals)
     return _FoundStores(page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position), totals)
 
 
@@ -95,18 +105,18 @@ def _position(one: NamedStore) -> Position:
 
 async def _lines(
     tx: Tx, visit: Visit, stores: Sequence[NamedStore], totals: Mapping[UUID, PerCurrency]
-) -> list[StoreLine]:
-    wanted = [one.store for one in stores]
-    return await read_lines(tx, visit.organization_id, wanted, totals=totals, now=visit.now, zone=visit.format.zone)
+) -> list[StoreFigures]:
+    found = [one.store for one in stores]
+    return await read_lines(tx, visit.organization_id, found, totals=totals, now=visit.now, zone=visit.format.zone)
 
 
 async def export_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
-    view = _view(visit, known)
+        store_count = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
+    view = _view(visit, store_count)
 
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[NamedStore, StoreLine]]:
-        stores, totals = await _look(tx, visit, view, page)
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[NamedStore, StoreFigures]]:
+        stores, totals = await _find_stores(tx, visit, view, page)
         lines = PageRows(zip(stores, await _lines(tx, visit, stores, totals), strict=True))
         lines.ended_at = stores.ended_at
         return lines
@@ -116,7 +126,7 @@ async def export_stores(visit: Visit) -> Response:
     return export_csv(visit, "stores.export", "stores.csv", CSV_HEADER, rows)
 
 
-def _csv_rows_of(line: StoreLine) -> Iterator[list[str]]:
+def _csv_rows_of(line: StoreFigures) -> Iterator[list[str]]:
     start = [STORE.encode(line.store.id), line.store.external_id, line.store.name or ""]
     for currency, sums in line.total.by_size():
         figures = (sums.net_cents, sums.gross_cents, sums.returned_cents, sums.tickets, sums.returns)
@@ -134,12 +144,12 @@ async def show_store(visit: Visit) -> Response:
         if store is None:
             raise PageNotFound("No store of this organization has this id.")
         sales = await read_sales(tx, visit.organization_id, first=first, last=today, by=By.DAY, store_ids=[store.id])
-        rhythms = await read_rhythms(tx, visit.organization_id, [store.id], now=visit.now, zone=zone)
+        activities = await read_store_activity(tx, visit.organization_id, [store.id], now=visit.now, zone=zone)
         last = await list_tickets(
             tx, visit.organization_id, TicketFilters(store_id=store.id), PageRequest(LAST_TICKETS)
         )
-    rhythm = rhythms[store.id]
-    span = range(min([*rhythm.usual, *rhythm.today, 9]), 24)
+    activity = activities[store.id]
+    span = range(min([*activity.usual, *activity.today, 9]), 24)
     return render(
         visit,
         "explore/store.html",
@@ -147,8 +157,8 @@ async def show_store(visit: Visit) -> Response:
         canonical=STORE.encode(store.id),
         total=sales.whole,
         first=first,
-        rhythm=rhythm,
-        columns=hours([rhythm.today.get(h, 0) for h in span], [rhythm.usual.get(h, 0.0) for h in span]),
+        activity=activity,
+        columns=hours([activity.today.get(h, 0) for h in span], [activity.usual.get(h, 0.0) for h in span]),
         charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.whole.by_size()],
         tickets=last,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",

@@ -30,7 +30,9 @@ _NO_COUNTS: Final = Counts()
 
 
 @dataclass(frozen=True, slots=True)
-class ShownKey:
+class KeyView:
+    """A key with its responses of the last 24 hours."""
+
     key: ApiKey
     identifier: str
     counts: Counts
@@ -44,19 +46,19 @@ class ShownKey:
 
 
 def pages(*, public_url: str | None) -> tuple[Page, ...]:
-    desk = _Desk(public_url)
+    key_pages = _KeyPages(public_url)
     needs = Action.MANAGE_INGEST_KEYS
     return (
-        Page(path=PATH, needs=needs, handle=desk.list),
-        Form(path=PATH, needs=needs, handle=desk.create, needs_password=True),
-        Page(path=f"{PATH}/new", needs=needs, handle=desk.new),
-        Page(path=f"{PATH}/{{key}}", needs=needs, handle=desk.show),
-        Page(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=desk.ask_to_revoke),
-        Form(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=desk.revoke),
+        Page(path=PATH, needs=needs, handle=key_pages.list),
+        Form(path=PATH, needs=needs, handle=key_pages.create, needs_password=True),
+        Page(path=f"{PATH}/new", needs=needs, handle=key_pages.new),
+        Page(path=f"{PATH}/{{key}}", needs=needs, handle=key_pages.show),
+        Page(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=key_pages.ask_to_revoke),
+        Form(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=key_pages.revoke),
     )
 
 
-class _Desk:
+class _KeyPages:
     def __init__(self, public_url: str | None) -> None:
         self._public_url = public_url
 
@@ -85,13 +87,14 @@ class _Desk:
             )
             subject, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
             await record(tx, visit.organization_id, actor_of(visit), "key.create", subject, after=after)
-        # The page of the key shows it this once; it is carried with the id of the key it belongs to.
+        # The next page shows the new key once. The redirect carries it together with its id, so that no other page
+        # shows it.
         identifier = API_KEY.encode(key.id)
         return redirect(visit, visit.url(PATH, identifier), reveal=f"{identifier} {secret}")
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
-            shown = await self._referred(tx, visit)
+            shown = await self._find_key_of_address(tx, visit)
             answers = await list_answers(tx, visit.organization_id, PageRequest(ANSWERS_SHOWN), api_key_id=shown.key.id)
         address = self._public_url or base_url(
             visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
@@ -116,21 +119,21 @@ class _Desk:
             await record(tx, visit.organization_id, actor_of(visit), "key.revoke", shown.identifier, before=before)
         return redirect(visit, visit.url(PATH), done=f"{shown.key.name} is revoked; within a second it is refused.")
 
-    async def _keys(self, tx: Tx, visit: Visit) -> Sequence[ShownKey]:
+    async def _keys(self, tx: Tx, visit: Visit) -> Sequence[KeyView]:
         counts = await count_answers(tx, visit.organization_id)
         keys = await manage.list_keys(tx.connection, visit.organization_id)
         return [_shown(visit, key, counts.get(key.id, _NO_COUNTS)) for key in reversed(keys)]
 
-    async def _referred(self, tx: Tx, visit: Visit) -> ShownKey:
-        """The key of the address, if it is this organization's."""
+    async def _find_key_of_address(self, tx: Tx, visit: Visit) -> KeyView:
+        """The key whose id is in the page's address, if it belongs to this organization."""
         identifier: UUID | None = API_KEY.decode(visit.references[0])
-        for one in await self._keys(tx, visit):
-            if one.key.id == identifier:
-                return one
+        for shown in await self._keys(tx, visit):
+            if shown.key.id == identifier:
+                return shown
         raise PageNotFound("This organization has no such key.")
 
-    async def _revocable(self, tx: Tx, visit: Visit) -> ShownKey:
-        shown = await self._referred(tx, visit)
+    async def _revocable(self, tx: Tx, visit: Visit) -> KeyView:
+        shown = await self._find_key_of_address(tx, visit)
         if shown.key.permission is Permission.FULL:
             visit.require(Action.MANAGE_FULL_KEYS)
         if shown.key.revoked_at is not None:
@@ -138,9 +141,9 @@ class _Desk:
         return shown
 
 
-def _shown(visit: Visit, key: ApiKey, counts: Counts) -> ShownKey:
+def _shown(visit: Visit, key: ApiKey, counts: Counts) -> KeyView:
     may_revoke = key.revoked_at is None and (key.permission is Permission.INGEST or visit.may(Action.MANAGE_FULL_KEYS))
-    return ShownKey(key, API_KEY.encode(key.id), counts, may_revoke)
+    return KeyView(key, API_KEY.encode(key.id), counts, may_revoke)
 
 
 def _choices(visit: Visit) -> list[tuple[str, str, str]]:

@@ -24,15 +24,15 @@ ANY_ADDRESS = "http://server.invalid"
 
 
 def pages(api_routes: Sequence[Route], *, public_url: str | None) -> tuple[Page, ...]:
-    shelf = _Shelf(api_routes, public_url)
+    reference_pages = _ReferencePages(api_routes, public_url)
     return (
-        Page(path=PATH, needs=Action.READ, handle=shelf.contents),
-        Page(path=f"{PATH}/{{subject}}", needs=Action.READ, handle=shelf.subject),
+        Page(path=PATH, needs=Action.READ, handle=reference_pages.contents),
+        Page(path=f"{PATH}/{{subject}}", needs=Action.READ, handle=reference_pages.subject),
     )
 
 
-class _Shelf:
-    """The document is read once; a page shows one subject of it."""
+class _ReferencePages:
+    """The pages of the reference. The OpenAPI document is parsed once; a page shows one subject of it."""
 
     def __init__(self, api_routes: Sequence[Route], public_url: str | None) -> None:
         self._api_routes = api_routes
@@ -69,11 +69,11 @@ class _Shelf:
         )
 
 
-def _subject(read: reference.Reference, anchor: str | None) -> reference.ReferenceSubject | None:
-    return next((one for one in read.subjects if one.anchor == anchor), None)
+def _subject(document: reference.Reference, anchor: str | None) -> reference.ReferenceSubject | None:
+    return next((subject for subject in document.subjects if subject.anchor == anchor), None)
 
 
 def _in_languages(operation: reference.Operation, address: str) -> list[CodeSample]:
     """The call with curl and as a program in each language, with the address that the user's browser uses."""
-    every = [CodeSample("curl", operation.curl), *operation.samples]
-    return [CodeSample(language, text.replace(ANY_ADDRESS, address)) for language, text in every]
+    samples = [CodeSample("curl", operation.curl), *operation.samples]
+    return [CodeSample(language, text.replace(ANY_ADDRESS, address)) for language, text in samples]

@@ -32,7 +32,7 @@ _OPEN_MAPS: Final = ("attributes.", "properties.")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The sentence on the page about the limits of the log."""
+    """The limits of the log, which a sentence on the page names."""
 
     days: int = RETENTION.days
     per_key: int = ENTRIES_PER_KEY_MAX
@@ -108,9 +108,9 @@ def masked_problem(problem: dict[str, Any]) -> dict[str, Any]:
     names = [str(error.get("field", "")) for error in problem.get("errors", ())]
     shown = json.dumps(problem, ensure_ascii=False)
     for name in sorted(names, key=len, reverse=True):
-        for inside in _OPEN_MAPS:
-            before, found, member = name.partition(inside)
+        for prefix in _OPEN_MAPS:
+            before, found, member = name.partition(prefix)
             if found and member:
-                shown = shown.replace(json.dumps(name, ensure_ascii=False)[1:-1], before + inside + HIDDEN)
+                shown = shown.replace(json.dumps(name, ensure_ascii=False)[1:-1], before + prefix + HIDDEN)
     masked: dict[str, Any] = json.loads(shown)
     return masked

@@ -20,7 +20,7 @@ from regulars.accounts.team import check_maker
 from regulars.accounts.users import create_person, join
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization
-from regulars.organizations.particulars import change_settings, find_settings
+from regulars.organizations.settings import change_settings, find_settings
 from regulars.web.access import Role
 
 
@@ -31,7 +31,7 @@ async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, ad
     if person.has_password or person.disabled_at is not None or await queries.find_memberships(tx, person.id):
         # The account exists already: its password or the operator's link gives access, and this link does not.
         raise LinkUnusable
-    await queries.set_particulars(tx, person.id, name=name, locale=person.locale)
+    await queries.set_name_and_locale(tx, person.id, name=name, locale=person.locale)
     await queries.set_password(tx, person.id, password_hash)
     await _join(tx, link, person, address)
     return person, link

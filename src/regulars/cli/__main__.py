@@ -1,6 +1,7 @@
-"""`python -m regulars.cli`: how a running command starts other commands with its own interpreter.
+"""`python -m regulars.cli`: a running command starts other commands this way, with its own interpreter.
 
-The analysis process imports no other command: after a crash, requests for counts wait until it has started again.
+The analysis process imports no other command, so that it starts quickly: after a crash, requests for counts wait until
+it runs again.
 """
 
 import sys

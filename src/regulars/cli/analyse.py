@@ -13,16 +13,16 @@ from regulars.cli.analyse_answers import customers, products
 from regulars.cli.analyse_scope import (
     DEADLINE_S,
     AsCsv,
-    FigureTable,
     From,
     OfSegment,
     OfStores,
+    PrintedTable,
     Scope,
     To,
     find_scope,
     rounded,
 )
-from regulars.cli.output import CommandError, Exit
+from regulars.cli.output import CommandError, ExitCode, pick
 from regulars.cli.runner import AsJson, OfOrganization, run_on_pool
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
@@ -33,13 +33,14 @@ from regulars.segments.analysis.client import running
 from regulars.stores.find import name_stores
 
 app = typer.Typer(no_args_is_help=True)
+_RATES = ("units_per_ticket", "return_rate", "return_rate_by_tickets", "discount_rate", "identified_rate")
 app.command()(customers)
 app.command()(products)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SalesTable:
-    """Named rows, and their sum."""
+class SalesRows:
+    """The sums of each row, the names of the rows, and the total (`whole`)."""
 
     rows: Mapping[str, PerCurrency]
     names: Mapping[str, str]
@@ -62,7 +63,7 @@ def sales(
 ) -> None:
     """Show sales net of returns by hour, day, week, month, store or currency."""
 
-    async def work(pool: Database, settings: Settings) -> SalesTable:
+    async def work(pool: Database, settings: Settings) -> SalesRows:
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         return await _load_sales(pool, settings, scope, by)
 
@@ -93,26 +94,28 @@ def stores(
     )
 
 
-async def _load_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesTable:
-    """From the totals; from the columns for the members of a segment."""
+async def _load_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesRows:
+    """Read sales from the totals; for the members of a segment, ask the analysis process."""
     first, last = scope.period.first, scope.period.last
     if scope.members is not None:
-        return await _ask_sales(pool, settings, scope, by)
+        return await _query_sales(pool, settings, scope, by)
     async with pool.snapshot() as tx:
         figures = await read_sales(tx, scope.organization_id, first=first, last=last, by=by, store_ids=scope.store_ids)
-        rows = {_spell(key): total for key, total in figures.rows.items()}
-        return SalesTable(
+        rows = {_encode_key(key): total for key, total in figures.rows.items()}
+        return SalesRows(
             rows=rows,
-            names=await _name(tx, scope.organization_id, rows, by),
+            names=await _load_store_names(tx, scope.organization_id, rows, by),
             whole=figures.whole,
             as_of=figures.progress.as_of,
             filled_until=figures.progress.filled_until,
         )
 
 
-async def _ask_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesTable:
+async def _query_sales(pool: Database, settings: Settings, scope: Scope, by: By) -> SalesRows:
     if scope.members is None or by is By.HOUR:
-        raise CommandError("Sales of a segment are counted by day or longer, by store or by currency.", code=Exit.USAGE)
+        raise CommandError(
+            "Sales of a segment are counted by day or longer, by store or by currency.", code=ExitCode.USAGE
+        )
     question = questions.SalesQuestion(
         period=scope.days,
         by=by.value if by is not By.CURRENCY else "month",  # type: ignore[arg-type]  # hours are refused above
@@ -121,28 +124,30 @@ async def _ask_sales(pool: Database, settings: Settings, scope: Scope, by: By) -
     async with running(settings) as analysis:
         answer = await analysis.answer(scope.organization_id, scope.members, question, deadline_s=DEADLINE_S)
     whole = add_up(answer.whole.items())
-    rows = {_spell(row.store_id or row.first): add_up(row.sums.items()) for row in answer.rows}
+    rows = {_encode_key(row.store_id or row.first): add_up(row.sums.items()) for row in answer.rows}
     if by is By.CURRENCY:
         rows = {currency: PerCurrency({currency: sums}) for currency, sums in whole.by_size()}
     async with pool.reading() as tx:
-        names = await _name(tx, scope.organization_id, rows, by)
-    return SalesTable(rows=rows, names=names, whole=whole, as_of=answer.as_of)
+        names = await _load_store_names(tx, scope.organization_id, rows, by)
+    return SalesRows(rows=rows, names=names, whole=whole, as_of=answer.as_of)
 
 
-def _spell(key: object) -> str:
+def _encode_key(key: object) -> str:
     if isinstance(key, UUID):
         return ids.STORE.encode(key)
     return key.isoformat() if isinstance(key, date) else str(key)
 
 
-async def _name(tx: Tx, organization_id: UUID, rows: Mapping[str, object], by: By) -> dict[str, str]:
+async def _load_store_names(tx: Tx, organization_id: UUID, rows: Mapping[str, object], by: By) -> dict[str, str]:
     if by is not By.STORE:
         return {}
-    wanted = {store_id: text for text in rows if (store_id := ids.STORE.decode(text)) is not None}
-    return {wanted[store_id]: name for store_id, name in (await name_stores(tx, organization_id, wanted)).items()}
+    texts_by_id = {store_id: text for text in rows if (store_id := ids.STORE.decode(text)) is not None}
+    return {
+        texts_by_id[store_id]: name for store_id, name in (await name_stores(tx, organization_id, texts_by_id)).items()
+    }
 
 
-def _figure_table(table: SalesTable, by: By) -> FigureTable:
+def _figure_table(table: SalesRows, by: By) -> PrintedTable:
     rows = [
         {
             by.value: key,
@@ -154,7 +159,7 @@ def _figure_table(table: SalesTable, by: By) -> FigureTable:
         for currency, sums in total.by_size()
     ]
     names = ("name",) if by is By.STORE else ()
-    return FigureTable(
+    return PrintedTable(
         columns=list(dict.fromkeys([by.value, *names, "currency", *_as_data(Sums())])),
         rows=rows,
         whole=[{"currency": currency, **_as_data(sums)} for currency, sums in table.whole.by_size()],
@@ -165,24 +170,12 @@ def _figure_table(table: SalesTable, by: By) -> FigureTable:
 
 def _as_data(sums: Sums) -> dict[str, Any]:
     return {
-        "net_cents": sums.net_cents,
-        "gross_cents": sums.gross_cents,
-        "returned_cents": sums.returned_cents,
-        "discount_cents": sums.discount_cents,
-        "tax_cents": sums.tax_cents,
-        "tickets": sums.tickets,
-        "purchases": sums.purchases,
-        "returns": sums.returns,
-        "identified": sums.identified,
+        **pick(sums, "net_cents", "gross_cents", "returned_cents", "discount_cents", "tax_cents"),
+        **pick(sums, "tickets", "purchases", "returns", "identified"),
         "units": _number(sums.units),
         "returned_units": _number(sums.returned_units),
-        "lines": sums.lines,
-        "ticket_cents": sums.ticket_cents,
-        "units_per_ticket": rounded(sums.units_per_ticket),
-        "return_rate": rounded(sums.return_rate),
-        "return_rate_by_tickets": rounded(sums.return_rate_by_tickets),
-        "discount_rate": rounded(sums.discount_rate),
-        "identified_rate": rounded(sums.identified_rate),
+        **pick(sums, "lines", "ticket_cents"),
+        **{name: rounded(rate) for name, rate in pick(sums, *_RATES).items()},
     }
 
 

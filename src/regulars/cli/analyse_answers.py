@@ -10,16 +10,16 @@ from regulars.analytics.segment_conditions import resolve_members
 from regulars.cli.analyse_scope import (
     DEADLINE_S,
     AsCsv,
-    FigureTable,
     From,
     OfSegment,
     OfStores,
+    PrintedTable,
     Scope,
     To,
     find_scope,
     rounded,
 )
-from regulars.cli.output import CommandError, Exit
+from regulars.cli.output import CommandError, ExitCode, pick
 from regulars.cli.runner import AsJson, OfOrganization, run_on_pool
 from regulars.kit.db import Database
 from regulars.kit.ids import STORE
@@ -62,22 +62,22 @@ def customers(
     as_csv: AsCsv = False,
 ) -> None:
     """Show new and returning customers, cohorts by first purchase, or RFM groups."""
-    money = _read_currency(currency)
+    currency_code = _read_currency(currency)
 
-    async def work(pool: Database, settings: Settings) -> FigureTable:
+    async def work(pool: Database, settings: Settings) -> PrintedTable:
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         question: questions.QuestionOf[Any]
         match by:
             case CustomersBy.COHORT:
                 question = questions.CohortsQuestion(period=scope.days, store_ids=scope.of_stores)
-                return _cohort_table(await _ask(pool, settings, scope, question))
+                return _cohort_table(await _query_analysis(pool, settings, scope, question))
             case CustomersBy.RFM:
-                question = questions.RfmQuestion(currency=money, store_ids=scope.of_stores)
-                return _rfm_table(await _ask(pool, settings, scope, question))
+                question = questions.RfmQuestion(currency=currency_code, store_ids=scope.of_stores)
+                return _rfm_table(await _query_analysis(pool, settings, scope, question))
             case _:
                 bucket = _BUCKETS[by]
                 question = questions.CustomersQuestion(period=scope.days, by=bucket, store_ids=scope.of_stores)
-                return _customer_table(await _ask(pool, settings, scope, question), bucket)
+                return _customer_table(await _query_analysis(pool, settings, scope, question), bucket)
 
     run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
 
@@ -99,23 +99,25 @@ def products(
     key = _read_key(by)
     code = questions.ProductKey()
     inside = () if product is None else (questions.ProductGroup(code, "value", product),)
-    money = _read_currency(currency)
+    currency_code = _read_currency(currency)
 
-    async def work(pool: Database, settings: Settings) -> FigureTable:
+    async def work(pool: Database, settings: Settings) -> PrintedTable:
         scope = await find_scope(pool, organization, first, last, segment=segment, stores=store)
         question = questions.ProductsQuestion(
-            period=scope.days, currency=money, by=key, inside=inside, store_ids=scope.of_stores
+            period=scope.days, currency=currency_code, by=key, filters=inside, store_ids=scope.of_stores
         )
-        answer = await _ask(pool, settings, scope, question)
+        answer = await _query_analysis(pool, settings, scope, question)
         async with pool.reading() as tx:
             stores = [STORE.decode(row.group.value) for row in answer.rows] if key.kind == "store" else []
-            names = await name_stores(tx, scope.organization_id, {it for it in stores if it is not None})
+            names = await name_stores(
+                tx, scope.organization_id, {store_id for store_id in stores if store_id is not None}
+            )
         return _product_table(answer, by, {STORE.encode(store_id): name for store_id, name in names.items()})
 
     run_on_pool(work).print(as_json=as_json, as_csv=as_csv)
 
 
-async def _ask(
+async def _query_analysis(
     pool: Database, settings: Settings, scope: Scope, question: questions.QuestionOf[questions.AnswerType]
 ) -> questions.AnswerType:
     """Run a question; if the segment columns do not exist, start building them and raise an error with the progress."""
@@ -130,7 +132,7 @@ def _read_currency(text: str) -> Currency:
     for currency in get_args(Currency):
         if text == currency:
             return currency  # type: ignore[no-any-return]  # one of the literals
-    raise CommandError(f"--currency: {text} is none of {', '.join(get_args(Currency))}.", code=Exit.USAGE)
+    raise CommandError(f"--currency: {text} is none of {', '.join(get_args(Currency))}.", code=ExitCode.USAGE)
 
 
 def _read_key(text: str) -> questions.ProductKey:
@@ -141,7 +143,7 @@ def _read_key(text: str) -> questions.ProductKey:
             return questions.ProductKey("property", text)
 
 
-def _customer_table(answer: questions.CustomersAnswer, by: questions.Bucket) -> FigureTable:
+def _customer_table(answer: questions.CustomersAnswer, by: questions.Bucket) -> PrintedTable:
     rows = [{by: figures.first.isoformat(), **_customer_figures(figures)} for figures in answer.buckets]
     whole = [
         {
@@ -156,25 +158,19 @@ def _customer_table(answer: questions.CustomersAnswer, by: questions.Bucket) -> 
 
 def _customer_figures(figures: questions.CustomerFigures) -> dict[str, Any]:
     return {
-        "customers": figures.customers,
-        "new": figures.new,
-        "returning": figures.returning,
-        "repeated": figures.repeated,
+        **pick(figures, "customers", "new", "returning", "repeated"),
         "repeat_rate": rounded(figures.repeat_rate),
         **_money("new_net_cents", figures.new_net_cents),
         **_money("returning_net_cents", figures.returning_net_cents),
     }
 
 
-def _cohort_table(answer: questions.CohortsAnswer) -> FigureTable:
+def _cohort_table(answer: questions.CohortsAnswer) -> PrintedTable:
     rows = [
         {
             "cohort": cohort.first.isoformat(),
             "customers": cohort.customers,
-            "month": month.month,
-            "is_over": month.is_over,
-            "bought": month.bought,
-            "bought_so_far": month.bought_so_far,
+            **pick(month, "month", "is_over", "bought", "bought_so_far"),
             **_money("net_cents", month.net_cents),
         }
         for cohort in answer.cohorts
@@ -183,7 +179,7 @@ def _cohort_table(answer: questions.CohortsAnswer) -> FigureTable:
     return _table(rows, [], answer)
 
 
-def _rfm_table(answer: questions.RfmAnswer) -> FigureTable:
+def _rfm_table(answer: questions.RfmAnswer) -> PrintedTable:
     rows = [
         {
             "group": group.name,
@@ -198,7 +194,7 @@ def _rfm_table(answer: questions.RfmAnswer) -> FigureTable:
     return _table(rows, [{"customers": answer.customers, **_money("net_cents", answer.net_cents)}], answer)
 
 
-def _product_table(answer: questions.ProductsAnswer, by: str, stores: Mapping[str, str]) -> FigureTable:
+def _product_table(answer: questions.ProductsAnswer, by: str, stores: Mapping[str, str]) -> PrintedTable:
     rows = [
         {
             by: row.group.value,
@@ -230,6 +226,6 @@ def _range(name: str, bounds: questions.Range) -> dict[str, int | None]:
     return {f"{name}_from": bounds.low, f"{name}_to": bounds.high}
 
 
-def _table(rows: Sequence[dict[str, Any]], whole: Sequence[dict[str, Any]], answer: Any) -> FigureTable:
+def _table(rows: Sequence[dict[str, Any]], whole: Sequence[dict[str, Any]], answer: Any) -> PrintedTable:
     columns = list(dict.fromkeys(name for row in rows or whole for name in row))
-    return FigureTable(columns=columns, rows=rows, whole=whole, as_of=answer.as_of)
+    return PrintedTable(columns=columns, rows=rows, whole=whole, as_of=answer.as_of)

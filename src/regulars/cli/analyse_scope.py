@@ -1,4 +1,4 @@
-"""The options of `regulars analyse`, and what they choose: days, stores and customers of an organization."""
+"""The options of `regulars analyse`, and what they select: days, stores and customers of an organization."""
 
 import csv
 import sys
@@ -13,18 +13,18 @@ import typer
 
 from regulars.analytics.period import Period, read_period
 from regulars.analytics.segment_conditions import resolve_members
-from regulars.cli.output import CommandError, Exit, err, print_json, print_table
+from regulars.cli.output import CommandError, ExitCode, err, print_json, print_table
 from regulars.cli.runner import find_organization, read_id
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.text import safe_cell
-from regulars.organizations.particulars import find_settings
+from regulars.organizations.settings import find_settings
 from regulars.segments.analysis import questions
 from regulars.segments.analysis.protocol import SegmentQuery
 from regulars.stores.find import find_stores
 
-# Longer than a page would wait: the first answer after a start reads the columns.
+# Longer than a page would wait: for the first answer after its start, the analysis process loads its columnar data.
 DEADLINE_S: Final = 120.0
 
 From = Annotated[
@@ -42,7 +42,7 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Write CSV.")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a command is about: an organization, its days, and some of its stores and customers."""
+    """What a command reports on: an organization, its days, and some or all of its stores and customers."""
 
     organization_id: UUID
     period: Period
@@ -67,7 +67,7 @@ async def find_scope(
         zone = ZoneInfo((await find_settings(tx.connection, found.id)).time_zone)
         period, faults = read_period({"from": first, "to": last}, tx.now.astimezone(zone).date())
         for name, sentence in faults.items():
-            raise CommandError(f"--{name}: {sentence}", code=Exit.USAGE)
+            raise CommandError(f"--{name}: {sentence}", code=ExitCode.USAGE)
         members = None
         if segment is not None:
             members = await resolve_members(tx, found.id, read_id(ids.SEGMENT, segment))
@@ -75,18 +75,18 @@ async def find_scope(
         return Scope(organization_id=found.id, period=period, store_ids=store_ids, members=members)
 
 
-async def _find_stores(tx: Tx, organization_id: UUID, given: Sequence[str]) -> list[UUID]:
-    wanted = {ids.read_reference(ids.STORE, text): text for text in given}
-    found = await find_stores(tx, organization_id, wanted)
-    for reference, text in wanted.items():
+async def _find_stores(tx: Tx, organization_id: UUID, texts: Sequence[str]) -> list[UUID]:
+    text_by_reference = {ids.read_reference(ids.STORE, text): text for text in texts}
+    found = await find_stores(tx, organization_id, text_by_reference)
+    for reference, text in text_by_reference.items():
         if reference not in found:
             raise CommandError(f"There is no store {text}.")
     return [store.id for store in found.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureTable:
-    """Rows with the same columns, and the whole in rows of its own."""
+class PrintedTable:
+    """A table for output: `rows` with the same columns, and `whole` with the totals, one row per currency."""
 
     columns: Sequence[str]
     rows: Sequence[dict[str, Any]]

@@ -35,10 +35,10 @@ def analysis(
 def main() -> None:
     """Run this command without loading the others."""
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.callback()(_begin)
+    app.callback()(_configure_log)
     app.command("analysis")(analysis)
     error_handling.run(app)
 
 
-def _begin() -> None:
+def _configure_log() -> None:
     log.configure(Settings())

@@ -5,17 +5,18 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
+from operator import attrgetter
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
-from regulars.attribution.credits import AttributedByCurrency, sum_by_month, sum_by_origin
 from regulars.attribution.lift import Lift, SourceKind, read_lifts, refresh_lifts, summarise
 from regulars.attribution.model import Attributed, Origin
+from regulars.attribution.month_sums import AttributedByCurrency, read_sums_by_month, sum_by
 from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
 from regulars.campaigns.manage import name_campaigns
-from regulars.cli.analyse_scope import AsCsv, FigureTable, From, To, find_scope
+from regulars.cli.analyse_scope import AsCsv, From, PrintedTable, To, find_scope
 from regulars.cli.output import print_outcome
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run_on_pool
 from regulars.journeys.runs.lists import name_journeys
@@ -31,7 +32,7 @@ _LIFT_COLUMNS = ("lift", "extra_net_cents", "extra_low_cents", "extra_high_cents
 _KINDS = {OriginKind.CAMPAIGN: ids.CAMPAIGN, OriginKind.JOURNEY: ids.JOURNEY}
 
 
-class By(StrEnum):
+class GroupBy(StrEnum):
     ORIGIN = "origin"
     MONTH = "month"
 
@@ -42,13 +43,15 @@ def show(
     organization: OfOrganization,
     first: From = "",
     last: To = "",
-    by: Annotated[By, typer.Option(help="A row for each campaign and journey, or for each month.")] = By.ORIGIN,
+    by: Annotated[
+        GroupBy, typer.Option(help="A row for each campaign and journey, or for each month.")
+    ] = GroupBy.ORIGIN,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
     """Show the tickets and the net that are credited to the texts of these days, beside what was extra by holdout."""
 
-    async def work(pool: Database, _settings: Settings) -> FigureTable:
+    async def work(pool: Database, _settings: Settings) -> PrintedTable:
         scope = await find_scope(pool, organization, first, last, segment=None, stores=None)
         async with pool.snapshot() as tx:
             return await _load(tx, scope.organization_id, scope.period.first, scope.period.last, by)
@@ -60,13 +63,13 @@ def show(
 def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
     """Compute anew all credits that are not frozen, and all lifts that are not final; the worker does it."""
 
-    async def work(it: CommandContext) -> dict[str, Any]:
-        running = await find_recompute(it.tx, it.organization_id)
-        await request_recompute(it.tx, it.organization_id, by=getpass.getuser())
-        await refresh_lifts(it.tx, it.organization_id)
+    async def work(context: CommandContext) -> dict[str, Any]:
+        running = await find_recompute(context.tx, context.organization_id)
+        await request_recompute(context.tx, context.organization_id, by=getpass.getuser())
+        await refresh_lifts(context.tx, context.organization_id)
         return {
             "was_running": running is not None and running.due_at is not None,
-            "customers_waiting": await count_waiting(it.tx, it.organization_id, most=WAITING_MAX),
+            "customers_waiting": await count_waiting(context.tx, context.organization_id, most=WAITING_MAX),
         }
 
     print_outcome(
@@ -76,20 +79,19 @@ def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
     )
 
 
-async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: By) -> FigureTable:
+async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: GroupBy) -> PrintedTable:
     rows: list[dict[str, Any]]
-    if by is By.MONTH:
-        months = await sum_by_month(tx, organization_id, first=first, last=last)
-        found: list[AttributedByCurrency] = list(months.values())
+    found = await read_sums_by_month(tx, organization_id, first=first, last=last)
+    if by is GroupBy.MONTH:
+        months = sum_by(sorted(found, key=attrgetter("month")), attrgetter("month"))
         rows = [{"month": f"{month:%Y-%m}", **row} for month, sums in months.items() for row in _as_rows(sums)]
         columns = ["month"]
     else:
-        origins = await sum_by_origin(tx, organization_id, first=first, last=last)
-        found = list(origins.values())
-        names = await _name(tx, organization_id, origins)
-        lifts = await _lifts(tx, organization_id, origins)
+        origins = sum_by(found, attrgetter("origin"))
+        names = await _load_names(tx, organization_id, origins)
+        lifts = await _lifts(tx, organization_id, origins, first=first, last=last)
         rows = [
-            {"kind": origin.kind.value, "id": _spell(origin), "name": names.get(origin.id, ""), **row}
+            {"kind": origin.kind.value, "id": _encode_origin(origin), "name": names.get(origin.id, ""), **row}
             | _lift_of(lifts[origin.id], row["currency"])
             for origin, sums in origins.items()
             for row in _as_rows(sums)
@@ -97,11 +99,10 @@ async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: By) 
         rows.sort(key=lambda row: (row["currency"], -row["net_cents"]))
         columns = ["kind", "id", "name"]
     whole: defaultdict[str, Attributed] = defaultdict(Attributed)
-    for sums in found:
-        for currency, one in sums.items():
-            whole[currency] += one
-    lift_columns = _LIFT_COLUMNS if by is By.ORIGIN else ()
-    return FigureTable(
+    for month in found:
+        whole[month.currency] += month.sums
+    lift_columns = _LIFT_COLUMNS if by is GroupBy.ORIGIN else ()
+    return PrintedTable(
         columns=[*columns, "currency", *Attributed._fields, *lift_columns],
         rows=rows,
         whole=_as_rows(whole),
@@ -109,18 +110,20 @@ async def _load(tx: Tx, organization_id: UUID, first: date, last: date, by: By) 
     )
 
 
-async def _lifts(tx: Tx, organization_id: UUID, origins: Mapping[Origin, object]) -> Mapping[UUID, list[Lift]]:
-    """By campaign and journey."""
+async def _lifts(
+    tx: Tx, organization_id: UUID, origins: Mapping[Origin, object], *, first: date, last: date
+) -> Mapping[UUID, list[Lift]]:
+    """The measured lifts, by the id of their campaign or journey."""
     found: defaultdict[UUID, list[Lift]] = defaultdict(list)
     for kind in (SourceKind.CAMPAIGN, SourceKind.JOURNEY):
-        ids_of_kind = {it.id for it in origins if it.kind == kind.value}
-        for lift in await read_lifts(tx, organization_id, kind, ids_of_kind):
+        ids_of_kind = {origin.id for origin in origins if origin.kind == kind.value}
+        for lift in await read_lifts(tx, organization_id, kind, ids_of_kind, first=first, last=last):
             found[lift.source.id].append(lift)
     return found
 
 
 def _lift_of(lifts: list[Lift], currency: str) -> dict[str, Any]:
-    """What was extra, with its 95 % interval; empty where it was not measured."""
+    """The additional net sales, with the 95 % interval; empty if the lift was not measured."""
     summary = summarise(lifts, currency)
     extra = summary.extra_cents
     values = (None, None, None) if extra is None else tuple(map(round, (extra.value, extra.low, extra.high)))
@@ -131,14 +134,14 @@ def _as_rows(sums: AttributedByCurrency) -> list[dict[str, Any]]:
     return [{"currency": currency, **one._asdict()} for currency, one in sorted(sums.items())]
 
 
-def _spell(origin: Origin) -> str | None:
+def _encode_origin(origin: Origin) -> str | None:
     kind = _KINDS.get(origin.kind)
     return None if kind is None else kind.encode(origin.id)
 
 
-async def _name(tx: Tx, organization_id: UUID, origins: Mapping[Origin, object]) -> dict[UUID, str]:
-    campaigns = [it.id for it in origins if it.kind is OriginKind.CAMPAIGN]
-    journeys = [it.id for it in origins if it.kind is OriginKind.JOURNEY]
+async def _load_names(tx: Tx, organization_id: UUID, origins: Mapping[Origin, object]) -> dict[UUID, str]:
+    campaigns = [origin.id for origin in origins if origin.kind is OriginKind.CAMPAIGN]
+    journeys = [origin.id for origin in origins if origin.kind is OriginKind.JOURNEY]
     return {
         **await name_campaigns(tx, organization_id, campaigns),
         **await name_journeys(tx, organization_id, journeys),

@@ -14,7 +14,7 @@ import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from regulars.cli import database, restore_replay
-from regulars.cli.output import CommandError, Exit, err
+from regulars.cli.output import CommandError, ExitCode, err
 from regulars.kit import migrate, settings, vault
 from regulars.kit.cluster import IS_CLUSTER
 from regulars.kit.log import scrub
@@ -31,7 +31,7 @@ EXCLUDE_EXTENSION_SINCE: Final = 17
 BEGIN: Final = b"BEGIN;\n"
 COMMIT: Final = b"COMMIT;\n"
 # Messages of pg_restore about a truncated file.
-CUT_OFF: Final = (b"end of file", b"file is too short")
+TRUNCATION_MESSAGES: Final = (b"end of file", b"file is too short")
 EMPTY_THE_DATABASE: Final = b"DROP SCHEMA public CASCADE;\nCREATE SCHEMA public;\n"
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.", show_default=False)]
@@ -41,9 +41,9 @@ def backup(
     file: File, force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False
 ) -> None:
     if file.exists() and not force:
-        raise CommandError(f"{file} exists already; choose another name or add --force.", code=Exit.USAGE)
+        raise CommandError(f"{file} exists already; choose another name or add --force.", code=ExitCode.USAGE)
     if not file.absolute().parent.is_dir():
-        raise CommandError(f"The folder {file.absolute().parent} does not exist.", code=Exit.USAGE)
+        raise CommandError(f"The folder {file.absolute().parent} does not exist.", code=ExitCode.USAGE)
     loaded = settings.load()
     with database.opened(loaded) as url, _unfinished(file) as unfinished:
         with _reached(url) as target:
@@ -59,7 +59,7 @@ def backup(
         size = unfinished.stat().st_size
         unfinished.replace(file)
     err.print(f"Wrote {file} ({size:,} bytes).", markup=False)
-    # Without its key, a backup loses every second factor and every provider credential.
+    # Without the encryption key, all second factors and provider credentials in a backup are lost.
     is_file = loaded.is_embedded and loaded.secret_key is None
     key = str(loaded.data_dir / vault.KEY_FILE_NAME) if is_file else "REGULARS_SECRET_KEY"
     err.print(f"The secret key is not in the backup: keep a copy of {key} elsewhere.", markup=False)
@@ -80,13 +80,13 @@ def restore(
 ) -> None:
     for path in (file, *(erasures or ())):
         if not path.is_file():
-            raise CommandError(f"The file {path} does not exist.", code=Exit.USAGE)
+            raise CommandError(f"The file {path} does not exist.", code=ExitCode.USAGE)
     loaded = settings.load()
     with (
         serve_lock.held(loaded),
         database.opened(loaded, may_create=True) as url,
         database.connected(url) as connection,
-        in_use.alone(connection),
+        in_use.exclusive(connection),
     ):
         replaces = _holds_tables(url)
         if replaces and connection.execute(IS_CLUSTER).fetchone() == (True,):
@@ -97,7 +97,7 @@ def restore(
         if replaces and _holds_organizations(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
         changes = restore_replay.gather(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
-        _replay(file, url, replaces=replaces, at_the_end=restore_replay.statements(changes))
+        _replay(file, url, replaces=replaces, last_statements=restore_replay.statements(changes))
         has_held_texts = restore_replay.end_all_access(url, changes)
         if loaded.is_embedded:
             migrate.migrate(url)
@@ -134,8 +134,9 @@ def _without_cluster(folder: Path) -> list[str]:
     return ["--exclude-extension=citus*"] if has_option else []
 
 
-def _replay(file: Path, url: str, *, replaces: bool, at_the_end: bytes) -> None:
-    """Let pg_restore turn the backup into statements and psql run them in one transaction, with ours at the end."""
+def _replay(file: Path, url: str, *, replaces: bool, last_statements: bytes) -> None:
+    """Run pg_restore, which turns the backup into statements, and psql, which runs them in one transaction.
+    `last_statements` has further statements of that transaction."""
     with (
         _reached(url) as target,
         tempfile.TemporaryFile() as reader_errors,
@@ -156,12 +157,12 @@ def _replay(file: Path, url: str, *, replaces: bool, at_the_end: bytes) -> None:
             # psql may fail and close its end; its exit code and stderr are read below.
             with contextlib.suppress(BrokenPipeError):
                 _copy_statements(reader.stdout, writer.stdin, replaces=replaces, old_server=target.is_old_server)
-            # After a failure, pg_restore must not wait for us to read the rest.
+            # After a failure, pg_restore must not wait for us to read its remaining output.
             reader.stdout.close()
             reader_code = reader.wait()
             with contextlib.suppress(BrokenPipeError):
                 # Without COMMIT, psql rolls back: a truncated backup leaves the database as it was.
-                writer.stdin.write(at_the_end + COMMIT if reader_code == 0 else b"")
+                writer.stdin.write(last_statements + COMMIT if reader_code == 0 else b"")
                 writer.stdin.close()
             writer_code = writer.wait()
         if reader_code != 0 or writer_code != 0:
@@ -201,7 +202,7 @@ def _unfinished(file: Path) -> Iterator[Path]:
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
     except OSError as error:
-        raise CommandError(f"The file {file} cannot be written: {error.strerror}.", code=Exit.USAGE) from None
+        raise CommandError(f"The file {file} cannot be written: {error.strerror}.", code=ExitCode.USAGE) from None
     os.close(descriptor)
     path = Path(name)
     try:
@@ -212,7 +213,7 @@ def _unfinished(file: Path) -> Iterator[Path]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProgramTarget:
-    """How PostgreSQL's programs reach a database: their folder, its address, their environment."""
+    """What PostgreSQL's programs need to reach a database: their folder, its address, and environment variables."""
 
     programs: Path
     address: str
@@ -236,7 +237,7 @@ def _reached(url: str) -> Iterator[ProgramTarget]:
             environment["PGPASSWORD"] = connection.info.password
         version = connection.info.server_version
         yield ProgramTarget(
-            programs=programs.fitting(version),
+            programs=programs.find_programs(version),
             address=make_conninfo("", **address),
             environment=environment,
             is_old_server=version < TRANSACTION_TIMEOUT_SINCE,
@@ -250,7 +251,7 @@ def _read_errors(errors: IO[bytes]) -> bytes:
 
 def _reason(file: Path, reader_errors: bytes, writer_errors: bytes) -> str:
     """Return the database's error, unless the file is damaged: then the database reports only the consequence."""
-    if any(mark in reader_errors for mark in CUT_OFF):
+    if any(mark in reader_errors for mark in TRUNCATION_MESSAGES):
         return f"the file {file} ends in the middle, so it is not a whole backup; take it again or use another."
     return _one_line(reader_errors if reader_errors and b"Broken pipe" not in reader_errors else writer_errors)
 

@@ -5,25 +5,27 @@ import re
 import sys
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 import typer
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.campaigns import manage
 from regulars.campaigns.approval import ApprovalRule, save_rule
-from regulars.campaigns.definition import read_definition, schema
+from regulars.campaigns.definition import Definition, read_definition, schema
 from regulars.campaigns.estimate import Estimate, estimate
 from regulars.campaigns.exact_cost import ExactCost, find_exact_cost, request_exact_cost
 from regulars.campaigns.follow_up import follow_up
-from regulars.campaigns.model import HELD_OUT_ARM, CampaignRow, Cost, RecipientOutcome, read_cost, read_question
+from regulars.campaigns.model import HELD_OUT_ARM, CampaignRow, RecipientOutcome, read_cost, read_question
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import RecipientRow, list_recipients
 from regulars.campaigns.totals import count_outcomes
 from regulars.cli.campaign_estimate import estimate_as_data, exact_as_data, print_estimate
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
-from regulars.cli.output import CommandError, Exit, print_json, print_outcome, print_rows
+from regulars.cli.output import CommandError, ExitCode, pick, print_json, print_outcome, print_rows
 from regulars.cli.runner import (
     AsJson,
     CommandContext,
@@ -35,7 +37,7 @@ from regulars.cli.runner import (
     run_on_pool,
 )
 from regulars.kit import ids
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.client import running
 from regulars.segments.analysis.protocol import AnalysisUnavailable, NotReady
@@ -46,32 +48,28 @@ LIST_MAX: Final = 1_000
 RECIPIENTS_MAX: Final = 100_000
 _START: Final = UUID(int=0)
 RECIPIENT_COLUMNS: Final = (("CUSTOMER", "profile_id"), "variant", "outcome", "reason", "open_at", "fed_at")
-Confirmed = Annotated[
+ExpectedRecipients = Annotated[
     int, typer.Option("--recipients", min=0, help="How many recipients you expect; more than the margin pauses it.")
 ]
-Amounts = Annotated[
+ExpectedCost = Annotated[
     list[str] | None,
     typer.Option("--cost", help="The cost you expect, such as 12.50EUR, once for each currency; more pauses it."),
 ]
 _AMOUNT: Final = re.compile(r"(?P<amount>[0-9]{1,9}(\.[0-9]{1,4})?) ?(?P<currency>[A-Za-z]{3})")
 
 
-async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
-    rows = await manage.list_campaigns(it.tx, it.organization_id, limit=LIST_MAX)
-    outcomes = await count_outcomes(it.tx, it.organization_id, [row.id for row in rows])
-    return [{**_as_data(row), "outcomes": outcomes.get(row.id, {})} for row in rows]
+async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
+    rows = await manage.list_campaigns(context.tx, context.organization_id, limit=LIST_MAX)
+    outcomes = await count_outcomes(context.tx, context.organization_id, [row.id for row in rows])
+    return [{**COMMANDS.row_as_data(row), "outcomes": outcomes.get(row.id, {})} for row in rows]
 
 
-def _as_data(row: CampaignRow) -> dict[str, Any]:
-    return {
-        **row._asdict(),
-        "id": ids.CAMPAIGN.encode(row.id),
-        "confirmed_cost": read_cost(row.confirmed_cost),
-        "question": None if row.question is None else msgspec.to_builtins(read_question(row)),
-    }
+def _decode(row: CampaignRow) -> dict[str, Any]:
+    question = None if row.question is None else msgspec.to_builtins(read_question(row))
+    return {"confirmed_cost": read_cost(row.confirmed_cost), "question": question}
 
 
-COMMANDS: Final = DefinitionCommands(
+COMMANDS: Final[DefinitionCommands[Definition, manage.Campaign]] = DefinitionCommands(
     kind=ids.CAMPAIGN,
     schema=schema,
     read=read_definition,
@@ -80,7 +78,7 @@ COMMANDS: Final = DefinitionCommands(
     load=manage.load_campaign,
     find_all=_find_all,
     columns=("id", "name", "state", "recipients", "outcomes", "starts_at", ("CHANGED (UTC)", "updated_at")),
-    row_as_data=_as_data,
+    decode=_decode,
     acts=("campaign.create", "campaign.update"),
     recorded=("name", "state", "revision"),
     consequence="It cannot be sent yet",
@@ -141,63 +139,42 @@ def check(
 def send(
     organization: OfOrganization,
     campaign_id: TheId,
-    recipients: Confirmed,
-    cost: Amounts = None,
+    recipients: ExpectedRecipients,
+    cost: ExpectedCost = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a draft now, whatever its schedule says."""
-    sentence = "It starts now; nothing is sent after {not_after}."
-    confirmed = (recipients, _read_cost(cost))
-    _schedule(organization, campaign_id, confirmed, "campaign.send", sentence, is_now=True, as_json=as_json)
+    _schedule(organization, campaign_id, recipients, cost, is_now=True, as_json=as_json)
 
 
 @app.command()
 def schedule(
     organization: OfOrganization,
     campaign_id: TheId,
-    recipients: Confirmed,
-    cost: Amounts = None,
+    recipients: ExpectedRecipients,
+    cost: ExpectedCost = None,
     as_json: AsJson = False,
 ) -> None:
     """Confirm a draft, to start at the time in its definition."""
-    sentence = "It starts at {starts_at}; nothing is sent after {not_after}."
-    confirmed = (recipients, _read_cost(cost))
-    _schedule(organization, campaign_id, confirmed, "campaign.schedule", sentence, is_now=False, as_json=as_json)
+    _schedule(organization, campaign_id, recipients, cost, is_now=False, as_json=as_json)
 
 
 def _schedule(
-    organization: str,
-    campaign_id: str,
-    confirmed: tuple[int, Cost | None],
-    act: str,
-    sentence: str,
-    *,
-    is_now: bool,
-    as_json: bool,
+    organization: str, campaign_id: str, recipients: int, cost: list[str] | None, *, is_now: bool, as_json: bool
 ) -> None:
-    identifier = read_id(ids.CAMPAIGN, campaign_id)
-
-    async def work(it: CommandContext) -> CampaignRow:
-        return await manage.schedule(
-            it.tx,
-            it.organization_id,
-            identifier,
-            confirmed_recipients=confirmed[0],
-            confirmed_cost=confirmed[1],
-            by=getpass.getuser(),
-            is_now=is_now,
-        )
-
-    COMMANDS.change(organization, work, act, sentence, as_json=as_json)
+    work = partial(manage.schedule, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost), is_now=is_now)
+    sentence = f"It starts {'now' if is_now else 'at {starts_at}'}; nothing is sent after {{not_after}}."
+    act = "campaign.send" if is_now else "campaign.schedule"
+    _change(organization, campaign_id, work, act, sentence, as_json=as_json)
 
 
 def _read_cost(amounts: list[str] | None) -> dict[str, Decimal] | None:
-    """`12.50EUR` and `3 CHF`; None where none is given."""
+    """Parse amounts such as `12.50EUR` and `3 CHF`; None if there are none."""
     found: dict[str, Decimal] = {}
     for text in amounts or ():
         matched = _AMOUNT.fullmatch(text.strip())
         if matched is None:
-            raise CommandError(f"'{text}' is not an amount; write it as 12.50EUR.", code=Exit.USAGE)
+            raise CommandError(f"'{text}' is not an amount; write it as 12.50EUR.", code=ExitCode.USAGE)
         found[matched["currency"].upper()] = Decimal(matched["amount"])
     return found or None
 
@@ -219,8 +196,8 @@ def approval(
     """Set above how many recipients or which cost another person must approve a campaign; no limit needs none."""
     rule = ApprovalRule(recipients, _read_cost(cost) or {})
 
-    async def work(it: CommandContext) -> None:
-        await save_rule(it.tx, it.organization_id, rule)
+    async def work(context: CommandContext) -> None:
+        await save_rule(context.tx, context.organization_id, rule)
 
     change(organization, work, "campaign.approval", "", after=msgspec.to_builtins(rule))
     print_outcome({}, "Saved.", as_json=False)
@@ -237,14 +214,11 @@ def resume(
     organization: OfOrganization,
     campaign_id: TheId,
     recipients: Annotated[int | None, typer.Option(min=0, help="Confirm another number of recipients.")] = None,
-    cost: Amounts = None,
+    cost: ExpectedCost = None,
     as_json: AsJson = False,
 ) -> None:
     """Continue a paused campaign."""
-
-    async def work(*arguments: Any, by: str) -> CampaignRow:
-        return await manage.resume(*arguments, by=by, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost))
-
+    work = partial(manage.resume, confirmed_recipients=recipients, confirmed_cost=_read_cost(cost))
     _change(organization, campaign_id, work, "campaign.resume", "Resumed: {state}.", as_json=as_json)
 
 
@@ -273,14 +247,14 @@ def duplicate(organization: OfOrganization, campaign_id: TheId, as_json: AsJson 
 @app.command("follow-up")
 def follow_up_(organization: OfOrganization, campaign_id: TheId, as_json: AsJson = False) -> None:
     """Make a segment of those who received a campaign and did not buy since, and a draft for them."""
-    identifier = read_id(ids.CAMPAIGN, campaign_id)
 
-    async def work(it: CommandContext) -> CampaignRow:
-        segment, draft = await follow_up(it.tx, it.organization_id, identifier, by=getpass.getuser())
-        await it.record("segment.create", ids.SEGMENT.encode(segment.row.id), after={"version": segment.row.version})
+    async def work(tx: Tx, organization_id: UUID, identifier: UUID, *, by: str) -> CampaignRow:
+        segment, draft = await follow_up(tx, organization_id, identifier, by=by)
+        subject, after = ids.SEGMENT.encode(segment.row.id), {"version": segment.row.version}
+        await record(tx, organization_id, OPERATOR, "segment.create", subject, after=after)
         return draft.row
 
-    COMMANDS.change(organization, work, "campaign.create", "The draft is {id}.", as_json=as_json)
+    _change(organization, campaign_id, work, "campaign.create", "The draft is {id}.", as_json=as_json)
 
 
 def _change(
@@ -292,14 +266,8 @@ def _change(
     *,
     as_json: bool,
 ) -> None:
-    identifier = read_id(ids.CAMPAIGN, campaign_id)
-    COMMANDS.change(
-        organization,
-        lambda it: use_case(it.tx, it.organization_id, identifier, by=getpass.getuser()),
-        act,
-        sentence,
-        as_json=as_json,
-    )
+    work = partial(use_case, by=getpass.getuser())
+    COMMANDS.change(organization, campaign_id, work, act, sentence, as_json=as_json)
 
 
 @app.command()
@@ -307,13 +275,13 @@ def proof(organization: OfOrganization, campaign_id: TheId) -> None:
     """Write one line of JSON for each text: its words, times, provider's id, state, and the consent it relied on."""
     identifier = read_id(ids.CAMPAIGN, campaign_id)
 
-    async def work(it: CommandContext) -> None:
-        await manage.load_campaign(it.tx, it.organization_id, identifier)
-        await it.record("campaign.proof", campaign_id)
+    async def work(context: CommandContext) -> None:
+        await manage.load_campaign(context.tx, context.organization_id, identifier)
+        await context.record("campaign.proof", campaign_id)
 
     async def write(pool: Database, organization_id: UUID) -> None:
-        async for line in write_proof(pool, organization_id, identifier):
-            sys.stdout.write(line.decode())
+        async for lines in write_proof(pool, organization_id, identifier):
+            sys.stdout.write(lines.decode())
 
     run(organization, work, after_commit=write)
 
@@ -330,7 +298,9 @@ def recipients(
     identifier = read_id(ids.CAMPAIGN, campaign_id)
     found = run(
         organization,
-        lambda it: list_recipients(it.tx, it.organization_id, identifier, outcome=outcome, after=_START, limit=limit),
+        lambda context: list_recipients(
+            context.tx, context.organization_id, identifier, outcome=outcome, after=_START, limit=limit
+        ),
     )
     print_rows([_recipient_as_data(each) for each in found], RECIPIENT_COLUMNS, as_json=as_json)
 
@@ -339,8 +309,6 @@ def _recipient_as_data(row: RecipientRow) -> dict[str, Any]:
     return {
         "profile_id": ids.PROFILE.encode(row.profile_id),
         "variant": row.arm if row.arm > HELD_OUT_ARM else None,
-        "outcome": row.outcome,
         "reason": row.reason or None,
-        "open_at": row.open_at,
-        "fed_at": row.fed_at,
+        **pick(row, "outcome", "open_at", "fed_at"),
     }

@@ -1,4 +1,4 @@
-"""What `regulars campaign check` prints: whom a campaign reaches, its parts and its cost."""
+"""The output of `regulars campaign check`: whom a campaign reaches, its SMS parts and its cost."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from regulars.cli.output import print_outcome, print_rows
 
 
 def estimate_as_data(found: Estimate) -> dict[str, Any]:
-    """Amounts and parts are estimates, from a sample of the customers."""
+    """The estimate as data for JSON. Costs and parts are computed from a sample of the customers."""
     return {
         "customers": found.counts.total,
         "may_be_texted": found.counts.split.may_be_texted,
@@ -24,27 +24,30 @@ def estimate_as_data(found: Estimate) -> dict[str, Any]:
         "countries": _countries(found.size),
         "variants": [
             {
-                "recipients": it.recipients,
-                "parts": it.parts,
-                "spread": {str(parts): times for parts, times in it.spread.items()},
-                "forces_unicode": [one.character for one in it.forcing],
+                "recipients": variant.recipients,
+                "parts": variant.parts,
+                "spread": {str(parts): times for parts, times in variant.spread.items()},
+                "forces_unicode": [one.character for one in variant.forcing],
             }
-            for it in found.size.variants
+            for variant in found.size.variants
         ],
         "duration_s": None if found.duration is None else found.duration.total_seconds(),
         "sampled": found.sampled,
-        "is_exact": found.is_exact,
+        # Programs read it; an exact count is printed by itself.
+        "is_exact": False,
     }
 
 
 def print_estimate(found: Estimate, exact: ExactCost | None) -> None:
-    """The exact numbers where the worker has counted them."""
+    """Print the estimate, with the exact numbers if the worker has counted them."""
     size = found.size if exact is None or exact.size is None else exact.size
     about = "about " if size is found.size else ""
     print_rows(_countries(size), ("country", "recipients", "parts", "cost"), as_json=False)
     counted = found if exact is None or exact.size is None else exact
-    also = f"{counted.global_holdout:,} in the global holdout, " if counted.global_holdout else ""
-    sentences = [f"{size.recipients:,} recipients, {counted.held_out:,} held out, {also}{about}{size.parts:,} parts."]
+    in_holdout = f"{counted.global_holdout:,} in the global holdout, " if counted.global_holdout else ""
+    sentences = [
+        f"{size.recipients:,} recipients, {counted.held_out:,} held out, {in_holdout}{about}{size.parts:,} parts."
+    ]
     if size.cost.amounts:
         cost = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in size.cost.amounts.items())
         sentences.append(f"It costs {about}{cost}.")
@@ -60,7 +63,7 @@ def print_estimate(found: Estimate, exact: ExactCost | None) -> None:
 
 
 def exact_as_data(found: ExactCost | None) -> dict[str, Any] | None:
-    """`parts` and `cost` are None until the whole audience is counted."""
+    """The exact cost as data for JSON; `parts` and `cost` are None until the whole audience is counted."""
     if found is None:
         return None
     size = found.size
@@ -79,6 +82,6 @@ def exact_as_data(found: ExactCost | None) -> dict[str, Any] | None:
 
 def _countries(size: AudienceSize) -> list[dict[str, Any]]:
     return [
-        {"country": it.country or None, "recipients": it.recipients, "parts": it.parts, "cost": it.cost}
-        for it in size.countries
+        {"country": each.country or None, "recipients": each.recipients, "parts": each.parts, "cost": each.cost}
+        for each in size.countries
     ]

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 
-from regulars.cli.output import CommandError, Exit, err
+from regulars.cli.output import CommandError, ExitCode, err
 from regulars.kit import db_checks, db_session, migrate, releases, vault
 from regulars.kit import settings as all_settings
 from regulars.kit.db import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Database, Tx
@@ -31,7 +31,7 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
     `may_create` is for commands that set an installation up. Any other command in the wrong folder would create an
     empty database there and hide the mistake.
     """
-    # The key is loaded when the first sealed secret is read: most commands read none.
+    # The encryption key is loaded when the first sealed secret is read: most commands read none.
     organization_secret.unlock_with(lambda: vault.of(vault.with_key(settings, may_make=False)))
     set_link_url(settings.link_url)
     if settings.database_url is None:
@@ -39,7 +39,7 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
             raise CommandError(
                 f"There is no database in {settings.data_dir}; name its folder with REGULARS_DATA_DIR or its address"
                 " with DATABASE_URL, or make one with `regulars serve`.",
-                code=Exit.DATABASE,
+                code=ExitCode.DATABASE,
             )
         with embedded.running(settings.data_dir) as url:
             yield url
@@ -47,7 +47,7 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
     with connected(settings.database_url) as connection:
         check_version(connection)
         if not by_any_pooler:
-            db_checks.refuse_by_transaction(connection, settings.database_url)
+            db_checks.refuse_transaction_pooling(connection, settings.database_url)
     yield settings.database_url
 
 
@@ -67,7 +67,7 @@ def finish_restore(url: str) -> None:
     """Finish the last restore, if it is unfinished; needs the schema of this release and runs before anything else."""
     with db_session.connect(url) as connection:
         if connection.execute("SELECT EXISTS (SELECT FROM restore_marker)").fetchone() == (True,):
-            # Imported only here: it loads every room that stores personal data, and all commands call this function.
+            # Imported only here: it loads every module that stores personal data, and all commands call this function.
             importlib.import_module("regulars.cli.restore_replay").finish(url)
 
 
@@ -83,7 +83,7 @@ def check_schema(url: str, *roles: ProcessRole) -> None:
     missing = migrate.pending(url)
     if missing:
         raise CommandError(
-            f"The database lacks {', '.join(missing)}; run `regulars migrate` and try again.", code=Exit.DATABASE
+            f"The database lacks {', '.join(missing)}; run `regulars migrate` and try again.", code=ExitCode.DATABASE
         )
 
 
@@ -95,7 +95,7 @@ def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
     except psycopg.OperationalError as error:
         reason = " ".join(str(error).split())
         raise CommandError(
-            f"The database {masked_url(url)} cannot be reached: {masked_url(reason)}.", code=Exit.DATABASE
+            f"The database {masked_url(url)} cannot be reached: {masked_url(reason)}.", code=ExitCode.DATABASE
         ) from error
     with connection:
         yield connection
@@ -106,13 +106,13 @@ def check_version(connection: psycopg.Connection[Any]) -> None:
     if version < SERVER_VERSION_MIN:
         raise CommandError(
             f"The database is PostgreSQL {version // 10_000}, and Regulars needs version 15 or newer.",
-            code=Exit.DATABASE,
+            code=ExitCode.DATABASE,
         )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise CommandError(
             f"The database stores {encoding}; create one with ENCODING 'UTF8' and name it in DATABASE_URL.",
-            code=Exit.DATABASE,
+            code=ExitCode.DATABASE,
         )
 
 
@@ -145,13 +145,13 @@ async def pool(
 
 
 def with_secret_key(settings: Settings, url: str) -> Settings:
-    """Return the settings with the secret key, checked against the fingerprint that the database stores.
+    """Return the settings with the encryption key, checked against the fingerprint that the database stores.
 
-    Call it while `settings.database_url` still says whether the database is the embedded one.
+    Call it before `settings.database_url` is set for the embedded database: it shows whether that one is used.
     """
     try:
         with connected(url) as connection:
-            # Where the database stores a fingerprint already, a new key could only be a wrong one.
+            # If the database already stores a fingerprint, a new key would be the wrong one, so none is made.
             stored = vault.known_fingerprint(connection)
             if settings.is_embedded and settings.secret_key is None:
                 vault.take_over_new_key(settings.data_dir, stored)
@@ -161,22 +161,23 @@ def with_secret_key(settings: Settings, url: str) -> Settings:
             if opened_vault.fingerprint is not None:
                 sealing.write_sealed(connection, opened_vault)
     except vault.VaultError as error:
-        raise CommandError(str(error), code=Exit.USAGE) from error
+        raise CommandError(str(error), code=ExitCode.USAGE) from error
     return complete
 
 
 def describe_missing_key(settings: Settings, connection: psycopg.Connection[Any]) -> str | None:
-    """Say which key `regulars serve` will need on this database, if this machine has another key or none.
+    """Describe which encryption key `regulars serve` will need for this database, if this machine has another key or
+    none.
 
-    A restore prints it, because the machine of the backup can often still be reached then, and has the key.
+    A restore prints it, because then the machine of the backup, which has the key, can often still be reached.
     """
     has_table = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
     needed = vault.known_fingerprint(connection) if has_table else None
     try:
-        own = vault.of(vault.with_key(settings, may_make=False)).fingerprint
+        own_fingerprint = vault.of(vault.with_key(settings, may_make=False)).fingerprint
     except vault.VaultError as error:
         return str(error)
-    if needed is None or needed == own:
+    if needed is None or needed == own_fingerprint:
         return None
     is_file = settings.is_embedded and settings.secret_key is None
     step = f"copy its {vault.KEY_FILE_NAME} into {settings.data_dir}" if is_file else "set REGULARS_SECRET_KEY to it"

@@ -1,4 +1,4 @@
-"""The commands that segments, journeys and campaigns share: a file defines each of them."""
+"""The commands that segments, journeys and campaigns have in common: each is defined by a file."""
 
 import getpass
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,8 +10,9 @@ from uuid import UUID
 import msgspec
 import typer
 
-from regulars.cli.output import Column, CommandError, Exit, err, out, print_json, print_outcome, print_rows
-from regulars.cli.runner import AsJson, CommandContext, OfOrganization, UseCase, read_id, run
+from regulars.cli.output import Column, CommandError, ExitCode, err, out, pick, print_json, print_outcome, print_rows
+from regulars.cli.runner import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.kit.db import Tx
 from regulars.kit.ids import IdKind
 
 Definition = TypeVar("Definition")
@@ -21,7 +22,7 @@ TheFile = Annotated[Path, typer.Argument(metavar="FILE.json", help="File with th
 AVersion = Annotated[int | None, typer.Option(min=1, help="Number of an earlier version.")]
 
 
-class Fault(Protocol):
+class DefinitionFault(Protocol):
     """One error in a definition."""
 
     @property
@@ -41,7 +42,7 @@ class StoredVersion(Protocol):
     def definition(self) -> Any: ...
 
     @property
-    def faults(self) -> Sequence[Fault]: ...
+    def faults(self) -> Sequence[DefinitionFault]: ...
 
 
 Version = TypeVar("Version", bound=StoredVersion)
@@ -60,12 +61,13 @@ class DefinitionCommands(Generic[Definition, Version]):
     load: Callable[..., Awaitable[Version]]
     find_all: Callable[[CommandContext], Awaitable[list[dict[str, Any]]]]
     columns: Sequence[Column]
-    row_as_data: Callable[[Any], dict[str, Any]]
-    # For the audit log: the acts of `create` and `update`, and the columns to record.
+    # For the audit log: the names of the acts of `create` and `update`, and the columns to record.
     acts: tuple[str, str]
     recorded: tuple[str, ...]
     # The consequence of a fault, such as `It cannot run yet`.
     consequence: str
+    # What differs from the columns of the row.
+    decode: Callable[[Any], dict[str, Any]] = lambda _row: {}
 
     def add_to(self, app: typer.Typer, *, create: str, update: str, list_: str, show: str) -> None:
         """Add the commands, each with its help."""
@@ -75,16 +77,28 @@ class DefinitionCommands(Generic[Definition, Version]):
         app.command("list", help=list_)(self._list)
         app.command("show", help=show)(self._show)
 
+    def row_as_data(self, row: Any) -> dict[str, Any]:
+        return {**row._asdict(), "id": self.kind.encode(row.id), **self.decode(row)}
+
     async def record(self, context: CommandContext, act: str, row: Any) -> None:
-        after = {name: getattr(row, name) for name in self.recorded}
-        await context.record(act, self.kind.encode(row.id), after=after)
+        await context.record(act, self.kind.encode(row.id), after=pick(row, *self.recorded))
 
-    def change(self, organization: str, use_case: UseCase[Any], act: str, sentence: str, *, as_json: bool) -> None:
+    def change(
+        self,
+        organization: str,
+        identifier: str,
+        use_case: Callable[[Tx, UUID, UUID], Awaitable[Any]],
+        act: str,
+        sentence: str,
+        *,
+        as_json: bool,
+    ) -> None:
         """Run a use case that returns the changed row; `sentence` may name values of the row."""
+        row_id = read_id(self.kind, identifier)
 
-        async def work(it: CommandContext) -> Any:
-            row = await use_case(it)
-            await self.record(it, act, row)
+        async def work(context: CommandContext) -> Any:
+            row = await use_case(context.tx, context.organization_id, row_id)
+            await self.record(context, act, row)
             return row
 
         data = self.row_as_data(run(organization, work))
@@ -105,7 +119,9 @@ class DefinitionCommands(Generic[Definition, Version]):
 
     def _show(self, organization: OfOrganization, identifier: TheId, version: AVersion = None) -> None:
         row_id = read_id(self.kind, identifier)
-        found = run(organization, lambda it: self.load(it.tx, it.organization_id, row_id, version=version))
+        found = run(
+            organization, lambda context: self.load(context.tx, context.organization_id, row_id, version=version)
+        )
         definition = msgspec.to_builtins(found.definition)
         print_json({**self.row_as_data(found.row), "definition": definition, "faults": faults_as_data(found.faults)})
 
@@ -120,9 +136,9 @@ class DefinitionCommands(Generic[Definition, Version]):
     ) -> None:
         definition = self.read(_read_bytes(file))
 
-        async def work(it: CommandContext) -> Version:
-            saved = await save(it.tx, it.organization_id, *row_id, definition, created_by=getpass.getuser())
-            await self.record(it, act, saved.row)
+        async def work(context: CommandContext) -> Version:
+            saved = await save(context.tx, context.organization_id, *row_id, definition, created_by=getpass.getuser())
+            await self.record(context, act, saved.row)
             return saved
 
         saved = run(organization, work)
@@ -133,11 +149,11 @@ class DefinitionCommands(Generic[Definition, Version]):
         print_faults(saved.faults, self.consequence)
 
 
-def faults_as_data(faults: Sequence[Fault]) -> list[dict[str, str]]:
+def faults_as_data(faults: Sequence[DefinitionFault]) -> list[dict[str, str]]:
     return [{"place": fault.place, "message": fault.message} for fault in faults]
 
 
-def print_faults(faults: Sequence[Fault], consequence: str) -> None:
+def print_faults(faults: Sequence[DefinitionFault], consequence: str) -> None:
     for fault in faults:
         err.print(f"{consequence}: {fault.place}: {fault.message}", style="yellow", markup=False)
 
@@ -146,4 +162,4 @@ def _read_bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=Exit.USAGE) from error
+        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=ExitCode.USAGE) from error

@@ -9,7 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli.output import CommandError, Exit, counted, err, out
+from regulars.cli.output import CommandError, ExitCode, counted, err, out
 from regulars.cli.runner import run_on_pool
 from regulars.demo.fill import fill
 from regulars.demo.load import SALES_MAX, DemoPlan, organization_has_data
@@ -39,11 +39,11 @@ def demo(
 ) -> None:
     today = datetime.now(UTC)
     if until is not None and until.date() > today.date():
-        raise CommandError("--until must not be in the future.", code=Exit.USAGE)
+        raise CommandError("--until must not be in the future.", code=ExitCode.USAGE)
     plan = DemoPlan(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
     run_on_pool(
         lambda pool, settings: _fill(pool, organization, plan, force=force, sealing=vault.of(settings)),
-        seals=True,
+        needs_vault=True,
         may_create=True,
         statement_timeout_ms=STATEMENT_TIMEOUT_MS,
     )
@@ -59,13 +59,13 @@ def demo(
 async def _fill(pool: Database, name: str, plan: DemoPlan, *, force: bool, sealing: vault.AnyVault) -> None:
     async with pool.connection() as connection:
         organization = await _find_or_create(connection, name)
-        particulars = await manage.find_particulars(connection, organization.id)
+        secret_and_country = await manage.find_secret_and_country(connection, organization.id)
     if not force and await organization_has_data(pool, organization.id):
         raise CommandError(
             f"The organization {name} has data already; choose another with --organization, or add to it with --force."
         )
     with _progress_bars(plan) as bars:
-        await fill(pool, organization.id, plan, secret=particulars.secret, vault=sealing, progress=bars.add)
+        await fill(pool, organization.id, plan, secret=secret_and_country.secret, vault=sealing, progress=bars.add)
     async with pool.transaction() as tx:
         await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": plan.sales})
 

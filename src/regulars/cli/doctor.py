@@ -4,10 +4,12 @@ import asyncio
 import dataclasses
 import platform
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
@@ -17,7 +19,7 @@ from regulars.accounts.audit.log import OPERATOR, record
 from regulars.catalog.counts.counting import count_every_key
 from regulars.catalog.model import Catalog
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, counted, out, print_json
+from regulars.cli.output import CommandError, ExitCode, counted, out, print_json
 from regulars.cli.runner import AsJson, run_on_pool
 from regulars.consent import figures
 from regulars.kit import cluster, db_checks, migrate, releases, vault
@@ -34,12 +36,12 @@ from regulars.sales.totals import fill
 from regulars.segments.columns import lifecycle
 
 DISK_FREE_BYTES_MIN: Final = 1024**3
-# The database's clock decides how old a sale is: a wrong clock refuses sales or skips automations.
+# The database's clock decides how old a sale is: with a wrong clock, sales are refused or automations do not start.
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
 # Nodes of a cluster use their own clocks for the age of sales and the order of consents.
 NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
-# Connections of one server process besides its pool: those for recording and look-ups, and one for wake-ups. The
-# worker, the analysis process and the lock together have fewer besides the worker's pool.
+# The connections of one server process in addition to its pool: those for recording and look-ups, and one for wake-ups.
+# The worker (besides its pool), the analysis process and the lock together need fewer.
 CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
 # A recount waits for a worker, which locks the totals of sales for as long as a batch takes.
 RECOUNT_TRIES_MAX: Final = 40
@@ -75,7 +77,7 @@ def doctor(
             if finding.advice:
                 out.print(f"      {finding.advice}", markup=False)
     if not all(finding.ok for finding in findings):
-        raise typer.Exit(Exit.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _check(name: str, ok: bool, found: str, *, fix: str) -> Finding:
@@ -97,6 +99,7 @@ def _examine() -> Iterator[Finding]:
         return
     yield Finding(name="settings", ok=True, found=f"{len(settings.sources)} set, the others at their defaults.")
     yield _proxy(settings)
+    yield _links(settings)
     yield _disk(settings)
     try:
         with database.opened(settings, by_any_pooler=True) as url:
@@ -112,7 +115,7 @@ def _examine() -> Iterator[Finding]:
 
 def _proxy(settings: Settings) -> Finding:
     """Regulars does not speak TLS itself, so a public https address means that a proxy is in front of it."""
-    is_unnamed = (settings.public_url or "").startswith("https://") and not settings.trusted_proxies
+    is_unconfigured = (settings.public_url or "").startswith("https://") and not settings.trusted_proxies
     advice = (
         "Name it in REGULARS_TRUSTED_PROXIES: until then all visitors share one address, and 50 wrong passwords in 15"
         " minutes block everyone who has not signed in from there before."
@@ -120,9 +123,24 @@ def _proxy(settings: Settings) -> Finding:
     return Finding(
         name="proxy",
         ok=True,
-        found="A proxy is in front and not configured." if is_unnamed else "Client addresses are read as configured.",
-        advice=advice if is_unnamed else "",
+        found="A proxy is in front and not configured."
+        if is_unconfigured
+        else "Client addresses are read as configured.",
+        advice=advice if is_unconfigured else "",
     )
+
+
+def _links(settings: Settings) -> Finding:
+    """Only warn: this machine may not see the names that the phones of customers do."""
+    host = urlsplit(settings.link_url or "").hostname
+    if host is None:
+        return Finding(name="short links", ok=True, found="Not set up: links in texts stay as they are written.")
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        advice = "Make it lead to this server, or unset REGULARS_LINK_URL: until then links in texts lead nowhere."
+        return Finding(name="short links", ok=True, found=f"{host} has no address here.", advice=advice)
+    return Finding(name="short links", ok=True, found=f"Links in texts lead to {host}.")
 
 
 def _disk(settings: Settings) -> Finding:
@@ -147,10 +165,10 @@ def _examine_database(settings: Settings, url: str) -> Iterator[Finding]:
 
 
 def _durable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    losing = db_checks.losing_settings(connection)
-    found = f"Acknowledged writes can be lost: {', '.join(losing)}." if losing else "Acknowledged writes survive."
+    unsafe = db_checks.unsafe_settings(connection)
+    found = f"Acknowledged writes can be lost: {', '.join(unsafe)}." if unsafe else "Acknowledged writes survive."
     fix = "Turn these PostgreSQL settings on; the server refuses to start until then."
-    return _check("durability", not losing, found, fix=fix)
+    return _check("durability", not unsafe, found, fix=fix)
 
 
 def _writable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
@@ -208,19 +226,19 @@ def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Find
     fingerprint = vault.known_fingerprint(connection) if has_table else None
     is_file = settings.secret_key is None and settings.is_embedded
     try:
-        own = vault.of(vault.with_key(settings, may_make=False)).fingerprint
+        own_fingerprint = vault.of(vault.with_key(settings, may_make=False)).fingerprint
     except vault.VaultError as error:
         return Finding(name="secret key", ok=False, found=str(error))
-    if fingerprint is None and own is None:
+    if fingerprint is None and own_fingerprint is None:
         where = "`regulars serve` creates one." if is_file else "Set REGULARS_SECRET_KEY before secrets are stored."
         return Finding(name="secret key", ok=True, found=f"None yet. {where}")
-    found = f"The key here is {own or 'missing'}, the database's is {fingerprint or 'not stored yet'}."
+    found = f"The key here is {own_fingerprint or 'missing'}, the database's is {fingerprint or 'not stored yet'}."
     fix = "Start with the key that the secrets were encrypted with; no other key opens them."
-    return _check("secret key", fingerprint in {None, own}, found, fix=fix)
+    return _check("secret key", fingerprint in {None, own_fingerprint}, found, fix=fix)
 
 
 def _organization_secrets(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    """Only warn: everything works with plain secrets, but a stolen backup reveals what they protect."""
+    """Warn about unencrypted secrets. Everything works with them, but a stolen backup reveals what they protect."""
     try:
         [(plain, total)] = connection.execute(
             "SELECT count(to_jsonb(o) ->> 'secret'), count(*) FROM organizations AS o"
@@ -260,18 +278,18 @@ CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]
 
 def _examine_cluster(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
     nodes = cluster.find_nodes(connection)
-    silent = [node.name for node in nodes if not node.answers]
-    found = f"No response from {', '.join(silent)}." if silent else f"All {len(nodes)} nodes respond."
+    unreachable = [node.name for node in nodes if not node.is_reachable]
+    found = f"No response from {', '.join(unreachable)}." if unreachable else f"All {len(nodes)} nodes respond."
     yield _check(
-        "cluster nodes", not silent, found, fix="Start them: their organizations are down, the others are not."
+        "cluster nodes", not unreachable, found, fix="Start them: their organizations are down, the others are not."
     )
-    versions = {node.versions for node in nodes if node.answers}
+    versions = {node.versions for node in nodes if node.is_reachable}
     found = f"PostgreSQL and Citus are {' and '.join(sorted(versions)) or 'unknown'}."
     yield _check("cluster versions", len(versions) <= 1, found, fix="Upgrade every node to the same versions.")
-    off = max((node.clock_off_s for node in nodes), default=0.0)
-    found = f"The clocks of the nodes differ from the coordinator's by up to {off:.1f} s."
+    difference = max((node.clock_off_s for node in nodes), default=0.0)
+    found = f"The clocks of the nodes differ from the coordinator's by up to {difference:.1f} s."
     fix = "Run a time service (NTP) on every node."
-    yield _check("cluster clocks", off <= NODE_CLOCK_DIFFERENCE_S_MAX, found, fix=fix)
+    yield _check("cluster clocks", difference <= NODE_CLOCK_DIFFERENCE_S_MAX, found, fix=fix)
     local = cluster.find_local_tables(connection)
     found = f"Not distributed: {', '.join(local)}." if local else "Every table of organizations is distributed."
     fix = "Distribute them by organization_id; until then only the coordinator stores them."
@@ -293,7 +311,7 @@ def _migrations(settings: Settings, url: str) -> Finding:
 def _recount(*, as_json: bool) -> None:
     """Mark all derived data as due; the worker rebuilds it in batches while servers keep running.
 
-    It is needed after a worker of an older release has handled facts that it does not know.
+    It is needed after a worker of an older release has handled facts, and lacked the listeners that derive this data.
     """
     count = run_on_pool(lambda pool, _settings: _recount_all(pool))
     if as_json:

@@ -10,32 +10,33 @@ from typing import Final
 
 import typer
 
-from regulars.cli.output import CommandError, Exit, err
+from regulars.cli.output import CommandError, ExitCode, err
 from regulars.kit.log import scrub
 
-# Errors that an operator can fix, by class name: importing the classes would load modules that most commands need not.
+# Errors that an operator can fix, by class name: importing the classes would load modules that most commands do not
+# need.
 REPAIRABLE: Final = {
-    "psycopg.Error": Exit.DATABASE,
-    "regulars.postgres.errors.EmbeddedDatabaseError": Exit.DATABASE,
-    "regulars.postgres.errors.ProgramsError": Exit.DATABASE,
-    "regulars.kit.migrate.MigrationError": Exit.DATABASE,
-    "regulars.kit.releases.OutdatedReleaseError": Exit.DATABASE,
-    "regulars.kit.db_checks.NotDurableError": Exit.DATABASE,
-    "regulars.kit.db_checks.TransactionPoolerError": Exit.DATABASE,
-    "regulars.kit.settings.SettingsError": Exit.USAGE,
-    "regulars.kit.vault.VaultError": Exit.USAGE,
-    "regulars.processes.in_use.InUseError": Exit.FAILED,
-    "regulars.accounts.errors.AccountRefusal": Exit.FAILED,
-    "regulars.organizations.particulars.NameTaken": Exit.FAILED,
-    "regulars.messaging.errors.MessagingError": Exit.FAILED,
-    "regulars.segments.definition.SegmentError": Exit.FAILED,
-    "regulars.segments.analysis.protocol.NotReady": Exit.FAILED,
-    "regulars.segments.analysis.protocol.AnalysisUnavailable": Exit.FAILED,
-    "regulars.segments.analysis.protocol.CursorExpired": Exit.FAILED,
-    "regulars.journeys.errors.JourneyError": Exit.FAILED,
-    "regulars.campaigns.errors.CampaignError": Exit.FAILED,
-    "regulars.webhooks.errors.WebhookError": Exit.FAILED,
-    "regulars.demo.load.RealProviderError": Exit.FAILED,
+    "psycopg.Error": ExitCode.DATABASE,
+    "regulars.postgres.errors.EmbeddedDatabaseError": ExitCode.DATABASE,
+    "regulars.postgres.errors.ProgramsError": ExitCode.DATABASE,
+    "regulars.kit.migrate.MigrationError": ExitCode.DATABASE,
+    "regulars.kit.releases.OutdatedReleaseError": ExitCode.DATABASE,
+    "regulars.kit.db_checks.NotDurableError": ExitCode.DATABASE,
+    "regulars.kit.db_checks.TransactionPoolerError": ExitCode.DATABASE,
+    "regulars.kit.settings.SettingsError": ExitCode.USAGE,
+    "regulars.kit.vault.VaultError": ExitCode.USAGE,
+    "regulars.processes.in_use.InUseError": ExitCode.FAILED,
+    "regulars.accounts.errors.AccountRefusal": ExitCode.FAILED,
+    "regulars.organizations.settings.NameTaken": ExitCode.FAILED,
+    "regulars.messaging.errors.MessagingError": ExitCode.FAILED,
+    "regulars.segments.definition.SegmentError": ExitCode.FAILED,
+    "regulars.segments.analysis.protocol.NotReady": ExitCode.FAILED,
+    "regulars.segments.analysis.protocol.AnalysisUnavailable": ExitCode.FAILED,
+    "regulars.segments.analysis.protocol.CursorExpired": ExitCode.FAILED,
+    "regulars.journeys.errors.JourneyError": ExitCode.FAILED,
+    "regulars.campaigns.errors.CampaignError": ExitCode.FAILED,
+    "regulars.webhooks.errors.WebhookError": ExitCode.FAILED,
+    "regulars.demo.load.RealProviderError": ExitCode.FAILED,
 }
 
 
@@ -49,7 +50,7 @@ def run(app: typer.Typer) -> None:
         with _terminable():
             app()
     except SystemExit as ended:
-        if ended.code == Exit.INTERRUPTED:
+        if ended.code == ExitCode.INTERRUPTED:
             _say("Interrupted.")
         raise
     except CommandError as error:
@@ -58,16 +59,16 @@ def run(app: typer.Typer) -> None:
         _end_interrupted(error)
     except Exception as error:
         names = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__]
-        known = next((name for name in names if name in REPAIRABLE), None)
-        if known is None:
+        repairable = next((name for name in names if name in REPAIRABLE), None)
+        if repairable is None:
             raise
-        if known == "psycopg.Error":
-            _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)
-        if known == "regulars.kit.settings.SettingsError":
-            # Not scrubbed: it never shows the value of a secret, and its examples look like one.
+        if repairable == "psycopg.Error":
+            _end(f"The database refused: {' '.join(str(error).split())}.", ExitCode.DATABASE)
+        if repairable == "regulars.kit.settings.SettingsError":
+            # The message is not scrubbed: it never contains the value of a secret, and its examples look like secrets.
             _say(str(error))
-            sys.exit(Exit.USAGE)
-        _end(error, REPAIRABLE[known])
+            sys.exit(ExitCode.USAGE)
+        _end(error, REPAIRABLE[repairable])
 
 
 @contextmanager
@@ -88,7 +89,7 @@ def _terminable() -> Iterator[None]:
             is_terminated = True
             raise Terminated
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    previous_handler = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     except SystemExit:
@@ -97,16 +98,16 @@ def _terminable() -> Iterator[None]:
             raise Terminated from None
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _end_interrupted(error: KeyboardInterrupt) -> None:
     if isinstance(error, Terminated):
-        _end("Terminated.", Exit.TERMINATED)
-    _end("Interrupted.", Exit.INTERRUPTED)
+        _end("Terminated.", ExitCode.TERMINATED)
+    _end("Interrupted.", ExitCode.INTERRUPTED)
 
 
-def _end(sentence: object, code: Exit) -> None:
+def _end(sentence: object, code: ExitCode) -> None:
     _say(scrub(str(sentence)))
     sys.exit(code)
 

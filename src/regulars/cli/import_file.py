@@ -18,11 +18,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
+from regulars.cli.output import CommandError, ExitCode, counted, err, print_json, print_table
 from regulars.cli.runner import AsJson, OfOrganization, find_organization
 from regulars.imports.file_reader import FORMATS, Format, read_file
 from regulars.imports.mapping import load_mapping, write_mapping
-from regulars.imports.model import FileError, ImportKind, ImportReport, Row, RowOutcome
+from regulars.imports.model import FileError, FileRow, ImportKind, ImportReport, RowOutcome
 from regulars.imports.row_writer import Target
 from regulars.imports.run import run_import
 from regulars.kit import settings
@@ -51,7 +51,7 @@ DryRun = Annotated[
         " earlier batches of the file.",
     ),
 ]
-Form = Annotated[
+FileFormat = Annotated[
     str | None,
     typer.Option("--format", help="ndjson, csv or xlsx; default: detected.", show_default=False),
 ]
@@ -90,7 +90,7 @@ def import_file(
     *,
     organization: OfOrganization,
     dry_run: DryRun = False,
-    form: Form = None,
+    file_format: FileFormat = None,
     pairs: Pairs = None,
     mapping: MappingFile = None,
     save_mapping: SaveMapping = None,
@@ -100,19 +100,19 @@ def import_file(
     rejected: RejectedTo = None,
     as_json: AsJson = False,
 ) -> None:
-    if form not in {None, *FORMATS}:
-        raise CommandError("--format must be ndjson, csv or xlsx.", code=Exit.USAGE)
+    if file_format not in {None, *FORMATS}:
+        raise CommandError("--format must be ndjson, csv or xlsx.", code=ExitCode.USAGE)
     loaded = settings.load()
     try:
-        chosen = load_mapping(mapping, pairs or (), amounts=amounts, timezone=timezone, sheet=sheet)
+        column_mapping = load_mapping(mapping, pairs or (), amounts=amounts, timezone=timezone, sheet=sheet)
         if save_mapping is not None:
-            write_mapping(save_mapping, chosen)
+            write_mapping(save_mapping, column_mapping)
     except FileError as error:
-        raise CommandError(str(error), code=Exit.USAGE) from None
+        raise CommandError(str(error), code=ExitCode.USAGE) from None
     rejections = _RejectedRows(rejected or Path(("import" if file == STANDARD_INPUT else file) + REJECTED_SUFFIX))
     with _opened(file) as stream, database.ready(loaded) as url, rejections:
         try:
-            opened = read_file(stream, kind, cast("Format | None", form), chosen)
+            opened = read_file(stream, kind, cast("Format | None", file_format), column_mapping)
             for remark in opened.remarks:
                 err.print(remark, markup=False)
             report = asyncio.run(
@@ -121,8 +121,8 @@ def import_file(
                 )
             )
         except (FileError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise CommandError(_file_fault(error), code=Exit.USAGE) from None
-    report.ignored.update(dict.fromkeys(opened.left_out, report.rows))
+            raise CommandError(_file_fault(error), code=ExitCode.USAGE) from None
+    report.ignored.update(dict.fromkeys(opened.ignored_columns, report.rows))
     _print(report, dry_run=dry_run, as_json=as_json)
     rejected_rows = report.counts[RowOutcome.REJECTED]
     if rejected_rows:
@@ -139,7 +139,7 @@ async def _run(
     url: str,
     name: str,
     kind: ImportKind,
-    rows: Iterator[Row],
+    rows: Iterator[FileRow],
     loaded: settings.Settings,
     *,
     stream: io.BufferedReader,
@@ -149,11 +149,11 @@ async def _run(
     async with database.pool(url) as opened:
         async with opened.connection() as connection:
             organization = await find_organization(connection, name)
-            particulars = await manage.find_particulars(connection, organization.id)
+            secret_and_country = await manage.find_secret_and_country(connection, organization.id)
         target = Target(
             organization_id=organization.id,
-            secret=particulars.secret,
-            default_country=particulars.default_country or loaded.default_country,
+            secret=secret_and_country.secret,
+            default_country=secret_and_country.default_country or loaded.default_country,
             tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),
         )
         with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
@@ -171,14 +171,14 @@ async def _run(
             async with opened.transaction() as tx:
                 await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
         if kind is ImportKind.CONSENTS and not dry_run:
-            # A file may withdraw consents: the command ends when no text is on its way to these numbers.
+            # A file may withdraw consents: the command ends only when no text to these numbers is being sent any more.
             await wait_for_texts_in_flight(opened, organization.id)
         return report
 
 
 @contextmanager
 def _progress(title: str, stream: io.BufferedReader) -> Iterator[Callable[[int], None]]:
-    """Show the position in the file; standard input has no length, so its bar only moves."""
+    """Show the position in the file; standard input has no known length, so its bar shows only activity."""
     size = os.fstat(stream.fileno()).st_size if stream.seekable() else None
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"))
     with Progress(*columns, TimeElapsedColumn(), console=err) as progress:
@@ -194,7 +194,8 @@ def _progress(title: str, stream: io.BufferedReader) -> Iterator[Callable[[int],
 
 
 class _RejectedRows:
-    """The file of rejected rows; created with the first one, readable by its owner only, as it has personal data."""
+    """The file of rejected rows. It is created for the first rejected row, and readable only by its owner, because it
+    has personal data."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -208,10 +209,10 @@ class _RejectedRows:
         if self._file is not None:
             try:
                 self._file.close()
-            except OSError as fault:
-                raise self._write_error(fault) from None
+            except OSError as os_error:
+                raise self._write_error(os_error) from None
 
-    def add(self, row: Row, error: ApiError) -> None:
+    def add(self, row: FileRow, error: ApiError) -> None:
         if self._file is None:
             self._file = self._create()
         if len(self._first) < REJECTED_SHOWN_MAX:
@@ -225,8 +226,8 @@ class _RejectedRows:
         }
         try:
             self._file.write(msgspec.json.encode(entry) + b"\n")
-        except OSError as fault:
-            raise self._write_error(fault) from None
+        except OSError as os_error:
+            raise self._write_error(os_error) from None
 
     def show(self) -> None:
         """Print the first rejected rows, each with its reason."""
@@ -236,17 +237,17 @@ class _RejectedRows:
     def _create(self) -> BinaryIO:
         try:
             return os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
-        except OSError as fault:
-            raise self._write_error(fault) from None
+        except OSError as os_error:
+            raise self._write_error(os_error) from None
 
-    def _write_error(self, fault: OSError) -> CommandError:
+    def _write_error(self, error: OSError) -> CommandError:
         return CommandError(
-            f"Rejected rows cannot be written to {self.path}: {fault.strerror}; name another file with --rejected.",
-            code=Exit.USAGE,
+            f"Rejected rows cannot be written to {self.path}: {error.strerror}; name another file with --rejected.",
+            code=ExitCode.USAGE,
         )
 
 
-def describe_rejection(row: Row, error: ApiError) -> str:
+def describe_rejection(row: FileRow, error: ApiError) -> str:
     """`Row 3: total_amount_cents: It must be a whole number.`"""
     if not error.errors:
         return f"Row {row.number}: {error.detail}"
@@ -261,7 +262,7 @@ def _opened(file: str) -> Iterator[io.BufferedReader]:
     try:
         stream = Path(file).open("rb")  # noqa: SIM115  # closed below; opening is what may fail
     except OSError as error:
-        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=Exit.USAGE) from None
+        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=ExitCode.USAGE) from None
     with stream:
         yield stream
 

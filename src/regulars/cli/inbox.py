@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from regulars.cli.output import err, print_rows
+from regulars.cli.output import err, pick, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings
 from regulars.kit import ids
@@ -41,7 +41,7 @@ def list_all(
     """List replies. While a possible opt-out is undecided, its number gets no texts."""
     replies = run(
         organization,
-        lambda it: list_replies(it.tx, it.organization_id, undecided_only=not everything, limit=limit),
+        lambda context: list_replies(context.tx, context.organization_id, undecided_only=not everything, limit=limit),
     )
     print_rows([_as_data(reply) for reply in replies], COLUMNS, as_json=as_json)
 
@@ -56,9 +56,11 @@ def decide(
     identifier = read_id(ids.REPLY, reply_id)
     is_stop = verdict is ReplyVerdict.STOP
 
-    async def decide_reply(it: CommandContext) -> None:
-        texting, by = await load_sms_settings(it), getpass.getuser()
-        await use_case.decide(it.tx, it.organization_id, identifier, is_stop=is_stop, decided_by=by, texting=texting)
+    async def decide_reply(context: CommandContext) -> None:
+        texting, by = await load_sms_settings(context), getpass.getuser()
+        await use_case.decide(
+            context.tx, context.organization_id, identifier, is_stop=is_stop, decided_by=by, texting=texting
+        )
 
     act = "reply.withdraw" if is_stop else "reply.not_stop"
     change(organization, decide_reply, act, reply_id, after_commit=wait_for_texts_in_flight)
@@ -74,9 +76,11 @@ def answer(
     """Answer a reply, if consent, sending hours and limits allow it."""
     identifier = read_id(ids.REPLY, reply_id)
 
-    async def answer_reply(it: CommandContext) -> None:
-        texting, by = await load_sms_settings(it), getpass.getuser()
-        await use_case.answer(it.tx, it.organization_id, identifier, words=text, answered_by=by, texting=texting)
+    async def answer_reply(context: CommandContext) -> None:
+        texting, by = await load_sms_settings(context), getpass.getuser()
+        await use_case.answer(
+            context.tx, context.organization_id, identifier, text=text, answered_by=by, texting=texting
+        )
 
     change(organization, answer_reply, "reply.answer", reply_id)
     err.print("Queued; `regulars message list` shows its delivery.", style="dim")
@@ -87,10 +91,7 @@ def _as_data(reply: ReplyRow) -> dict[str, Any]:
         "id": ids.REPLY.encode(reply.id),
         "phone_number": reply.phone_number,
         "profile_id": None if reply.profile_id is None else ids.PROFILE.encode(reply.profile_id),
-        "body": reply.body,
-        "meaning": reply.meaning,
-        "decided": reply.decided,
-        "decided_by": reply.decided_by,
+        **pick(reply, "body", "meaning", "decided", "decided_by"),
         "decide_by": reply.due_at,
         "received_at": reply.received_at,
     }

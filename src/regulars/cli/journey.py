@@ -8,14 +8,14 @@ import msgspec
 import typer
 
 from regulars.cli.definitions import AVersion, DefinitionCommands, TheId
-from regulars.cli.output import CommandError, err, print_json, print_outcome, print_rows, print_table
+from regulars.cli.output import CommandError, err, pick, print_json, print_outcome, print_rows, print_table
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings
 from regulars.journeys import manage
 from regulars.journeys.backtest.report import NOTE, BacktestReport, sorted_counts
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.backtest.run import backtest as run_backtest
-from regulars.journeys.definition import read_definition, schema
+from regulars.journeys.definition import Definition, read_definition, schema
 from regulars.journeys.model import JourneyRow, RunRow
 from regulars.journeys.runs.lifecycle import resume_run
 from regulars.journeys.runs.lists import list_runs
@@ -45,24 +45,12 @@ class RunState(StrEnum):
     ENDED = "ended"
 
 
-async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
-    return [_as_data(row) for row in await manage.list_journeys(it.tx, it.organization_id, limit=LIST_MAX)]
+async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
+    rows = await manage.list_journeys(context.tx, context.organization_id, limit=LIST_MAX)
+    return [COMMANDS.row_as_data(row) for row in rows]
 
 
-def _as_data(row: JourneyRow) -> dict[str, Any]:
-    return {
-        "id": ids.JOURNEY.encode(row.id),
-        "name": row.name,
-        "state": row.state,
-        "version": row.version,
-        "live_version": row.live_version,
-        "paused_at": row.paused_at,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
-
-
-COMMANDS: Final = DefinitionCommands(
+COMMANDS: Final[DefinitionCommands[Definition, manage.Journey]] = DefinitionCommands(
     kind=ids.JOURNEY,
     schema=schema,
     read=read_definition,
@@ -71,7 +59,6 @@ COMMANDS: Final = DefinitionCommands(
     load=manage.load_journey,
     find_all=_find_all,
     columns=("id", "name", "state", "version", ("LIVE", "live_version"), ("CHANGED (UTC)", "updated_at")),
-    row_as_data=_as_data,
     acts=("journey.create", "journey.save_version"),
     recorded=("name", "state", "version"),
     consequence="It cannot run yet",
@@ -93,41 +80,24 @@ def activate(
     as_json: AsJson = False,
 ) -> None:
     """Make a journey live: purchases and consents from now on start runs."""
-    identifier = read_id(ids.JOURNEY, journey_id)
 
-    async def act(it: CommandContext) -> JourneyRow:
-        journey = await manage.activate(
-            it.tx, it.organization_id, identifier, waiting=None if waiting is None else waiting.value
-        )
-        return journey.row
+    async def activate_journey(*arguments: Any) -> JourneyRow:
+        return (await manage.activate(*arguments, waiting=None if waiting is None else waiting.value)).row
 
-    COMMANDS.change(organization, act, "journey.activate", "Live with version {live_version}.", as_json=as_json)
+    sentence = "Live with version {live_version}."
+    COMMANDS.change(organization, journey_id, activate_journey, "journey.activate", sentence, as_json=as_json)
 
 
 @app.command()
 def pause(organization: OfOrganization, journey_id: TheId, as_json: AsJson = False) -> None:
     """Pause a journey: no run starts or continues until it is activated again."""
-    identifier = read_id(ids.JOURNEY, journey_id)
-    COMMANDS.change(
-        organization,
-        lambda it: manage.pause(it.tx, it.organization_id, identifier),
-        "journey.pause",
-        "Paused.",
-        as_json=as_json,
-    )
+    COMMANDS.change(organization, journey_id, manage.pause, "journey.pause", "Paused.", as_json=as_json)
 
 
 @app.command()
 def archive(organization: OfOrganization, journey_id: TheId, as_json: AsJson = False) -> None:
     """Archive a journey for good, and end its runs."""
-    identifier = read_id(ids.JOURNEY, journey_id)
-    COMMANDS.change(
-        organization,
-        lambda it: manage.archive(it.tx, it.organization_id, identifier),
-        "journey.archive",
-        "Archived.",
-        as_json=as_json,
-    )
+    COMMANDS.change(organization, journey_id, manage.archive, "journey.archive", "Archived.", as_json=as_json)
 
 
 @app.command()
@@ -141,7 +111,9 @@ def runs(
     """List the runs of a journey."""
     identifier = read_id(ids.JOURNEY, journey_id)
     page = PageRequest(limit)
-    found = run(organization, lambda it: list_runs(it.tx, it.organization_id, identifier, page, state=state))
+    found = run(
+        organization, lambda context: list_runs(context.tx, context.organization_id, identifier, page, state=state)
+    )
     print_rows([_run_as_data(each) for each in found], RUN_COLUMNS, as_json=as_json)
 
 
@@ -149,10 +121,10 @@ def runs(
 def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Show the history of a run: each step, its decision and its time."""
     identifier = read_id(ids.RUN, run_id)
-    rows = run(organization, lambda it: list_trace(it.tx, it.organization_id, identifier))
+    rows = run(organization, lambda context: list_trace(context.tx, context.organization_id, identifier))
     if not rows:
         raise CommandError(f"There is no run {run_id}; `regulars journey runs` shows the ids.")
-    # The JSON keeps microseconds: steps of one run may follow each other within a millisecond.
+    # JSON has microseconds, because several steps of a run may happen within a millisecond.
     as_data = [{**row._asdict(), "at": msgspec.to_builtins(row.at) if as_json else row.at} for row in rows]
     print_rows(as_data, TRACE_COLUMNS, as_json=as_json)
 
@@ -161,7 +133,12 @@ def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False)
 def resume(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Retry a parked run."""
     identifier = read_id(ids.RUN, run_id)
-    change(organization, lambda it: resume_run(it.tx, it.organization_id, identifier), "journey.resume_run", run_id)
+    change(
+        organization,
+        lambda context: resume_run(context.tx, context.organization_id, identifier),
+        "journey.resume_run",
+        run_id,
+    )
     print_outcome({"id": run_id, "state": RunState.ACTIVE.value}, "The run is active again.", as_json=as_json)
 
 
@@ -176,11 +153,13 @@ def backtest(
     """Show which customers would have entered and which texts they would have got. Sends and stores nothing."""
     identifier = read_id(ids.JOURNEY, journey_id)
 
-    async def act(it: CommandContext) -> BacktestReport:
-        texting = await load_sms_settings(it)
-        return await run_backtest(it.tx, it.organization_id, identifier, texting=texting, days=days, version=version)
+    async def work(context: CommandContext) -> BacktestReport:
+        texting = await load_sms_settings(context)
+        return await run_backtest(
+            context.tx, context.organization_id, identifier, texting=texting, days=days, version=version
+        )
 
-    report = run(organization, act)
+    report = run(organization, work)
     if as_json:
         print_json({"journey_id": ids.JOURNEY.encode(identifier), **report.as_data()})
         return
@@ -208,12 +187,5 @@ def _run_as_data(run: RunRow) -> dict[str, Any]:
         "profile_id": ids.PROFILE.encode(run.profile_id),
         "version": run.version,
         "by": run.fact_id,
-        "state": run.state,
-        "step": run.step,
-        "waits_for": run.waits_for,
-        "due_at": run.due_at,
-        "outcome": run.outcome,
-        "reason": run.reason,
-        "entered_at": run.entered_at,
-        "ended_at": run.ended_at,
+        **pick(run, "state", "step", "waits_for", "due_at", "outcome", "reason", "entered_at", "ended_at"),
     }

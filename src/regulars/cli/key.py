@@ -6,7 +6,7 @@ import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.output import CommandError, err, print_json, print_rows
+from regulars.cli.output import CommandError, err, pick, print_json, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Tx
@@ -29,13 +29,15 @@ def create(
 ) -> None:
     """Create a key and print it. It cannot be shown again: only its hash is stored."""
 
-    async def act(it: CommandContext) -> tuple[ApiKey, str]:
-        key, secret = await manage.create_key(it.tx.connection, it.organization_id, name, permission=permission)
+    async def work(context: CommandContext) -> tuple[ApiKey, str]:
+        key, secret = await manage.create_key(
+            context.tx.connection, context.organization_id, name, permission=permission
+        )
         after = {"name": name, "permission": permission.value}
-        await it.record("key.create", ids.API_KEY.encode(key.id), after=after)
+        await context.record("key.create", ids.API_KEY.encode(key.id), after=after)
         return key, secret
 
-    key, secret = run(organization, act)
+    key, secret = run(organization, work)
     if as_json:
         print_json({**_as_data(key), "key": secret})
     else:
@@ -48,7 +50,7 @@ def create(
 @app.command("list")
 def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
     """List the keys of an organization, without their secrets."""
-    keys = run(organization, lambda it: manage.list_keys(it.tx.connection, it.organization_id))
+    keys = run(organization, lambda context: manage.list_keys(context.tx.connection, context.organization_id))
     print_rows([_as_data(key) for key in keys], COLUMNS, as_json=as_json)
 
 
@@ -81,7 +83,5 @@ def _as_data(key: ApiKey) -> dict[str, Any]:
         "name": key.name,
         "permission": key.permission.value,
         "ends_in": key.hint,
-        "created_at": key.created_at,
-        "last_used_at": key.last_used_at,
-        "revoked_at": key.revoked_at,
+        **pick(key, "created_at", "last_used_at", "revoked_at"),
     }

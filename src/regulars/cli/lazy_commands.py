@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class LazyCommand(NamedTuple):
-    """The place of a command as `module:name`: a function, or a `Typer` for a group of commands."""
+    """A command that is not imported yet. `target` is `module:name` of a function, or of a `Typer` for a group."""
 
     target: str
     help: str
@@ -19,12 +19,12 @@ class LazyCommand(NamedTuple):
     def load(self, name: str) -> Any:
         module, _, attribute = self.target.partition(":")
         found = getattr(importlib.import_module(f"regulars.cli.{module}"), attribute)
-        above = typer.Typer()
+        parent = typer.Typer()
         if isinstance(found, typer.Typer):
-            above.add_typer(found, name=name, help=self.help)
+            parent.add_typer(found, name=name, help=self.help)
         else:
-            above.command(name, help=self.help, hidden=self.hidden)(found)
-        return typer.main.get_group(above).commands[name]
+            parent.command(name, help=self.help, hidden=self.hidden)(found)
+        return typer.main.get_group(parent).commands[name]
 
 
 class _FastParameter(RuntimeParam):

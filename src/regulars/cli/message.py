@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from regulars.cli.lazy_commands import LazyCommand, lazy_group
-from regulars.cli.output import print_rows
+from regulars.cli.output import pick, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, run
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.kit import ids
@@ -48,14 +48,14 @@ def list_all(
     """List texts with their state, and why they were skipped."""
     phone_number = None if number is None else read_phone_number(number)
 
-    async def act(it: CommandContext) -> list[dict[str, Any]]:
-        secret = (await load_sms_settings(it)).secret
+    async def work(context: CommandContext) -> list[dict[str, Any]]:
+        secret = (await load_sms_settings(context)).secret
         found = await list_texts(
-            it.tx, it.organization_id, secret=secret, phone_number=phone_number, state=state, limit=limit
+            context.tx, context.organization_id, secret=secret, phone_number=phone_number, state=state, limit=limit
         )
         return [_as_data(text) for text in found]
 
-    print_rows(run(organization, act), COLUMNS, as_json=as_json)
+    print_rows(run(organization, work), COLUMNS, as_json=as_json)
 
 
 def _as_data(text: TextRow) -> dict[str, Any]:
@@ -63,14 +63,7 @@ def _as_data(text: TextRow) -> dict[str, Any]:
         "id": ids.TEXT.encode(text.id),
         "origin": {"kind": text.origin_kind, "id": str(text.origin_id), "step": text.step},
         "profile_id": None if text.profile_id is None else ids.PROFILE.encode(text.profile_id),
-        "phone_number": text.phone_number,
-        "body": text.body,
-        "parts": text.parts,
-        "state": text.state,
-        "reason": text.reason,
-        "provider": text.provider,
-        "provider_id": text.provider_id,
-        "created_at": text.created_at,
+        **pick(text, "phone_number", "body", "parts", "state", "reason", "provider", "provider_id", "created_at"),
         "sent_at": text.claimed_at,
         "due_at": text.due_at,
     }

@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from regulars.cli.output import CommandError, Exit, err, out, print_outcome
+from regulars.cli.output import CommandError, ExitCode, err, out, print_outcome
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.cli.sms_settings import load_sms_settings, read_phone_number
 from regulars.kit import ids
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply
-from regulars.messaging.inbox.receive import receive as take_in
+from regulars.messaging.inbox.receive import receive as receive_reply
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
-from regulars.messaging.request import resend as send_again
+from regulars.messaging.request import resend as resend_text
 from regulars.messaging.template import MissingValue, TemplateError, render_plain
 
 
@@ -24,32 +24,35 @@ def send(
 ) -> None:
     to = read_phone_number(number)
 
-    async def act(it: CommandContext) -> PlacedOrder:
+    async def work(context: CommandContext) -> PlacedOrder:
         order = TextOrder(
             origin_kind=OriginKind.PERSON,
             origin_id=ids.new_uuid(),
             step="command",
-            words=_read_words(text),
+            rendered=_read_body(text),
             phone_number=to,
         )
-        [ordered] = await request_texts(it.tx, it.organization_id, [order], texting=await load_sms_settings(it))
-        await it.record("text.send", ids.TEXT.encode(ordered.id))
+        [ordered] = await request_texts(
+            context.tx, context.organization_id, [order], texting=await load_sms_settings(context)
+        )
+        await context.record("text.send", ids.TEXT.encode(ordered.id))
         return ordered
 
-    ordered = run(organization, act)
+    ordered = run(organization, work)
     out.print(ids.TEXT.encode(ordered.id), markup=False)
     err.print("Queued; `regulars message list` shows its delivery.", style="dim")
 
 
-def _read_words(text: str) -> str:
-    """The words with their links, which are checked against the settings: those are loaded with the database."""
+def _read_body(text: str) -> str:
+    """The body of the text with its links marked. Links are checked against the settings, which are loaded with the
+    database."""
     try:
-        words = render_plain(text)
+        body = render_plain(text)
     except TemplateError as error:
-        raise CommandError(str(error), code=Exit.USAGE) from error
-    if isinstance(words, MissingValue):
-        raise CommandError(f"The text uses the variable {words.field}, but this command has no customer for it.")
-    return words
+        raise CommandError(str(error), code=ExitCode.USAGE) from error
+    if isinstance(body, MissingValue):
+        raise CommandError(f"The text uses the variable {body.field}, but this command has no customer for it.")
+    return body
 
 
 def resend(
@@ -57,7 +60,12 @@ def resend(
     text_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `message list` shows.", show_default=False)],
 ) -> None:
     identifier = read_id(ids.TEXT, text_id)
-    change(organization, lambda it: send_again(it.tx, it.organization_id, identifier), "text.resend", text_id)
+    change(
+        organization,
+        lambda context: resend_text(context.tx, context.organization_id, identifier),
+        "text.resend",
+        text_id,
+    )
     err.print(f"Queued {text_id} again.", markup=False)
 
 
@@ -69,13 +77,15 @@ def receive(
 ) -> None:
     sender = read_phone_number(number)
 
-    async def act(it: CommandContext) -> ReceivedReply:
+    async def work(context: CommandContext) -> ReceivedReply:
         incoming = IncomingMessage(provider="command", provider_id=str(ids.new_uuid()), phone_number=sender, body=text)
-        received = await take_in(it.tx, it.organization_id, incoming, texting=await load_sms_settings(it))
-        await it.record("reply.receive", ids.REPLY.encode(received.id))
+        received = await receive_reply(
+            context.tx, context.organization_id, incoming, texting=await load_sms_settings(context)
+        )
+        await context.record("reply.receive", ids.REPLY.encode(received.id))
         return received
 
-    received = run(organization, act, after_commit=wait_for_texts_in_flight)
+    received = run(organization, work, after_commit=wait_for_texts_in_flight)
     meaning, decided = received.meaning.value, received.decided
     data = {"id": ids.REPLY.encode(received.id), "meaning": meaning, "decided": decided}
     waits = "it waits for a person (`regulars inbox list`)"

@@ -10,11 +10,12 @@ from rich.progress import Progress, TextColumn
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.accounts.organization_settings import known_locales
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_rows
+from regulars.cli.output import CommandError, ExitCode, counted, err, out, print_json, print_rows
 from regulars.cli.runner import AsJson, CommandContext, find_organization, run, run_on_pool, transact
 from regulars.kit import ids, settings
 from regulars.kit.db import Database, Tx
-from regulars.organizations import manage, particulars
+from regulars.organizations import manage
+from regulars.organizations import settings as organization_settings
 from regulars.organizations.dissolve import dissolve
 from regulars.organizations.model import Organization
 from regulars.stores.model import COUNTRY_CODES
@@ -40,7 +41,7 @@ def create(
     _check_name(name)
     try:
         organization = transact(lambda tx: _create(tx, name))
-    except particulars.NameTaken as refusal:
+    except organization_settings.NameTaken as refusal:
         raise CommandError(f"{refusal} `regulars organization list` shows its id.") from None
     if as_json:
         print_json(_as_data(organization))
@@ -62,12 +63,12 @@ def rename(
 ) -> None:
     """Rename an organization; its id, keys and addresses stay the same."""
     _check_name(new_name)
-    run(name, lambda it: _change(it, name=new_name))
+    run(name, lambda context: _change(context, name=new_name))
     err.print(f"Renamed {name} to {new_name}.", markup=False)
 
 
 @app.command("set")
-def set_particulars(
+def set_settings(
     name: Name,
     time_zone: Annotated[str | None, typer.Option(help="Time zone, such as Europe/Paris.", show_default=False)] = None,
     locale: Annotated[str | None, typer.Option(help="Locale, such as fr-FR.", show_default=False)] = None,
@@ -93,20 +94,22 @@ def set_particulars(
     if require_second_factor is not None:
         changes["requires_second_factor"] = require_second_factor
     if time_zone is not None:
-        if not particulars.is_time_zone(time_zone):
-            raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=Exit.USAGE)
+        if not organization_settings.is_time_zone(time_zone):
+            raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=ExitCode.USAGE)
         changes["time_zone"] = time_zone
     if locale is not None:
         if locale not in known_locales():
             known = ", ".join(known_locales())
-            raise CommandError(f"'{locale}' is not one of the locales {known}.", code=Exit.USAGE)
+            raise CommandError(f"'{locale}' is not one of the locales {known}.", code=ExitCode.USAGE)
         changes["locale"] = locale
     if default_country is not None:
         country = default_country.upper()
         if default_country != NO_COUNTRY and country not in COUNTRY_CODES:
-            raise CommandError(f"'{default_country}' is not a country code such as FR, nor `none`.", code=Exit.USAGE)
+            raise CommandError(
+                f"'{default_country}' is not a country code such as FR, nor `none`.", code=ExitCode.USAGE
+            )
         changes["default_country"] = None if default_country == NO_COUNTRY else country
-    after = run(name, lambda it: _change(it, **changes))
+    after = run(name, lambda context: _change(context, **changes))
     err.print(
         f"{name}: time zone {after.time_zone}, locale {after.locale},"
         f" default country {after.default_country or 'none'},"
@@ -141,12 +144,12 @@ async def _create(tx: Tx, name: str) -> Organization:
     return organization
 
 
-async def _change(it: CommandContext, **changes: str | bool | None) -> particulars.OrganizationSettings:
-    before = await particulars.find_settings(it.tx.connection, it.organization_id)
+async def _change(context: CommandContext, **changes: str | bool | None) -> organization_settings.OrganizationSettings:
+    before = await organization_settings.find_settings(context.tx.connection, context.organization_id)
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
-    await particulars.change_settings(it.tx, it.organization_id, after)
-    was = {name: getattr(before, name) for name in changes}
-    await it.record("organization.change", after.name, before=was, after=changes)
+    await organization_settings.change_settings(context.tx, context.organization_id, after)
+    old_values = {name: getattr(before, name) for name in changes}
+    await context.record("organization.change", after.name, before=old_values, after=changes)
     return after
 
 
@@ -168,7 +171,7 @@ async def _dissolve(pool: Database, organization: Organization) -> int:
 def _check_name(name: str) -> None:
     if not name.strip() or name != name.strip() or len(name) > NAME_CHARACTERS_MAX or not name.isprintable():
         raise CommandError(
-            f"A name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends.", code=Exit.USAGE
+            f"A name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends.", code=ExitCode.USAGE
         )
 
 

@@ -23,13 +23,13 @@ out: Final = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.i
 err: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """The exit codes of commands; `docs/operations.md` lists them."""
 
     FAILED = 1
     USAGE = 2
     DATABASE = 3
-    # The numbers that shells give to processes ended by Ctrl+C and SIGTERM.
+    # The exit codes that shells report for processes ended by Ctrl+C and SIGTERM.
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -37,7 +37,7 @@ class Exit(IntEnum):
 class CommandError(Exception):
     """The command failed; the message is one sentence that says what to do."""
 
-    def __init__(self, sentence: str, *, code: Exit = Exit.FAILED) -> None:
+    def __init__(self, sentence: str, *, code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(sentence)
         self.code = code
 
@@ -54,15 +54,15 @@ Column = str | tuple[str, str | Callable[[dict[str, Any]], object]]
 def print_rows(rows: list[dict[str, Any]], columns: Sequence[Column], *, as_json: bool) -> None:
     """Write rows as JSON, or as a table of some of their values.
 
-    A column is the name of a value, which makes its heading too (`created_at` is CREATED (UTC)); or its heading with
-    a path such as `size.total`, or with a function of the row.
+    A column is the name of a value, from which its heading is made (`created_at` becomes CREATED (UTC)), or a heading
+    together with a path such as `size.total` or with a function of the row.
     """
     if as_json:
         print_json(rows)
         return
-    named = [(_heading(each), each) if isinstance(each, str) else each for each in columns]
+    headed = [(_heading(each), each) if isinstance(each, str) else each for each in columns]
     print_table(
-        [heading for heading, _ in named], [[_cell(_value(row, source)) for _, source in named] for row in rows]
+        [heading for heading, _ in headed], [[_cell(_value(row, source)) for _, source in headed] for row in rows]
     )
 
 
@@ -72,6 +72,11 @@ def print_outcome(data: dict[str, Any], sentence: str, *, as_json: bool) -> None
         print_json(data)
     else:
         err.print(sentence, markup=False)
+
+
+def pick(row: object, *names: str) -> dict[str, Any]:
+    """The values of these fields of a row."""
+    return {name: getattr(row, name) for name in names}
 
 
 def print_table(headings: list[str], rows: list[list[str]]) -> None:

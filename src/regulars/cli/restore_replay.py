@@ -1,7 +1,7 @@
-"""Replay on a restored database the erasures and key revocations that are newer than its backup.
+"""Repeat on a restored database the erasures and key revocations that are newer than its backup.
 
-`regulars restore` writes them into the database in the transaction of the backup itself, with a marker. The next
-command that opens the database carries them out first, and deletes the marker.
+`regulars restore` writes them into the database, with a marker, in the same transaction that restores the backup. The
+next command that opens the database carries them out first, and deletes the marker.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, counted, err, format_time
+from regulars.cli.output import CommandError, ExitCode, counted, err, format_time
 from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.ids import API_KEY, PROFILE
@@ -25,24 +25,24 @@ from regulars.privacy.restore import ReplayReport, end_access, finish_restore
 
 LOCK_TIMEOUT_MS: Final = 60_000
 UNCERTAIN_SHOWN_MAX: Final = 100
-TABLES: Final = MIGRATIONS / "0096_restores.sql"
-# The backup chooses the schema of its tables, and leaves the search path empty.
-INTO_ITS_SCHEMA: Final = b"""
+RESTORE_TABLES: Final = MIGRATIONS / "0096_restores.sql"
+# The tables are in the schema of the backup, and pg_restore sets an empty search path, so the schema is set here.
+SET_SEARCH_PATH: Final = b"""
 SELECT pg_catalog.set_config('search_path', quote_ident(n.nspname), false)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = 'migrations' AND c.relkind IN ('r', 'p') ORDER BY n.nspname <> 'public' LIMIT 1;
 """
-BEGIN_COPY: Final = b"""
+BEGIN_ERASURES: Final = b"""
 CREATE TEMPORARY TABLE known_erasures (LIKE erasures_to_replay) ON COMMIT DROP;
 COPY known_erasures (organization_id, profile_id, number_hashes, erased_at, is_certain) FROM stdin;
 """
 # A backup that was taken while an earlier restore was unfinished contains such rows itself.
-END_COPY: Final = b"""\\.
+BEGIN_KEYS: Final = b"""\\.
 INSERT INTO erasures_to_replay SELECT * FROM known_erasures ON CONFLICT DO NOTHING;
 CREATE TEMPORARY TABLE known_keys (id uuid, is_every boolean) ON COMMIT DROP;
 COPY known_keys (id, is_every) FROM stdin;
 """
-END: Final = b"""\\.
+STORE_MARKER: Final = b"""\\.
 INSERT INTO restore_marker (restored_at, revoked_keys, revokes_all_keys)
 SELECT now(), coalesce(array_agg(id) FILTER (WHERE id IS NOT NULL), '{}'), bool_or(is_every) FROM known_keys
 ON CONFLICT (only_one) DO UPDATE SET restored_at = excluded.restored_at,
@@ -88,8 +88,8 @@ def statements(changes: AccessChanges) -> bytes:
     ]
     keys = [f"{key_id}\tf\n" for key_id in changes.revoked_keys]
     keys.append(f"\\N\t{'t' if changes.revokes_all_keys else 'f'}\n")
-    pieces = [INTO_ITS_SCHEMA, TABLES.read_bytes(), BEGIN_COPY, "".join(erasures).encode(), END_COPY]
-    return b"".join([*pieces, "".join(keys).encode(), END])
+    pieces = [SET_SEARCH_PATH, RESTORE_TABLES.read_bytes(), BEGIN_ERASURES, "".join(erasures).encode(), BEGIN_KEYS]
+    return b"".join([*pieces, "".join(keys).encode(), STORE_MARKER])
 
 
 def end_all_access(url: str, changes: AccessChanges) -> int:
@@ -103,7 +103,7 @@ def end_all_access(url: str, changes: AccessChanges) -> int:
 
 
 def describe_live_keys(connection: psycopg.Connection[Any]) -> list[str]:
-    """Describe the keys that work after the restore, a line each."""
+    """Describe the API keys that are valid after the restore, one line each."""
     rows = connection.execute(
         "SELECT k.id, o.name, k.name, k.hint, k.last_used_at FROM api_keys k JOIN organizations o"
         " ON o.id = k.organization_id WHERE k.revoked_at IS NULL ORDER BY o.name, k.id"
@@ -116,7 +116,7 @@ def describe_live_keys(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def finish(url: str) -> None:
-    """Carry out what the marker says; `database.finish_restore` calls it where there is one."""
+    """Finish the restore; `database.finish_restore` calls it if there is a marker."""
     report = _run(url, finish_restore)
     if report is not None:
         _print_report(report)
@@ -131,14 +131,15 @@ def _print_report(report: ReplayReport) -> None:
         for name, erasure in report.uncertain[:UNCERTAIN_SHOWN_MAX]:
             at = format_time(erasure.erased_at)
             err.print(f"  {PROFILE.encode(erasure.profile_id)} of {name}, requested {at} UTC", markup=False)
-        left = len(report.uncertain) - UNCERTAIN_SHOWN_MAX
-        if left > 0:
-            err.print(f"  and {left} more")
+        not_shown = len(report.uncertain) - UNCERTAIN_SHOWN_MAX
+        if not_shown > 0:
+            err.print(f"  and {not_shown} more")
 
 
 def _run(url: str, work: Callable[[Database], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        # Another node may do the same work, and customers with many rows take a while.
+        # No statement timeout and a long lock timeout: another node may do the same work, and the erasure of a customer
+        # with many rows takes long.
         async with database.pool(url, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS) as pool:
             return await work(pool)
 
@@ -166,7 +167,7 @@ def _read(path: Path) -> Sequence[Erasure]:
     try:
         content = read_log(path)
     except OSError as error:
-        raise CommandError(f"The erasure log {path} cannot be read: {error.strerror}.", code=Exit.USAGE) from None
+        raise CommandError(f"The erasure log {path} cannot be read: {error.strerror}.", code=ExitCode.USAGE) from None
     if content.damaged_lines:
         numbers = ", ".join(str(number) for number in content.damaged_lines)
         err.print(f"In {path} these lines cannot be read and were skipped: {numbers}.", markup=False)
@@ -174,5 +175,5 @@ def _read(path: Path) -> Sequence[Erasure]:
 
 
 def _array(hashes: Sequence[bytes]) -> str:
-    """Write an array of bytes for COPY, which needs each backslash twice, and twice again inside an array."""
+    """Write an array of bytes for COPY: each backslash is doubled for COPY, and doubled again inside an array."""
     return "{" + ",".join(f'"\\\\\\\\x{one.hex()}"' for one in hashes) + "}"

@@ -10,7 +10,7 @@ import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit
+from regulars.cli.output import CommandError, ExitCode
 from regulars.kit import settings
 from regulars.kit import vault as vaults
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
@@ -42,17 +42,17 @@ AfterCommit = Callable[[Database, UUID], Awaitable[object]]
 
 
 def run(
-    organization: str, use_case: UseCase[Result], *, seals: bool = False, after_commit: AfterCommit | None = None
+    organization: str, use_case: UseCase[Result], *, needs_vault: bool = False, after_commit: AfterCommit | None = None
 ) -> Result:
     """Run a use case in one transaction of the organization with this name.
 
-    `seals` means that it stores a secret: the key is checked, and locked against a change until the commit.
+    `needs_vault` means that it stores a secret: the encryption key is checked, and cannot be changed until the commit.
     """
 
     async def work(pool: Database, complete: Settings) -> Result:
         vault = vaults.of(complete)
         async with pool.transaction() as tx:
-            if seals:
+            if needs_vault:
                 await vaults.lock_key(tx.connection, vault)
             found = await find_organization(tx.connection, organization)
             result = await use_case(CommandContext(tx=tx, organization_id=found.id, vault=vault))
@@ -60,7 +60,7 @@ def run(
             await after_commit(pool, found.id)
         return result
 
-    return run_on_pool(work, seals=seals)
+    return run_on_pool(work, needs_vault=needs_vault)
 
 
 def change(
@@ -85,29 +85,29 @@ def change(
 def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:
     """Run a use case in one transaction that belongs to no organization, or to several."""
 
-    async def run_it(pool: Database, _settings: Settings) -> Result:
+    async def run_in_transaction(pool: Database, _settings: Settings) -> Result:
         async with pool.transaction() as tx:
             return await work(tx)
 
-    return run_on_pool(run_it)
+    return run_on_pool(run_in_transaction)
 
 
 def run_on_pool(
     work: Callable[[Database, Settings], Awaitable[Result]],
     *,
-    seals: bool = False,
+    needs_vault: bool = False,
     may_create: bool = False,
     statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
 ) -> Result:
-    """Run a use case of several transactions; with `seals` its settings contain the secret key."""
+    """Run a use case of several transactions; with `needs_vault` its settings contain the encryption key."""
     loaded = settings.load()
 
-    async def opened(url: str, complete: Settings) -> Result:
+    async def run_with_pool(url: str, complete: Settings) -> Result:
         async with database.pool(url, statement_timeout_ms=statement_timeout_ms) as pool:
             return await work(pool, complete)
 
     with database.ready(loaded, may_create=may_create) as url:
-        return asyncio.run(opened(url, database.with_secret_key(loaded, url) if seals else loaded))
+        return asyncio.run(run_with_pool(url, database.with_secret_key(loaded, url) if needs_vault else loaded))
 
 
 async def find_organization(connection: manage.Connection, name: str) -> Organization:
@@ -120,5 +120,7 @@ async def find_organization(connection: manage.Connection, name: str) -> Organiz
 def read_id(kind: IdKind, text: str) -> UUID:
     identifier = kind.decode(text)
     if identifier is None:
-        raise CommandError(f"'{text}' is not the id of a {kind.noun}; ids start with {kind.prefix}.", code=Exit.USAGE)
+        raise CommandError(
+            f"'{text}' is not the id of a {kind.noun}; ids start with {kind.prefix}.", code=ExitCode.USAGE
+        )
     return identifier

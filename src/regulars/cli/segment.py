@@ -11,9 +11,9 @@ import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
-from regulars.cli.output import CommandError, err, out, print_json, print_table
+from regulars.cli.output import CommandError, err, out, pick, print_json, print_table
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, run_on_pool
-from regulars.conditions.customers import Explained, ObservedConsent
+from regulars.conditions.customers import ConditionExplanation, ObservedConsent
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database
@@ -24,10 +24,10 @@ from regulars.profiles.search import find_by_ids
 from regulars.segments.analysis.client import Analysis, follow, running
 from regulars.segments.analysis.protocol import SegmentCounts, SegmentQuery
 from regulars.segments.columns import lifecycle
-from regulars.segments.definition import read_definition, schema
-from regulars.segments.explain import Why, explain
+from regulars.segments.definition import Definition, read_definition, schema
+from regulars.segments.explain import MembershipExplanation, explain
 from regulars.segments.saved import manage
-from regulars.segments.saved.model import Segment, SegmentRow, SizeRow
+from regulars.segments.saved.model import Segment, SegmentRow
 from regulars.segments.saved.resolve import query_of, resolve
 from regulars.segments.saved.sizes import find_last_sizes, store_size
 
@@ -35,40 +35,22 @@ app = typer.Typer(no_args_is_help=True)
 
 Result = TypeVar("Result")
 PAGE_MEMBERS: Final = 1_000
-# Longer than a page would wait: the first count after a start reads the columns.
+# Longer than a page would wait: for the first count after its start, the analysis process loads its columnar data.
 DEADLINE_S: Final = 120.0
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "created_at")
 MATCHES_NO_CUSTOMER: Final = "The segment is empty"
 
 
-async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
-    rows = await manage.list_segments(it.tx, it.organization_id)
-    sizes = await find_last_sizes(it.tx, it.organization_id, [row.id for row in rows])
-    return [{**_as_data(row), "last_count": _size_as_data(sizes.get(row.id))} for row in rows]
-
-
-def _as_data(row: SegmentRow) -> dict[str, Any]:
-    return {
-        "id": ids.SEGMENT.encode(row.id),
-        "name": row.name,
-        "version": row.version,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
+async def _find_all(context: CommandContext) -> list[dict[str, Any]]:
+    rows = await manage.list_segments(context.tx, context.organization_id)
+    sizes = await find_last_sizes(context.tx, context.organization_id, [row.id for row in rows])
+    counts = {
+        segment_id: pick(size, "total", "may_be_texted", "version", "counted_at") for segment_id, size in sizes.items()
     }
+    return [{**COMMANDS.row_as_data(row), "last_count": counts.get(row.id)} for row in rows]
 
 
-def _size_as_data(size: SizeRow | None) -> dict[str, Any] | None:
-    if size is None:
-        return None
-    return {
-        "total": size.total,
-        "may_be_texted": size.may_be_texted,
-        "version": size.version,
-        "counted_at": size.counted_at,
-    }
-
-
-DefinitionCommands(
+COMMANDS: Final[DefinitionCommands[Definition, Segment]] = DefinitionCommands(
     kind=ids.SEGMENT,
     schema=schema,
     read=read_definition,
@@ -80,11 +62,11 @@ DefinitionCommands(
         *("id", "name", "version", ("CHANGED (UTC)", "updated_at"), ("CUSTOMERS", "last_count.total")),
         *(("MAY BE TEXTED", "last_count.may_be_texted"), ("COUNTED (UTC)", "last_count.counted_at")),
     ),
-    row_as_data=_as_data,
     acts=("segment.create", "segment.update"),
     recorded=("version",),
     consequence=f"{MATCHES_NO_CUSTOMER} until this is fixed",
-).add_to(
+)
+COMMANDS.add_to(
     app,
     create="Save a definition; if it has errors, print them and save nothing.",
     update="Save a new version; everything that uses the segment uses it from now on.",
@@ -98,12 +80,12 @@ def delete(organization: OfOrganization, segment_id: TheId) -> None:
     """Delete a segment that nothing uses."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
-    async def act(it: CommandContext) -> SegmentRow:
-        row = await manage.delete_segment(it.tx, it.organization_id, identifier)
-        await it.record("segment.delete", segment_id, before={"version": row.version})
+    async def work(context: CommandContext) -> SegmentRow:
+        row = await manage.delete_segment(context.tx, context.organization_id, identifier)
+        await context.record("segment.delete", segment_id, before={"version": row.version})
         return row
 
-    err.print(f"Deleted {run(organization, act).name}.", markup=False)
+    err.print(f"Deleted {run(organization, work).name}.", markup=False)
 
 
 @app.command()
@@ -187,20 +169,30 @@ def explain_one(
     """Show why a customer is in or out of a segment."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
-    async def act(it: CommandContext) -> Why | None:
-        segment = await manage.load_segment(it.tx, it.organization_id, identifier)
-        found = await find_profile(it.tx, it.organization_id, ids.read_reference(ids.PROFILE, profile))
-        return None if found is None else await explain(it.tx, it.organization_id, segment.definition.match, found.id)
+    async def work(context: CommandContext) -> MembershipExplanation | None:
+        segment = await manage.load_segment(context.tx, context.organization_id, identifier)
+        found = await find_profile(context.tx, context.organization_id, ids.read_reference(ids.PROFILE, profile))
+        return (
+            None
+            if found is None
+            else await explain(context.tx, context.organization_id, segment.definition.match, found.id)
+        )
 
-    why = run(organization, act)
-    if why is None:
+    explanation = run(organization, work)
+    if explanation is None:
         raise CommandError(f"There is no customer {profile}.")
     if as_json:
-        print_json({"is_in": why.is_in, "faults": faults_as_data(why.resolved.faults), "why": _tree_as_data(why.tree)})
+        print_json(
+            {
+                "is_in": explanation.is_in,
+                "faults": faults_as_data(explanation.resolved.faults),
+                "why": _tree_as_data(explanation.tree),
+            }
+        )
         return
-    out.print("in" if why.is_in else "out", markup=False)
-    print_faults(why.resolved.faults, MATCHES_NO_CUSTOMER)
-    for line in _tree_lines(why.tree, 0):
+    out.print("in" if explanation.is_in else "out", markup=False)
+    print_faults(explanation.resolved.faults, MATCHES_NO_CUSTOMER)
+    for line in _tree_lines(explanation.tree, 0):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -208,12 +200,12 @@ def explain_one(
 def rebuild(organization: OfOrganization) -> None:
     """Rebuild the data that counts use; counts wait until it is done."""
 
-    async def act(it: CommandContext) -> None:
-        if not await lifecycle.rebuild(it.tx, it.organization_id):
+    async def work(context: CommandContext) -> None:
+        if not await lifecycle.rebuild(context.tx, context.organization_id):
             raise CommandError("The organization has no segments, so there is nothing to rebuild.")
-        await it.record("segment.rebuild", "segments")
+        await context.record("segment.rebuild", "segments")
 
-    run(organization, act)
+    run(organization, work)
     err.print("The worker rebuilds it; `regulars segment count` works again when it is done.", markup=False)
 
 
@@ -221,7 +213,8 @@ UseCase = Callable[[Analysis, Database, UUID, Segment, SegmentQuery], Awaitable[
 
 
 def _analyse(organization: str, segment_id: str, use_case: UseCase[Result]) -> tuple[Segment, Result]:
-    """Call the analysis process about a saved segment: that of a running server, or one that is started for it."""
+    """Run a use case for a saved segment with the analysis process of a running server, or with one that is started for
+    this command."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
     async def work(pool: Database, settings: Settings) -> tuple[Segment, Result]:
@@ -264,7 +257,7 @@ def _figures_as_data(figures: SegmentCounts) -> dict[str, Any]:
     }
 
 
-def _tree_as_data(explained: Explained) -> dict[str, Any]:
+def _tree_as_data(explained: ConditionExplanation) -> dict[str, Any]:
     return {
         "condition": str(type(explained.condition).__struct_config__.tag),
         "holds": explained.holds,
@@ -273,7 +266,7 @@ def _tree_as_data(explained: Explained) -> dict[str, Any]:
     }
 
 
-def _tree_lines(explained: Explained, depth: int) -> list[str]:
+def _tree_lines(explained: ConditionExplanation, depth: int) -> list[str]:
     mark = {True: "+", False: "-", None: "?"}[explained.holds]
     name = f"{type(explained.condition).__struct_config__.tag} {getattr(explained.condition, 'key', '')}".rstrip()
     facts = _describe_facts(explained)
@@ -283,16 +276,16 @@ def _tree_lines(explained: Explained, depth: int) -> list[str]:
     ]
 
 
-def _describe_facts(explained: Explained) -> str | None:
-    """Describe in short which facts decided a condition."""
+def _describe_facts(explained: ConditionExplanation) -> str | None:
+    """Describe briefly which data of the customer decided a condition."""
     observation = explained.observation
     if observation is None:
         return None
-    facts = {name: value for name, value in observation._asdict().items() if name not in {"sale", "last", "standing"}}
+    facts = {name: value for name, value in observation._asdict().items() if name not in {"sale", "last", "consent"}}
     for name in ("sale", "last"):
         value = getattr(observation, name, None)
         if value is not None:
             facts[name] = getattr(value, "external_id", value)
     if isinstance(observation, ObservedConsent):
-        facts = {name: value for name, value in observation.standing._asdict().items() if value is not None}
+        facts = {name: value for name, value in observation.consent._asdict().items() if value is not None}
     return ", ".join(f"{name}: {value}" for name, value in facts.items())

@@ -13,8 +13,8 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
+from regulars.accounts.link_use import offer_first_owner
 from regulars.accounts.links import LINK_PATH
-from regulars.accounts.welcome import offer_first_owner
 from regulars.cli import database
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate, vault
@@ -31,7 +31,7 @@ from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
 from regulars.work.statistics import Statistics
 
-# The children of a killed server close the port within this time.
+# The child processes of a killed server release the port within this time.
 PORT_WAIT_S: Final = 2.0
 PORT_RETRY_S: Final = 0.05
 COLUMNS_POLL_S: Final = 2.0
@@ -75,14 +75,14 @@ def serve(
         _bound(settings) as listening,
     ):
         _prepare_schema(settings, url, with_worker=not no_worker)
-        own_data = settings.data_dir if settings.is_embedded else None
+        embedded_folder = settings.data_dir if settings.is_embedded else None
         settings = database.with_secret_key(settings, url)
         presence.publish_key(vault.of(settings).fingerprint)
         database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="0")
-        is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, own_data=own_data))
+        is_started = _run(_serve_all(settings, listening, with_worker=not no_worker, embedded_folder=embedded_folder))
     if not is_started:
         raise CommandError("The server could not start; the log above says why.")
 
@@ -121,10 +121,12 @@ def _run(main: Coroutine[object, object, bool]) -> bool:
         return runner.run(main)
 
 
-async def _serve_all(settings: Settings, listening: socket.socket, *, with_worker: bool, own_data: Path | None) -> bool:
+async def _serve_all(
+    settings: Settings, listening: socket.socket, *, with_worker: bool, embedded_folder: Path | None
+) -> bool:
     """Serve in this process if one is enough, else supervise the server processes.
 
-    `own_data` is the folder of the embedded database, which is restarted after a crash.
+    `embedded_folder` is the folder of the embedded database, which is restarted after a crash.
     """
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
@@ -140,8 +142,8 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
     supervised.append(asyncio.create_task(_analyse_when_needed(settings, _analysis(lifeline), stop=stop)))
     if not with_worker:
         supervised.append(asyncio.create_task(_gather_statistics(settings, stop=stop)))
-    if own_data is not None:
-        supervised.append(asyncio.create_task(revive.keep_alive(own_data, stop=stop)))
+    if embedded_folder is not None:
+        supervised.append(asyncio.create_task(revive.keep_alive(embedded_folder, stop=stop)))
     announcing = asyncio.create_task(_announce(settings, started))
     try:
         if settings.workers > 1:
@@ -156,7 +158,8 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
 
 
 async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None:
-    """Update the planner statistics, which the worker does otherwise: plans for empty tables would stay in use."""
+    """Update the planner statistics if no worker does it: otherwise plans that were made for empty tables stay in
+    use."""
     database = Database(settings.database_url or "", pool_max=2)
     gathering = asyncio.create_task(Statistics(database).run())
     try:
@@ -168,7 +171,8 @@ async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None
 
 
 async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asyncio.Event) -> None:
-    """Start the analysis process with the first segment of any organization: it needs memory that others can use."""
+    """Start the analysis process when an organization has its first segment: until then other processes can use the
+    memory."""
     database = Database(settings.database_url or "", pool_max=2)
     try:
         while not stop.is_set():
@@ -214,7 +218,7 @@ async def _announce(settings: Settings, started: asyncio.Event) -> None:
     _log.info("server.started", port=settings.port, workers=settings.workers)
     token = await _first_owner_token(settings)
     if token is not None:
-        # To the terminal and not to the log: the holder of the link becomes the owner.
+        # The link is printed to the terminal and not to the log, because everyone who has it can become the owner.
         out.print(
             "There is no user yet. Set up your organization with this link; it works once, for 24 hours:", markup=False
         )

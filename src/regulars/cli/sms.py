@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from regulars.cli.output import CommandError, Exit, err, print_json
+from regulars.cli.output import CommandError, ExitCode, err, print_json
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run
 from regulars.cli.sms_holdout import app as holdout_app
 from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
@@ -15,6 +15,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.messaging import holds
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.public_holidays import ClosedDays, NamedDays, find_closed_days
+from regulars.messaging.settings import model
 from regulars.messaging.settings.change import (
     change_settings,
     check_country,
@@ -26,17 +27,6 @@ from regulars.messaging.settings.change import (
     with_price,
     with_rate,
     with_sender,
-)
-from regulars.messaging.settings.model import (
-    DAYS,
-    DEFAULT_RULES,
-    Cap,
-    ProviderName,
-    Rule,
-    Simulation,
-    SmsSettings,
-    TwilioAccount,
-    default_rule,
 )
 from regulars.messaging.settings.store import Texting, change_provider, seal_token
 
@@ -55,8 +45,8 @@ def hold(
 ) -> None:
     """Stop all texts of an organization; waiting texts stay queued."""
 
-    async def hold_texts(it: CommandContext) -> None:
-        await holds.hold(it.tx, it.organization_id, await lock_sms_settings(it), reason=reason)
+    async def hold_texts(context: CommandContext) -> None:
+        await holds.hold(context.tx, context.organization_id, await lock_sms_settings(context), reason=reason)
 
     change(organization, hold_texts, "texts.hold", "texts", after={"reason": reason})
     err.print("On hold: nothing is sent until `regulars sms release`.", markup=False)
@@ -66,12 +56,12 @@ def hold(
 def release(organization: OfOrganization) -> None:
     """Send the texts of an organization again; texts that are too old by now are skipped."""
 
-    async def act(it: CommandContext) -> None:
-        texting = await lock_sms_settings(it)
-        await holds.release(it.tx, it.organization_id, texting)
-        await it.record("texts.release", "texts", before={"reason": texting.held_reason})
+    async def work(context: CommandContext) -> None:
+        texting = await lock_sms_settings(context)
+        await holds.release(context.tx, context.organization_id, texting)
+        await context.record("texts.release", "texts", before={"reason": texting.held_reason})
 
-    run(organization, act)
+    run(organization, work)
     err.print("Released.", markup=False)
 
 
@@ -109,18 +99,18 @@ def set_provider(
 ) -> None:
     """Choose the SMS provider. After a change texts are on hold until `regulars sms release`."""
     if provider not in {"simulator", "twilio"}:
-        raise CommandError("The provider must be simulator or twilio.", code=Exit.USAGE)
+        raise CommandError("The provider must be simulator or twilio.", code=ExitCode.USAGE)
 
-    async def act(it: CommandContext) -> Texting:
-        texting = await lock_sms_settings(it)
+    async def work(context: CommandContext) -> Texting:
+        texting = await lock_sms_settings(context)
         settings = texting.settings
         changed = msgspec.structs.replace(
             settings,
             brand=brand or settings.brand,
             help_contact=help_contact or settings.help_contact,
-            simulation=Simulation(fails, loses, delay_ms),
+            simulation=model.Simulation(fails, loses, delay_ms),
         )
-        name: ProviderName = "simulator"
+        name: model.ProviderName = "simulator"
         sealed = texting.sealed
         if provider == "twilio":
             name = "twilio"
@@ -128,17 +118,17 @@ def set_provider(
             changed = msgspec.structs.replace(changed, twilio=account)
             if parts_per_second is not None:
                 changed = with_rate(changed, account.sender, parts_per_second)
-            sealed = sealed if auth_token is None else seal_token(it.vault, it.organization_id, auth_token)
+            sealed = sealed if auth_token is None else seal_token(context.vault, context.organization_id, auth_token)
             if sealed is None:
-                raise CommandError("Twilio needs an auth token; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
+                raise CommandError("Twilio needs an auth token; set TWILIO_AUTH_TOKEN.", code=ExitCode.USAGE)
         after = await change_provider(
-            it.tx, it.organization_id, texting, provider=name, settings=changed, sealed=sealed
+            context.tx, context.organization_id, texting, provider=name, settings=changed, sealed=sealed
         )
         recorded = {"provider": after.provider, "brand": after.brand}
-        await it.record("texts.provider", "texts", before={"provider": texting.provider}, after=recorded)
+        await context.record("texts.provider", "texts", before={"provider": texting.provider}, after=recorded)
         return after
 
-    texting = run(organization, act, seals=True)
+    texting = run(organization, work, needs_vault=True)
     err.print(f"Texts are sent by {texting.provider}." + (" They are on hold." if texting.is_held else ""))
     if texting.provider == "twilio":
         base_url = kit_settings.load().base_url
@@ -173,7 +163,7 @@ def show_holidays(
     as_json: AsJson = False,
 ) -> None:
     """Show the public holidays of the next twelve months, on which no text is sent unless the rules allow it."""
-    closed = run(organization, lambda it: _find_closed(it, country))
+    closed = run(organization, lambda context: _find_closed(context, country))
     if as_json:
         print_json(_closed_data(closed))
         return
@@ -194,30 +184,30 @@ def set_rules(
     cap: Annotated[list[str] | None, typer.Option(help="Limits as TEXTS/HOURS, such as 1/24; replace all.")] = None,
 ) -> None:
     """Change sending hours, notices and limits; prints a warning if they are looser than the default."""
-    given = dict(_pair(text) for text in hours or [])
+    hours_by_day = dict(_pair(text) for text in hours or [])
 
-    async def act(it: CommandContext) -> tuple[list[str], ClosedDays | None]:
-        texting = await lock_sms_settings(it)
+    async def work(context: CommandContext) -> tuple[list[str], ClosedDays | None]:
+        texting = await lock_sms_settings(context)
         settings, warnings = texting.settings, list[str]()
         closed = None
-        if country is not None and (given or on_holidays is not None):
-            settings, warnings = with_hours(settings, country, given, on_holidays=on_holidays)
+        if country is not None and (hours_by_day or on_holidays is not None):
+            settings, warnings = with_hours(settings, country, hours_by_day, on_holidays=on_holidays)
             if not settings.rule_of(check_country(country)).on_holidays:
-                closed = await _find_closed(it, country)
+                closed = await _find_closed(context, country)
         if country is not None and notice is not None:
             settings = with_notice(settings, country, words=notice, reply_path=reply_path or "")
         if cap:
-            settings, looser = with_caps(settings, tuple(_cap(text) for text in cap))
-            warnings = [*warnings, *looser]
-        await change_settings(it.tx, it.organization_id, texting, settings)
-        options = {"country": country, "hours": given, "on_holidays": on_holidays, "notice": notice, "caps": cap}
+            settings, cap_warnings = with_caps(settings, tuple(_cap(text) for text in cap))
+            warnings = [*warnings, *cap_warnings]
+        await change_settings(context.tx, context.organization_id, texting, settings)
+        options = {"country": country, "hours": hours_by_day, "on_holidays": on_holidays, "notice": notice, "caps": cap}
         after = {name: value for name, value in options.items() if value not in (None, {})}
-        await it.record("texts.rules", "texts", after=after)
+        await context.record("texts.rules", "texts", after=after)
         return warnings, closed
 
-    if country is None and (given or notice is not None or on_holidays is not None):
-        raise CommandError("Hours and notices belong to a country: add --country.", code=Exit.USAGE)
-    warnings, closed = run(organization, act)
+    if country is None and (hours_by_day or notice is not None or on_holidays is not None):
+        raise CommandError("Hours and notices belong to a country: add --country.", code=ExitCode.USAGE)
+    warnings, closed = run(organization, work)
     if closed is not None:
         err.print("No texts on these public holidays of the next twelve months:")
         _print_closed(closed)
@@ -237,8 +227,8 @@ def set_sender(
 ) -> None:
     """Set the sender of texts to a country, its rate, and the price of a part; only what is given changes."""
 
-    async def act(it: CommandContext) -> None:
-        texting = await lock_sms_settings(it)
+    async def work(context: CommandContext) -> None:
+        texting = await lock_sms_settings(context)
         settings, code = texting.settings, check_country(country)
         if sender is not None:
             settings = with_sender(settings, code, sender or None)
@@ -247,16 +237,18 @@ def set_sender(
         if price is not None:
             amount, _, currency = price.strip().partition(" ")
             settings = with_price(settings, code, amount, currency.strip())
-        await change_settings(it.tx, it.organization_id, texting, settings)
+        await change_settings(context.tx, context.organization_id, texting, settings)
         before, after = describe_sender(texting.settings, code), describe_sender(settings, code)
-        await it.record("texts.sender", code, before=before, after=after)
+        await context.record("texts.sender", code, before=before, after=after)
 
-    run(organization, act)
+    run(organization, work)
     err.print("Saved.", markup=False)
 
 
-async def _find_closed(it: CommandContext, country: str) -> ClosedDays:
-    return await find_closed_days(it.tx, it.organization_id, check_country(country), today=it.tx.now.date())
+async def _find_closed(context: CommandContext, country: str) -> ClosedDays:
+    return await find_closed_days(
+        context.tx, context.organization_id, check_country(country), today=context.tx.now.date()
+    )
 
 
 def _print_closed(closed: ClosedDays) -> None:
@@ -282,27 +274,27 @@ def _days_data(days: NamedDays) -> list[dict[str, str]]:
     return [{"day": day.isoformat(), "name": name} for day, name in days]
 
 
-def _account(settings: SmsSettings, account_sid: str | None, sender: str | None) -> TwilioAccount:
+def _account(settings: model.SmsSettings, account_sid: str | None, sender: str | None) -> model.TwilioAccount:
     stored = settings.twilio
     account_sid = account_sid or (stored.account_sid if stored else None)
     sender = check_sender(sender) if sender else (stored.sender if stored else None)
     if account_sid is None or sender is None:
-        raise CommandError("Twilio needs --account-sid and --sender.", code=Exit.USAGE)
-    return TwilioAccount(account_sid, sender)
+        raise CommandError("Twilio needs --account-sid and --sender.", code=ExitCode.USAGE)
+    return model.TwilioAccount(account_sid, sender)
 
 
 def _pair(text: str) -> tuple[str, str]:
     day, equals, hours = text.partition("=")
     if not equals:
-        raise CommandError(f"'{text}' is not DAY=HOURS, for example Monday=8-20.", code=Exit.USAGE)
+        raise CommandError(f"'{text}' is not DAY=HOURS, for example Monday=8-20.", code=ExitCode.USAGE)
     return day.strip(), hours
 
 
-def _cap(text: str) -> Cap:
+def _cap(text: str) -> model.Cap:
     texts, slash, hours = text.partition("/")
     if not slash or not texts.isdecimal() or not hours.isdecimal():
-        raise CommandError(f"'{text}' is not TEXTS/HOURS, for example 1/24.", code=Exit.USAGE)
-    return Cap(int(texts), int(hours))
+        raise CommandError(f"'{text}' is not TEXTS/HOURS, for example 1/24.", code=ExitCode.USAGE)
+    return model.Cap(int(texts), int(hours))
 
 
 def _provider_data(texting: Texting) -> dict[str, Any]:
@@ -322,11 +314,11 @@ def _provider_data(texting: Texting) -> dict[str, Any]:
     }
 
 
-def _rules_data(settings: SmsSettings) -> dict[str, Any]:
-    countries = {**DEFAULT_RULES, **settings.rules}
+def _rules_data(settings: model.SmsSettings) -> dict[str, Any]:
+    countries = {**model.DEFAULT_RULES, **settings.rules}
     return {
         "hours": {country: _hours(rule) for country, rule in sorted(countries.items())},
-        "hours_elsewhere": _hours(default_rule("")),
+        "hours_elsewhere": _hours(model.default_rule("")),
         "caps": [{"texts": cap.texts, "hours": cap.hours} for cap in settings.caps],
         "notices": {
             country: {"words": notice.words, "reply_path": notice.reply_path}
@@ -341,10 +333,10 @@ def _rules_data(settings: SmsSettings) -> dict[str, Any]:
     }
 
 
-def _hours(rule: Rule) -> dict[str, str]:
+def _hours(rule: model.SendHoursRule) -> dict[str, str]:
     hours = {
-        day: "closed" if it is None else f"{_clock(it.opens_minute)}-{_clock(it.closes_minute)}"
-        for day, it in zip(DAYS, rule.days, strict=True)
+        day: "closed" if window is None else f"{_clock(window.opens_minute)}-{_clock(window.closes_minute)}"
+        for day, window in zip(model.DAYS, rule.days, strict=True)
     }
     return {**hours, "holidays": "open" if rule.on_holidays else "closed"}
 

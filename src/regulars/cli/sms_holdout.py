@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from regulars.cli.output import print_json, print_outcome
+from regulars.cli.output import pick, print_outcome
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, run
 from regulars.messaging.holdout.settings import GlobalHoldout, change_holdout, load_holdout
 
@@ -14,11 +14,8 @@ app = typer.Typer(no_args_is_help=True, help="Show and set the global holdout.")
 @app.command("show")
 def show_holdout(organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show the global holdout and its quarters."""
-    holdout = run(organization, lambda it: load_holdout(it.tx, it.organization_id))
-    if as_json:
-        print_json(_as_data(holdout))
-        return
-    print_outcome({}, _describe(holdout), as_json=False)
+    holdout = run(organization, lambda context: load_holdout(context.tx, context.organization_id))
+    print_outcome(_as_data(holdout), _describe(holdout), as_json=as_json)
 
 
 @app.command("set")
@@ -31,19 +28,19 @@ def set_holdout(
 ) -> None:
     """Change the global holdout. A running quarter keeps its customers; 0 ends it at once."""
 
-    async def act(it: CommandContext) -> GlobalHoldout:
-        before = await load_holdout(it.tx, it.organization_id)
+    async def work(context: CommandContext) -> GlobalHoldout:
+        before = await load_holdout(context.tx, context.organization_id)
         after = await change_holdout(
-            it.tx,
-            it.organization_id,
+            context.tx,
+            context.organization_id,
             percent=before.percent if percent is None else percent,
             with_journeys=before.with_journeys if journeys is None else journeys,
             by=None,
         )
-        await it.record("texts.holdout", "texts", before=before.as_data(), after=after.as_data())
+        await context.record("texts.holdout", "texts", before=before.as_data(), after=after.as_data())
         return after
 
-    holdout = run(organization, act)
+    holdout = run(organization, work)
     print_outcome(_as_data(holdout), f"Saved. {_describe(holdout)}", as_json=as_json)
 
 
@@ -60,17 +57,6 @@ def _describe(holdout: GlobalHoldout) -> str:
 
 
 def _as_data(holdout: GlobalHoldout) -> dict[str, Any]:
-    quarters = [
-        {
-            "quarter": it.quarter,
-            "percent": it.percent,
-            "begins_on": it.begins_on,
-            "ends_on": it.ends_on,
-            "customers": it.customers,
-            "held_out": it.held_out,
-            "drawn_at": it.drawn_at,
-            "stopped_at": it.stopped_at,
-        }
-        for it in holdout.quarters
-    ]
+    names = ("quarter", "percent", "begins_on", "ends_on", "customers", "held_out", "drawn_at", "stopped_at")
+    quarters = [pick(quarter, *names) for quarter in holdout.quarters]
     return {**holdout.as_data(), "next_draw_at": holdout.due_at if holdout.percent else None, "quarters": quarters}

@@ -1,6 +1,6 @@
 """Load and lock the SMS settings of an organization; parse a phone number."""
 
-from regulars.cli.output import CommandError, Exit
+from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import CommandContext
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
@@ -8,22 +8,22 @@ from regulars.messaging.settings.store import Texting, load_texting, lock_textin
 
 
 async def load_sms_settings(context: CommandContext) -> Texting:
-    return _found(await load_texting(context.tx, context.organization_id))
+    return _require(await load_texting(context.tx, context.organization_id))
 
 
 async def lock_sms_settings(context: CommandContext) -> Texting:
-    """Load them for a change: no other transaction changes them until this one ends."""
-    return _found(await lock_texting(context.tx, context.organization_id))
+    """Load and lock the settings for a change: no other transaction can change them until this one ends."""
+    return _require(await lock_texting(context.tx, context.organization_id))
 
 
 def read_phone_number(text: str) -> str:
     try:
         return read_consent_number(text)
     except InvalidPhoneNumber as error:
-        raise CommandError(f"'{text}' is not a phone number: {error.detail}", code=Exit.USAGE) from error
+        raise CommandError(f"'{text}' is not a phone number: {error.detail}", code=ExitCode.USAGE) from error
 
 
-def _found(texting: Texting | None) -> Texting:
+def _require(texting: Texting | None) -> Texting:
     if texting is None:
         raise CommandError("The organization was deleted meanwhile.")
     return texting

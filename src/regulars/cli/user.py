@@ -7,7 +7,7 @@ import typer
 from regulars.accounts import users
 from regulars.accounts.links import LINK_PATH
 from regulars.accounts.model import read_email
-from regulars.cli.output import CommandError, Exit, err, print_rows
+from regulars.cli.output import CommandError, ExitCode, err, pick, print_rows
 from regulars.cli.runner import AsJson, OfOrganization, run, transact
 from regulars.kit import settings
 from regulars.web.access import Role
@@ -32,7 +32,7 @@ def create(
     _print_link(
         run(
             organization,
-            lambda it: users.invite_user(it.tx, address, organization_id=it.organization_id, role=role),
+            lambda context: users.invite_user(context.tx, address, organization_id=context.organization_id, role=role),
         )
     )
 
@@ -83,7 +83,9 @@ def role(
 ) -> None:
     """Change the role of a member; the last owner cannot be changed."""
     address = _read(email)
-    run(organization, lambda it: users.set_role(it.tx, address, role, organization_id=it.organization_id))
+    run(
+        organization, lambda context: users.set_role(context.tx, address, role, organization_id=context.organization_id)
+    )
     err.print(f"{address} is now {role.value} of {organization}.", markup=False)
 
 
@@ -96,18 +98,14 @@ def _print_link(token: str) -> None:
 def _read(email: str) -> str:
     address = read_email(email)
     if address is None:
-        raise CommandError(f"'{email}' is not an address like name@example.com.", code=Exit.USAGE)
+        raise CommandError(f"'{email}' is not an address like name@example.com.", code=ExitCode.USAGE)
     return address
 
 
 def _as_data(one: users.UserListing) -> dict[str, Any]:
-    person = one.person
     return {
-        "email": person.email,
-        "name": person.name,
-        "organization": one.organization,
-        "role": one.role,
-        "second_factor": person.has_second_factor,
-        "created_at": person.created_at,
-        "disabled_at": person.disabled_at,
+        **pick(one.person, "email", "name"),
+        **pick(one, "organization", "role"),
+        "second_factor": one.person.has_second_factor,
+        **pick(one.person, "created_at", "disabled_at"),
     }

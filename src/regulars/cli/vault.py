@@ -7,7 +7,7 @@ import typer
 
 from regulars.accounts.second_factor import reseal as reseal_factors
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, counted, err
+from regulars.cli.output import CommandError, ExitCode, counted, err
 from regulars.kit import releases, settings
 from regulars.kit import vault as keys
 from regulars.kit.db import Tx
@@ -31,7 +31,7 @@ def seal() -> None:
     with database.ready(loaded) as url:
         vault = _vault(loaded, url)
         with database.connected(url) as connection:
-            users = in_use.list_users(connection)
+            users = in_use.list_processes(connection)
             if any(user.release < sealing.SEALED_SINCE for user in users):
                 raise CommandError(
                     "A server or worker of an older release is connected, which cannot read encrypted secrets; upgrade"
@@ -45,7 +45,8 @@ def seal() -> None:
             with connection.transaction():
                 count = sealing.empty_plain(connection, vault)
                 releases.exclude_older(connection, than=sealing.SEALED_SINCE)
-            # Without it, the old row versions would stay in the files until their space is reused.
+            # Without VACUUM, the old row versions with plain secrets would stay in the files until their space is
+            # reused.
             connection.execute("VACUUM organizations")
     err.print(
         f"Encrypted the secrets of {counted(count, 'organization')} with the key {vault.fingerprint}.", markup=False
@@ -71,18 +72,18 @@ def rotate(
             f"The key is in {loaded.data_dir / keys.KEY_FILE_NAME}, and the new one will be too; leave out --new-key."
             if is_file
             else "Name a file with --new-key: it contains the new key, or gets one, for REGULARS_SECRET_KEY.",
-            code=Exit.USAGE,
+            code=ExitCode.USAGE,
         )
     with (
         serve_lock.held(loaded),
         database.ready(loaded) as url,
         database.connected(url) as connection,
-        in_use.alone(connection),
+        in_use.exclusive(connection),
     ):
         old = _vault(loaded, url)
         new = keys.new_key_file(new_key or loaded.data_dir / keys.NEW_KEY_FILE_NAME)
         if new.fingerprint == old.fingerprint:
-            raise CommandError(f"The file {new_key} contains the current key; name another one.", code=Exit.USAGE)
+            raise CommandError(f"The file {new_key} contains the current key; name another one.", code=ExitCode.USAGE)
         count = database.transact(url, lambda tx: _reseal(tx, old, new))
         if is_file:
             keys.take_over_new_key(loaded.data_dir, new.fingerprint)
@@ -94,8 +95,8 @@ def rotate(
 
 
 async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
-    # First, because it locks the row of the key: a command that is about to seal a value waits for us, and a value that
-    # was sealed before is committed by now and sealed again with the others.
+    # The fingerprint is replaced first, because that locks its row: a command that is about to seal a value waits for
+    # this transaction, and a value that was sealed before is committed by now and sealed again with the others.
     await keys.replace_fingerprint(tx.connection, new)
     count = 0
     for reseal in (sealing.reseal, reseal_factors, reseal_credentials, reseal_webhooks):
@@ -106,5 +107,5 @@ async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
 def _vault(loaded: Settings, url: str) -> keys.Vault:
     vault = keys.of(database.with_secret_key(loaded, url))
     if isinstance(vault, keys.NoVault):
-        raise CommandError("Set REGULARS_SECRET_KEY first: there is no key to encrypt with.", code=Exit.USAGE)
+        raise CommandError("Set REGULARS_SECRET_KEY first: there is no key to encrypt with.", code=ExitCode.USAGE)
     return vault

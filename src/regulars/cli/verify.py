@@ -8,7 +8,7 @@ import typer
 from rich.progress import Progress, TextColumn
 
 from regulars.accounts.audit.chain import AuditProof, verify_log
-from regulars.cli.output import CommandError, counted, err, print_rows
+from regulars.cli.output import CommandError, counted, err, pick, print_rows
 from regulars.cli.runner import AsJson, find_organization, run_on_pool
 from regulars.consent.verify import Audit, verify_organization
 from regulars.kit import ids
@@ -48,10 +48,10 @@ def verify_consent(organization: OfAny = None, as_json: AsJson = False) -> None:
         {
             "organization": _as_data(each),
             "numbers": audit.subscriptions,
-            "entries": audit.entries,
-            "payloads_erased": audit.payloads_erased,
+            **pick(audit, "entries", "payloads_erased"),
             "faults": [
-                {"subscription": ids.SUBSCRIPTION.encode(it), "fault": fault} for it, fault in audit.faults.items()
+                {"subscription": ids.SUBSCRIPTION.encode(subscription_id), "fault": fault}
+                for subscription_id, fault in audit.faults.items()
             ],
         }
         for each, audit in audits
@@ -76,10 +76,7 @@ def verify_audit_log(organization: OfAny = None, as_json: AsJson = False) -> Non
     rows: list[dict[str, Any]] = [
         {
             "organization": _as_data(each),
-            "rows": proof.rows,
-            "rows_outside": proof.rows_outside,
-            "addresses_deleted": proof.addresses_deleted,
-            "others_deleted": proof.others_deleted,
+            **pick(proof, "rows", "rows_outside", "addresses_deleted", "others_deleted"),
             "head": proof.head.hex(),
             "fault": proof.fault,
         }

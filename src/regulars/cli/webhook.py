@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from regulars.cli.output import CommandError, Exit, out, print_json, print_outcome, print_rows
+from regulars.cli.output import CommandError, ExitCode, out, pick, print_json, print_outcome, print_rows
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, read_id, run
 from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
@@ -45,27 +45,27 @@ def create(
     types = [name.strip() for name in events.split(",") if name.strip()]
     policy = AddressPolicy(settings.load().webhook_allow)
 
-    async def act(it: CommandContext) -> manage.EndpointWithSecret:
+    async def work(context: CommandContext) -> manage.EndpointWithSecret:
         created = await manage.create_endpoint(
-            it.tx,
-            it.organization_id,
+            context.tx,
+            context.organization_id,
             url=url,
             description=description,
             event_types=types,
             policy=policy,
-            vault=it.vault,
+            vault=context.vault,
         )
         after = {"url": created.endpoint.url, "event_types": types}
-        await it.record("webhook.create", WEBHOOK.encode(created.endpoint.id), after=after)
+        await context.record("webhook.create", WEBHOOK.encode(created.endpoint.id), after=after)
         return created
 
-    _show_created(run(organization, act, seals=True), as_json=as_json)
+    _show_created(run(organization, work, needs_vault=True), as_json=as_json)
 
 
 @app.command("list")
 def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
     """List the endpoints of an organization."""
-    endpoints = run(organization, lambda it: manage.list_endpoints(it.tx, it.organization_id))
+    endpoints = run(organization, lambda context: manage.list_endpoints(context.tx, context.organization_id))
     print_rows([_endpoint_data(endpoint) for endpoint in endpoints], ENDPOINT_COLUMNS, as_json=as_json)
 
 
@@ -73,7 +73,7 @@ def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
 def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show an endpoint, and why it is disabled."""
     identifier = read_id(WEBHOOK, endpoint_id)
-    endpoint = run(organization, lambda it: manage.lock_endpoint(it.tx, it.organization_id, identifier))
+    endpoint = run(organization, lambda context: manage.lock_endpoint(context.tx, context.organization_id, identifier))
     _show_endpoint(endpoint, as_json=as_json)
 
 
@@ -101,12 +101,12 @@ def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
     """Create a new signing secret and print it; the old one signs too for 24 hours."""
     identifier = read_id(WEBHOOK, endpoint_id)
 
-    async def act(it: CommandContext) -> manage.EndpointWithSecret:
-        rotated = await manage.rotate_secret(it.tx, it.organization_id, identifier, vault=it.vault)
-        await it.record("webhook.rotate", endpoint_id)
+    async def work(context: CommandContext) -> manage.EndpointWithSecret:
+        rotated = await manage.rotate_secret(context.tx, context.organization_id, identifier, vault=context.vault)
+        await context.record("webhook.rotate", endpoint_id)
         return rotated
 
-    _show_created(run(organization, act, seals=True), as_json=as_json)
+    _show_created(run(organization, work, needs_vault=True), as_json=as_json)
 
 
 @app.command()
@@ -125,18 +125,18 @@ def deliveries(
 ) -> None:
     """List deliveries, newest first."""
     endpoint_id = None if endpoint is None else read_id(WEBHOOK, endpoint)
-    filter_: DeliveryState | None = next((one for one in get_args(DeliveryState) if one == state), None)
-    if state is not None and filter_ is None:
-        raise CommandError("--state must be pending, delivered, failed or cancelled.", code=Exit.USAGE)
+    state_filter: DeliveryState | None = next((one for one in get_args(DeliveryState) if one == state), None)
+    if state is not None and state_filter is None:
+        raise CommandError("--state must be pending, delivered, failed or cancelled.", code=ExitCode.USAGE)
 
-    async def act(it: CommandContext) -> list[Delivery]:
+    async def work(context: CommandContext) -> list[Delivery]:
         if endpoint_id is not None:
-            await manage.lock_endpoint(it.tx, it.organization_id, endpoint_id)
+            await manage.lock_endpoint(context.tx, context.organization_id, endpoint_id)
         return await find.list_newest_deliveries(
-            it.tx, it.organization_id, endpoint_id=endpoint_id, state=filter_, limit=limit
+            context.tx, context.organization_id, endpoint_id=endpoint_id, state=state_filter, limit=limit
         )
 
-    print_rows([_delivery_data(each) for each in run(organization, act)], DELIVERY_COLUMNS, as_json=as_json)
+    print_rows([_delivery_data(each) for each in run(organization, work)], DELIVERY_COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -160,7 +160,9 @@ def replay(
         _show_delivery_id(new, as_json=as_json)
         return
     if delivery is not None or endpoint is None or since is None:
-        raise CommandError("Name a delivery, or an endpoint with --endpoint and a start with --from.", code=Exit.USAGE)
+        raise CommandError(
+            "Name a delivery, or an endpoint with --endpoint and a start with --from.", code=ExitCode.USAGE
+        )
     begin, end = _read_time(since), None if until is None else _read_time(until)
     replay_range = partial(replaying.replay_range, since=begin, until=end, only_failed=failed)
     count = _change(organization, endpoint, replay_range, "webhook.replay_range")
@@ -174,20 +176,22 @@ def _change(
     organization: str,
     identifier: str,
     use_case: Callable[[Tx, UUID, UUID], Awaitable[T]],
-    act: str,
+    action: str,
     *,
     kind: IdKind = WEBHOOK,
 ) -> T:
-    """Run a use case that changes one endpoint or delivery."""
+    """Run a use case that changes one endpoint or delivery, and record the action in the audit log."""
     row_id = read_id(kind, identifier)
-    return change(organization, lambda it: use_case(it.tx, it.organization_id, row_id), act, identifier)
+    return change(
+        organization, lambda context: use_case(context.tx, context.organization_id, row_id), action, identifier
+    )
 
 
 def _read_time(text: str) -> datetime:
     try:
         return parse_timestamp(text)
     except ValueError:
-        raise CommandError(f"'{text}' is not a time such as 2026-03-02T09:30:00Z.", code=Exit.USAGE) from None
+        raise CommandError(f"'{text}' is not a time such as 2026-03-02T09:30:00Z.", code=ExitCode.USAGE) from None
 
 
 def _show_created(created: manage.EndpointWithSecret, *, as_json: bool) -> None:
@@ -217,21 +221,13 @@ def _show_delivery_id(delivery_id: UUID, *, as_json: bool) -> None:
 
 
 def _endpoint_data(endpoint: Endpoint) -> dict[str, Any]:
-    health = endpoint.health
     return {
         "id": WEBHOOK.encode(endpoint.id),
-        "url": endpoint.url,
-        "description": endpoint.description,
+        **pick(endpoint, "url", "description"),
         "events": list(endpoint.event_types),
-        "state": endpoint.state,
-        "disabled_at": endpoint.disabled_at,
-        "disabled_by": endpoint.disabled_by,
-        "note": endpoint.note,
-        "old_secret_until": endpoint.old_secret_until,
-        "failures": health.failures,
-        "failing_since": health.failing_since,
-        "last_success_at": health.last_success_at,
-        "next_probe_at": health.probe_at,
+        **pick(endpoint, "state", "disabled_at", "disabled_by", "note", "old_secret_until"),
+        **pick(endpoint.health, "failures", "failing_since", "last_success_at"),
+        "next_probe_at": endpoint.health.probe_at,
         "created_at": endpoint.created_at,
     }
 
@@ -242,12 +238,7 @@ def _delivery_data(delivery: Delivery) -> dict[str, Any]:
         "endpoint": WEBHOOK.encode(delivery.endpoint_id),
         "webhook_id": WEBHOOK_MESSAGE.encode(delivery.message_id),
         "event": delivery.type,
-        "state": delivery.state,
-        "attempts": delivery.attempts,
-        "answer_status": delivery.answer_status,
-        "duration_ms": delivery.duration_ms,
-        "is_replay": delivery.is_replay,
-        "created_at": delivery.created_at,
+        **pick(delivery, "state", "attempts", "answer_status", "duration_ms", "is_replay", "created_at"),
         "attempted_at": delivery.attempted_at,
         "next_attempt_at": delivery.due_at,
     }

@@ -18,7 +18,8 @@ COLORS = ("navy", "ecru", "black", "olive", "rust", "sky")
 SIZES = ("XS", "S", "M", "L", "XL")
 PROPERTY_KEYS = frozenset({"category", "color", "size", "collection", "organic"})
 WARM, COLD = frozenset({4, 5, 6, 7, 8}), frozenset({10, 11, 12, 1, 2})
-# How much more often a line for the season sells in the months of its season, and how much more rarely outside them.
+# The factor by which a seasonal article sells more often in its months, and the one by which it sells less outside
+# them.
 IN_SEASON, OUT_OF_SEASON = 3.0, 0.35
 SEASONS = {
     "Linen shirt": WARM,
@@ -29,7 +30,7 @@ SEASONS = {
     "Wool coat": COLD,
     "Rain coat": COLD,
 }
-# Sold until it was recalled, and again once it was mended.
+# An article that was recalled: it is sold before the recall, and again after it was repaired.
 RECALLED = "Leather sneakers"
 # Name, category, price in euro cents, whether it has sizes.
 ARTICLES = (
@@ -77,7 +78,7 @@ def lines_of(country: DemoCountry, discount_percent: int) -> list[ArticleLine]:
 
 @cache
 def line_weights(month: int, *, is_recalled: bool) -> list[float]:
-    """How often each line of `lines_of` is sold in this month, added up from the first line on."""
+    """Cumulative weights for `lines_of`: how often each line is sold in this month."""
     names = (name for name, _, _, has_sizes in ARTICLES for _ in COLORS for _ in (SIZES if has_sizes else (None,)))
     return [*accumulate(0.0 if is_recalled and name == RECALLED else _season_weight(name, month) for name in names)]
 

@@ -13,12 +13,12 @@ class DemoCountry:
     code: str
     currency: Currency
     vat_percent: int
-    # Ranges that are valid in the numbering plan but assigned to no operator: the demo can never text a real person.
+    # A range that is valid in the numbering plan but assigned to no operator: the demo can never text a real person.
     phone_prefix: str
     phone_digits: int
     language: str
     opens_on_sunday: bool
-    # Prices in percent of those in euro.
+    # The price level: prices in percent of the prices in euro.
     price_percent: int
     first_names: tuple[str, ...]
     last_names: tuple[str, ...]

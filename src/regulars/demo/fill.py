@@ -1,7 +1,7 @@
 """Fill an organization with the demo: the chain, its customers, and journeys with texts, replies and an endpoint.
 
-Everything goes through the engine itself. Journeys go live before the tickets are loaded, because a sale starts a run
-of the version that was live when the sale was recorded.
+Everything is made by the real code of journeys and texts. Journeys go live before the tickets are loaded, because a
+sale starts a run of the version that was live when the sale was recorded.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from regulars.messaging.find import list_texts
 from regulars.messaging.inbox.receive import IncomingMessage, receive
 from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import OpenHours, Rule
+from regulars.messaging.settings.model import OpenHours, SendHoursRule
 from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.saved.manage import create_segment, list_segments
@@ -50,7 +50,7 @@ LIVE: Final = ("welcome", "win-back")
 DRAFT: Final = "after-return"
 ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
 # The simulator reaches no real phone, so the demo texts at any hour, and shows texts at night too.
-ALWAYS: Final = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS: Final = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 async def fill(
@@ -78,7 +78,8 @@ async def fill(
 
 
 async def create_journeys(database: Database, organization_id: UUID) -> bool:
-    """Called before the tickets are loaded. False: the organization has other journeys, and gets none of the demo."""
+    """Called before the tickets are loaded. Returns False if the organization has other journeys; then it gets none of
+    the demo."""
     async with database.transaction() as tx:
         existing = await list_journeys(tx, organization_id, limit=JOURNEYS_MAX)
         if existing:
@@ -94,7 +95,7 @@ async def create_journeys(database: Database, organization_id: UUID) -> bool:
                 prices=PRICES,
             )
             await save_texting(tx, organization_id, replace(texting, settings=settings))
-        # Journeys compare the attribute before the first customer has it.
+        # Journeys compare this attribute, so it must exist before the first customer has it.
         await register_attributes(tx, organization_id, {LANGUAGE_KEY: "fr"})
         for definition in (BIG_TICKET, *map(translated, LIVE)):
             created = await create_journey(tx, organization_id, definition, created_by=BY)
@@ -159,11 +160,11 @@ async def _reply(database: Database, organization_id: UUID) -> None:
 
 def language_of(phone_number: str) -> str:
     """The language of the country with the prefix of the number."""
-    return next(one.language for one in COUNTRIES.values() if phone_number.startswith(one.phone_prefix))
+    return next(country.language for country in COUNTRIES.values() if phone_number.startswith(country.phone_prefix))
 
 
 async def _add_endpoint(database: Database, organization_id: UUID, vault: Vault) -> None:
-    """No server listens there, so its deliveries fail, and the pages show failures."""
+    """Add an endpoint at which no server listens: its deliveries fail, so that the pages show failures."""
     async with database.transaction() as tx:
         if not await list_endpoints(tx, organization_id):
             await create_endpoint(

@@ -50,7 +50,7 @@ async def mark_organization(database: Database, organization_id: UUID) -> None:
 SALES_MAX: Final = 10_000_000
 BATCH_ITEMS: Final = 500
 LAST_TICKETS: Final = 3
-# Enough rows to make a commit cheap, few enough to come well under the statement timeout.
+# Enough rows that the cost of a commit does not matter, and few enough to stay well below the statement timeout.
 COPY_ROWS: Final = 50_000
 TOLERANCE: Final = timedelta(0)
 
@@ -61,7 +61,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
-    """What to load. Equal plans give equal data, except for canonical ids and the time of loading."""
+    """The size and seed of a demo. Equal plans give equal data, except for canonical ids and the time of loading."""
 
     seed: int
     sales: int
@@ -81,8 +81,8 @@ async def load_demo(
     await mark_organization(database, organization_id)
     customers = make_customers(plan.seed, plan.customers)
     await load_shops(database, organization_id, progress)
-    # First the light profiles, so that lists, which show the newest first, begin with named customers.
-    light = await create_light(database, organization_id, customers)
+    # Light profiles are created first, so that lists, which show the newest first, begin with named customers.
+    light_profiles = await create_light(database, organization_id, customers)
     for batch in batches(make_profiles(plan.seed, customers), BATCH_ITEMS):
         async with database.transaction() as tx:
             _raise_errors(await upsert_profiles(tx, organization_id, batch))
@@ -90,15 +90,15 @@ async def load_demo(
     history = make_consents(plan.seed, customers, plan.last_day)
     await load_consents(database, organization_id, history, secret=secret, progress=progress)
     last: deque[Sale] = deque(maxlen=LAST_TICKETS)
-    made = make_tickets(plan.seed, customers, count=plan.sales, last_day=plan.last_day)
-    tickets = _collect_last(made, last)
+    all_tickets = make_tickets(plan.seed, customers, count=plan.sales, last_day=plan.last_day)
+    tickets = _collect_last(all_tickets, last)
     async with database.transaction() as tx:
         has_sales = await queries.has_sales(tx, organization_id)
     if has_sales:
         # A bulk load cannot skip existing tickets; the use case can.
         await record_tickets(database, organization_id, tickets, progress)
     else:
-        await load_tickets(database, organization_id, tickets, customers, light, progress=progress)
+        await load_tickets(database, organization_id, tickets, customers, light_profiles, progress=progress)
     return [*last]
 
 
@@ -118,7 +118,7 @@ async def load_shops(database: Database, organization_id: UUID, progress: Progre
 async def load_consents(
     database: Database, organization_id: UUID, history: ConsentHistory, *, secret: bytes, progress: Progress
 ) -> None:
-    """One wave after the other, in the order of time for each number."""
+    """Load opt-ins, then opt-outs, then renewals: for each number these are in the order of time."""
 
     async def consent(consents: Iterable[Consent]) -> None:
         for batch in batches(consents, BATCH_ITEMS):
@@ -137,13 +137,13 @@ async def load_consents(
 async def create_light(
     database: Database, organization_id: UUID, customers: Sequence[DemoCustomer]
 ) -> list[ProfileRef]:
-    """Customers without a profile of their own."""
-    made: list[ProfileRef] = []
+    """Create light profiles (with an id only) for the customers without profile data."""
+    new_profiles: list[ProfileRef] = []
     for names in batches([customer.external_id for customer in customers if customer.is_light], BATCH_ITEMS):
         async with database.transaction() as tx:
             created = await create_light_profiles(tx, organization_id, names)
-        made += [profile for profile in created.values() if profile.is_new]
-    return made
+        new_profiles += [profile for profile in created.values() if profile.is_new]
+    return new_profiles
 
 
 async def load_tickets(
@@ -151,11 +151,11 @@ async def load_tickets(
     organization_id: UUID,
     tickets: Iterator[Sale],
     customers: Sequence[DemoCustomer],
-    light: Sequence[ProfileRef],
+    light_profiles: Sequence[ProfileRef],
     *,
     progress: Progress,
 ) -> None:
-    """In bulk. Removes the light profiles of customers without a ticket."""
+    """Load the tickets in bulk, and delete the light profiles of customers without a ticket."""
     stores, profiles = await _references(database, organization_id, customers)
     loaded = COPY_ROWS
     while loaded == COPY_ROWS:
@@ -163,17 +163,17 @@ async def load_tickets(
             chunk = islice(tickets, COPY_ROWS)
             loaded = await load_sales(tx, organization_id, chunk, stores=stores, profiles=profiles)
         progress("tickets", loaded)
-    for batch in batches(light, BATCH_ITEMS):
+    for batch in batches(light_profiles, BATCH_ITEMS):
         async with database.transaction() as tx:
-            unused = set(await queries.find_profiles_without_sales(tx, organization_id, [one.id for one in batch]))
+            unused = set(await queries.find_profiles_without_sales(tx, organization_id, [it.id for it in batch]))
             await remove_light_profiles(tx, organization_id, unused)
-            await publish_light_profiles(tx, organization_id, [one for one in batch if one.id not in unused])
+            await publish_light_profiles(tx, organization_id, [it for it in batch if it.id not in unused])
 
 
 async def record_tickets(
     database: Database, organization_id: UUID, tickets: Iterable[Sale], progress: Progress
 ) -> None:
-    """Through the use case, which writes the same rows and skips existing tickets."""
+    """Record the tickets through the use case, which writes the same rows and skips existing tickets."""
     for batch in batches(tickets, BATCH_ITEMS):
         async with database.transaction() as tx:
             _raise_errors(await record_sales(tx, organization_id, batch, tolerance=TOLERANCE))
@@ -190,8 +190,8 @@ async def _references(
     database: Database, organization_id: UUID, customers: Sequence[DemoCustomer]
 ) -> tuple[dict[Reference, UUID], dict[Reference, UUID]]:
     async with database.transaction() as tx:
-        wanted = [ByExternalId(shop.external_id) for shop in SHOPS]
-        stores = {key: store.id for key, store in (await find_stores(tx, organization_id, wanted)).items()}
+        references = [ByExternalId(shop.external_id) for shop in SHOPS]
+        stores = {key: store.id for key, store in (await find_stores(tx, organization_id, references)).items()}
     profiles: dict[Reference, UUID] = {}
     for batch in batches(customers, BATCH_ITEMS):
         async with database.transaction() as tx:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
@@ -13,17 +13,18 @@ from regulars.demo.chain import COUNTRIES, DAYS, SHOPS, DemoCountry, Shop
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.model import Phone, ProfileUpsert
 
-# One customer for so many tickets, up to a maximum; beyond it the same customers come more often.
+# There is one customer for this many tickets, up to `CUSTOMERS_MAX`; with more tickets the same customers buy more
+# often.
 TICKETS_PER_CUSTOMER = 15
 CUSTOMERS_MIN = 40
 CUSTOMERS_MAX = 200_000
-# Customers without a profile of their own: their sales create light profiles.
+# The share of customers without profile data: only light profiles are created for them.
 LIGHT_SHARE = 0.06
 PHONE_SHARE = 0.85
 CONSENT_SHARE = 0.6
 WITHDRAWAL_SHARE = 0.12
 RESUBSCRIBE_SHARE = 0.2
-ORIGIN = Origin(request_id="demo")
+ORIGIN = EventOrigin(request_id="demo")
 PROOF = Proof(
     terms_url="https://shop.example/terms",
     terms_version="2024-06",
@@ -35,7 +36,7 @@ IN_STORES = frozenset({"LOYALTY_PROGRAM", "POINT_OF_SALE", "QR_CODE", "PAPER_FOR
 SOURCE_WEIGHTS = (30, 30, 12, 12, 8, 5, 3)
 TIERS = ("bronze", "silver", "gold", "platinum")
 TIER_WEIGHTS = (60, 25, 12, 3)
-# Visits every number of a range once: a prime that divides no range.
+# Adding this prime again and again, modulo the size of a range, gives every number of the range once.
 NUMBER_STEP = 7_368_787
 
 

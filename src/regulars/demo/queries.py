@@ -1,4 +1,4 @@
-"""Reads of the tables of other rooms."""
+"""Queries of the demo on tables of other modules."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ async def has_sales(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
-    """Of known customers, the latest first."""
+    """The recent sales with a customer, newest first."""
     rows = await tx.fetch(
         "SELECT id FROM sales_events WHERE organization_id = %s AND occurred_at >= %s AND profile_id IS NOT NULL"
         " ORDER BY occurred_at DESC, id DESC LIMIT %s",
@@ -64,7 +64,7 @@ async def find_texted_profiles(tx: Tx, organization_id: UUID, countries: Sequenc
 
 
 async def find_open_recipients(tx: Tx, organization_id: UUID) -> list[tuple[UUID, UUID]]:
-    """Campaign and profile of recipients whose text may have another outcome by now."""
+    """The campaign and profile of recipients whose outcome may still change."""
     rows = await tx.fetch(
         "SELECT campaign_id, profile_id FROM campaign_recipients"
         " WHERE organization_id = %s AND outcome IN ('queued', 'sent') ORDER BY campaign_id, profile_id",
@@ -73,11 +73,22 @@ async def find_open_recipients(tx: Tx, organization_id: UUID) -> list[tuple[UUID
     return [(row[0], row[1]) for row in rows]
 
 
-async def find_recipients_with_text(tx: Tx, organization_id: UUID, *, limit: int) -> list[UUID]:
-    """Customers who got the text of a campaign."""
+async def find_arms(tx: Tx, organization_id: UUID, campaign_id: UUID) -> dict[bool, list[UUID]]:
+    """The recipients of a campaign: those who were to be texted, and those held out."""
+    rows = await tx.fetch(
+        "SELECT profile_id, arm > 0 FROM campaign_recipients"
+        " WHERE organization_id = %s AND campaign_id = %s AND arm >= 0 ORDER BY profile_id",
+        (organization_id, campaign_id),
+    )
+    return {is_texted: [row[0] for row in rows if row[1] is is_texted] for is_texted in (True, False)}
+
+
+async def find_recipients_with_text(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
+    """Customers who got the text of a campaign since then."""
     rows = await tx.fetch(
         "SELECT DISTINCT profile_id FROM campaign_recipients"
-        " WHERE organization_id = %s AND outcome IN ('sent', 'delivered') ORDER BY profile_id LIMIT %s",
-        (organization_id, limit),
+        " WHERE organization_id = %s AND outcome IN ('sent', 'delivered') AND created_at > %s"
+        " ORDER BY profile_id LIMIT %s",
+        (organization_id, since, limit),
     )
     return [row[0] for row in rows]

@@ -15,14 +15,14 @@ from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
 from regulars.kit.db import Database, Tx
 from regulars.kit.vault import AnyVault
-from regulars.organizations.manage import find_particulars
+from regulars.organizations.manage import find_secret_and_country
 from regulars.work.queue import Due, Queue, Schedule, log_failure
 
 QUEUE: Final = "demo.run"
 TICKETS: Final = 20_000
 SEED: Final = 1
 PROGRESS_EVERY_S: Final = 1.0
-# A worker that has reported no progress for this long is gone, and another starts over; existing rows are skipped.
+# If a worker has reported no progress for this long, it has died, and another starts again; existing rows are skipped.
 SILENT_MAX: Final = timedelta(minutes=2)
 
 
@@ -36,16 +36,13 @@ class DemoRun(NamedTuple):
 
 
 async def find_run(tx: Tx, organization_id: UUID) -> DemoRun | None:
-    rows = await tx.fetch(
-        "SELECT tickets, progress, attempts, created_at, finished_at, failed_at FROM demo_runs"
-        " WHERE organization_id = %s",
-        (organization_id,),
+    return await tx.fetch_first(
+        DemoRun, "SELECT {columns} FROM demo_runs WHERE organization_id = %s", (organization_id,)
     )
-    return DemoRun(*rows[0]) if rows else None
 
 
 async def _take_due_run(tx: Tx, organization_id: UUID, *, until: datetime) -> DemoRun | None:
-    """Claim the run until a deadline that `_report_progress` moves on; if the worker dies, it falls due again."""
+    """Claim the run until a deadline, which `_report_progress` extends; if the worker dies, the run is due again."""
     rows = await tx.fetch(
         "UPDATE demo_runs SET due_at = %s, attempts = attempts + 1, progress = '{}' WHERE organization_id = %s"
         " AND organization_id IN (SELECT organization_id FROM demo_runs WHERE organization_id = %s AND due_at <= %s"
@@ -88,7 +85,7 @@ async def insert_run_if_new(tx: Tx, organization_id: UUID, *, tickets: int) -> b
 
 
 async def request_demo(tx: Tx, organization_id: UUID, *, tickets: int = TICKETS) -> bool:
-    """False if the organization has a demo already."""
+    """Request a demo; returns False if the organization has one already."""
     is_new = await insert_run_if_new(tx, organization_id, tickets=tickets)
     if is_new:
         tx.touched.add((QUEUE, organization_id))
@@ -109,7 +106,7 @@ class DemoQueue(Queue):
             run = await _take_due_run(tx, organization_id, until=tx.now + SILENT_MAX)
             if run is None:
                 return False
-            secret = (await find_particulars(tx.connection, organization_id)).secret
+            secret = (await find_secret_and_country(tx.connection, organization_id)).secret
         done: Counter[str] = Counter()
         reporting = asyncio.create_task(_report_progress(database, organization_id, done))
         plan = DemoPlan(
@@ -133,7 +130,7 @@ class DemoQueue(Queue):
         finally:
             reporting.cancel()
         async with database.transaction() as tx:
-            # A page may have requested a count in the middle of the load.
+            # A page may have requested a count of consents during the load, which is incomplete.
             await recount(tx, organization_id)
             await finish_run(tx, organization_id, done)
         return False

@@ -19,14 +19,14 @@ from regulars.journeys.definition import (
     WaitForPurchase,
 )
 from regulars.journeys.journey_templates import find_template
-from regulars.messaging.settings.model import Notice, Price
+from regulars.messaging.settings.model import OptOutNotice, Price
 from regulars.messaging.template import TextVariants
 
 LANGUAGE_KEY: Final = "language"
-# The language of customers without one; the others are branches before it.
-OTHERWISE: Final = "en"
+# The language of customers for whom none is known; each other language is a branch before it.
+DEFAULT_LANGUAGE: Final = "en"
 _NOTICES: Final = {"fr": "Répondez STOP pour arrêter", "de": "Abmelden: Antwort STOP", "en": "Reply STOP to opt out"}
-NOTICES: Final = {code: Notice(_NOTICES[country.language], "STOP") for code, country in COUNTRIES.items()}
+NOTICES: Final = {code: OptOutNotice(_NOTICES[country.language], "STOP") for code, country in COUNTRIES.items()}
 PRICES: Final = {
     code: Price(Decimal("0.053" if country.currency == "CHF" else "0.049"), country.currency)
     for code, country in COUNTRIES.items()
@@ -103,6 +103,11 @@ _OF_CAMPAIGNS: Final[Mapping[str, Mapping[str, str]]] = {
         "de": "Die Frühlingskollektion, zuerst für Sie. Bis Samstag in der Filiale.",
         "en": "The spring collection, for you first. In store until Saturday.",
     },
+    "winter": {
+        "fr": 'Les soldes d\'hiver : {{ link("https://maison-corvelle.example/soldes") }}',
+        "de": 'Der Winterschlussverkauf: {{ link("https://maison-corvelle.example/sale") }}',
+        "en": 'The winter sale: {{ link("https://maison-corvelle.example/sale") }}',
+    },
     "sale": {
         "fr": 'Vente privée pour {{ profile.first_name | default("vous") }} : 20 % sur le lin, vendredi et samedi.',
         "de": 'Private Sale für {{ profile.first_name | default("Sie") }}: 20 % auf Leinen, Freitag und Samstag.',
@@ -116,7 +121,9 @@ _OF_CAMPAIGNS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 CAMPAIGN_TEXTS: Final = {
     key: TextVariants(
-        LANGUAGE_KEY, texts[OTHERWISE], {language: text for language, text in texts.items() if language != OTHERWISE}
+        LANGUAGE_KEY,
+        texts[DEFAULT_LANGUAGE],
+        {language: text for language, text in texts.items() if language != DEFAULT_LANGUAGE},
     )
     for key, texts in _OF_CAMPAIGNS.items()
 }
@@ -133,8 +140,8 @@ def translated(key: str) -> Definition:
 
 def _in_languages(texts: Mapping[str, str]) -> Step:
     """Branches that choose the text by the language of the customer."""
-    step: Step = SendText(text=texts[OTHERWISE])
-    for language in sorted(texts.keys() - {OTHERWISE}, reverse=True):
+    step: Step = SendText(text=texts[DEFAULT_LANGUAGE])
+    for language in sorted(texts.keys() - {DEFAULT_LANGUAGE}, reverse=True):
         step = Branch(
             condition=OfAttribute(key=LANGUAGE_KEY, comparison="is", value=language),
             then=(SendText(text=texts[language]),),

@@ -1,6 +1,6 @@
 """The tickets of two years in the order of time, distributed over the year, the week and the day.
 
-The two years tell a story that the pages under *Analyse* show: the chain grows and opens a shop, articles have seasons,
+The pages under *Analyse* show what happens in the two years: the chain grows and opens a shop, articles have seasons,
 customers come for a first time and some come back, and an article is recalled.
 """
 
@@ -49,8 +49,8 @@ def is_on_sale(day: date) -> bool:
 def tickets_per_day(days: Sequence[date], total: int) -> list[int]:
     """Distribute the total by the weight of each day, without losing any to rounding."""
     weights = [day_weight(day, position / len(days)) for position, day in enumerate(days)]
-    whole = sum(weights)
-    ends = [round(total * weight / whole) for weight in accumulate(weights)]
+    total_weight = sum(weights)
+    ends = [round(total * weight / total_weight) for weight in accumulate(weights)]
     return [end - start for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
@@ -71,8 +71,8 @@ SALE_DISCOUNT_WEIGHTS = (30, 60, 85, 100)
 FIRST_DAY_SHARE = 0.25
 # Who buys: one of the customers who have come so far, or one of those who came lately.
 LOYAL_SHARE = 0.55
-# The recall: its day, counted back from the last one, and for how long nothing of the article is sold after it. Of what
-# was sold in the weeks before, this share comes back within some days.
+# The recall: how many days before the last day it happens, and for how many days the article is not sold after it. Of
+# the articles sold in the weeks before the recall, this share is returned within some days.
 RECALLED_DAYS_AGO = 50
 RECALL_DAYS = 25
 RECALL_REACHES_BACK_DAYS = 60
@@ -116,13 +116,13 @@ class Till:
         opened = self.shop.opens_after_days
         first_share = FIRST_DAY_SHARE if opened == 0 else 0.0
         share = first_share + (1 - first_share) * (day + 1 - opened) / (DAYS - opened)
-        known = int(len(self.customers) * share)
-        if known == 0:
+        came_so_far = int(len(self.customers) * share)
+        if came_so_far == 0:
             return None
-        # The powers make few customers come often and many rarely.
+        # Powers of a random number: few customers come often, and many rarely.
         if source.random() < LOYAL_SHARE:
-            return self.customers[int(known * source.random() ** 3)]
-        return self.customers[known - 1 - int(known * source.random() ** 4)]
+            return self.customers[int(came_so_far * source.random() ** 3)]
+        return self.customers[came_so_far - 1 - int(came_so_far * source.random() ** 4)]
 
 
 @cache
@@ -155,16 +155,17 @@ def _day(
     due: list[ReturnedLine],
     returns: dict[int, list[ReturnedLine]],
 ) -> Iterator[Sale]:
-    """Random values are drawn for all tickets of the day at once, which is several times faster than one by one."""
+    """The tickets of one day. Random values are drawn for all of them at once, which is several times faster than one
+    by one."""
     date_ = days[day]
     opened = [till for till in tills if till.is_open(day, date_)]
     total = purchases + len(due)
-    at = source.choices
-    minutes = sorted(at(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=total))
-    chosen = at(opened, cum_weights=list(accumulate(till.shop.weight for till in opened)), k=purchases)
-    counts = at(LINE_COUNTS, cum_weights=LINE_COUNT_WEIGHTS, k=purchases)
+    choose = source.choices
+    minutes = sorted(choose(OPENING_MINUTES, cum_weights=OPENING_WEIGHTS, k=total))
+    chosen = choose(opened, cum_weights=list(accumulate(till.shop.weight for till in opened)), k=purchases)
+    counts = choose(LINE_COUNTS, cum_weights=LINE_COUNT_WEIGHTS, k=purchases)
     weights = SALE_DISCOUNT_WEIGHTS if is_on_sale(date_) else USUAL_DISCOUNT_WEIGHTS
-    discounts = at(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
+    discounts = choose(range(len(DISCOUNTS_PERCENT)), cum_weights=weights, k=purchases)
     tickets = list(zip(chosen, counts, discounts, strict=True))
     since_recall = day - (DAYS - RECALLED_DAYS_AGO)
     line_shares = line_weights(date_.month, is_recalled=0 <= since_recall < RECALL_DAYS)
@@ -181,11 +182,11 @@ def _day(
             continue
         till, lines_count, discount = tickets.pop()
         buyer = till.choose_customer(day, source) if uniform() > ANONYMOUS_SHARE else None
-        lines = at(till.lines[discount], cum_weights=line_shares, k=lines_count)
-        if buyer is not None and (found := _choose_return(source, lines, since_recall)) is not None:
-            line, days_later = found
-            back = _next_open_day(till, days, day + days_later)
-            returns[back].append(ReturnedLine(till, buyer, line))
+        lines = choose(till.lines[discount], cum_weights=line_shares, k=lines_count)
+        if buyer is not None and (return_ := _choose_return(source, lines, since_recall)) is not None:
+            line, days_later = return_
+            return_day = _next_open_day(till, days, day + days_later)
+            returns[return_day].append(ReturnedLine(till, buyer, line))
         paid_by = CARD if uniform() < CARD_SHARE else CASH
         yield _sale(till, "PURCHASE", occurred_at=occurred_at, customer=buyer, lines=lines, paid_by=paid_by)
 
@@ -193,7 +194,7 @@ def _day(
 def _choose_return(
     source: random.Random, lines: Sequence[ArticleLine], since_recall: int
 ) -> tuple[ArticleLine, int] | None:
-    """A line that is brought back, and after how many days."""
+    """A line that will be returned, and after how many days."""
     if -RECALL_REACHES_BACK_DAYS <= since_recall < 0 and source.random() < RECALL_RETURN_SHARE:
         for line in lines:
             if line.name == RECALLED:
@@ -204,7 +205,7 @@ def _choose_return(
 
 
 def _next_open_day(till: Till, days: Sequence[date], day: int) -> int:
-    return next((one for one in range(day, len(days)) if till.is_open(one, days[one])), len(days))
+    return next((later for later in range(day, len(days)) if till.is_open(later, days[later])), len(days))
 
 
 def _sale(
@@ -239,7 +240,7 @@ def _sale(
         metadata=None,
         line_items=b"[" + b",".join(encoded) + b"]",
         property_keys=PROPERTY_KEYS,
-        # Every line is one piece.
+        # Every line has the quantity 1.
         unit_millionths=len(lines) * MILLION,
         line_count=len(lines),
     )

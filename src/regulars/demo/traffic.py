@@ -30,7 +30,7 @@ REQUESTS_PER_KEY: Final = 20
 REFUSED_EVERY: Final = 6
 REQUEST_EVERY_S: Final = 90
 RECEIPTS_MAX: Final = 200
-# One in so many texts fails, and another one has no receipt yet.
+# Of this many texts, one fails and another one has no receipt yet.
 FAILED_EVERY: Final = 12
 UNKNOWN_NUMBER: Final = "30003"
 # The difference in the amount of a ticket that a till sends again under the same number.
@@ -77,7 +77,7 @@ _REFUSED: Final[tuple[tuple[_Route, ApiError], ...]] = (
 
 
 async def log_requests(database: Database, organization_id: UUID, seed: int) -> None:
-    """Create keys and log recent requests of them, unless the organization has keys."""
+    """Create API keys and write their recent requests to the request log, unless the organization has keys."""
     async with database.transaction() as tx:
         if await list_keys(tx.connection, organization_id):
             return
@@ -91,7 +91,7 @@ async def log_requests(database: Database, organization_id: UUID, seed: int) -> 
 
 
 def _responses(source: random.Random) -> Iterator[_Response]:
-    """In the order of time, up to now."""
+    """Sample responses in the order of time, up to now."""
     now = monotonic()
     for number in range(REQUESTS_PER_KEY):
         ended = now - (REQUESTS_PER_KEY - number - source.random()) * REQUEST_EVERY_S
@@ -120,14 +120,14 @@ def _responses(source: random.Random) -> Iterator[_Response]:
 
 
 async def record_conflicts(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:
-    """Tills that send a ticket again under the same number with another amount: the first one stays."""
+    """Record collisions: tills send a ticket again with the same id and another amount; the first ticket stays."""
     changed = [msgspec.structs.replace(it, total_amount_cents=it.total_amount_cents + CHANGED_CENTS) for it in sales]
     async with database.transaction() as tx:
         await record_sales(tx, organization_id, changed, tolerance=timedelta(0))
 
 
 async def report_deliveries(database: Database, organization_id: UUID) -> None:
-    """The receipts of a provider: most texts were delivered, some could not be, some have no receipt yet."""
+    """Record the receipts of a provider: most texts are delivered, some fail, and some have no receipt yet."""
     async with database.transaction() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:

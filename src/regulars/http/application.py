@@ -1,4 +1,4 @@
-"""The ASGI application of the server: which surface serves a path."""
+"""The ASGI application of the server: it passes each request to the JSON API, to the web pages or to Starlette."""
 
 from typing import Final, Protocol
 
@@ -27,6 +27,8 @@ class Application:
     """Routes raw paths to the JSON API and to the pages; everything else, the lifespan included, goes to Starlette."""
 
     def __init__(self, api: JsonApi, web: Pages, service: ASGIApp, fast_requests: FastRequests | None) -> None:
+        """`fast_requests` answers some requests inside the HTTP protocol, without ASGI; None if that is switched
+        off."""
         self._fast_requests = fast_requests
         self._api = api
         self._web = web
@@ -37,6 +39,7 @@ class Application:
         return LimitedProtocol if self._fast_requests is None else fast_protocol(self._fast_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The API refuses a request that does not have exactly one Host header.
         if scope["type"] == "http" and (_is_api(scope["raw_path"]) or not has_one_host(scope)):
             await self._api(scope, receive, send)
             return
@@ -45,7 +48,7 @@ class Application:
 
 
 def _is_api(raw_path: bytes) -> bool:
-    """Whether the path starts with `/v<n>`: unknown versions get the API's envelope too."""
+    """Whether the path starts with `/v<n>`: unknown versions get the API's error format too."""
     if raw_path.startswith(API_V1):
         return True
     return raw_path.startswith(API_PREFIX) and raw_path[2:].split(b"/", 1)[0].isdigit()

@@ -10,7 +10,7 @@ from regulars.http.problem import RequestContext, problem_bytes
 from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, ApiResponse
 from regulars.kit.body_reader import NOT_JSON, members_decoder, not_json
 from regulars.kit.errors import ApiError, invalid
-from regulars.kit.json import check_bytes, check_text, without_traps
+from regulars.kit.json import check_bytes, check_text, make_decodable
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Batch(msgspec.Struct, Generic[T], frozen=True):
-    """The items of a batch request, each read or refused on its own, and the fields that were ignored."""
+    """The items of a batch request, each decoded or refused separately, and the unknown fields, which are ignored."""
 
     items: Sequence[T | ApiError]
     ignored: tuple[str, ...] = ()
@@ -58,13 +58,13 @@ class Batch(msgspec.Struct, Generic[T], frozen=True):
 
 
 def read_batch(body: bytes, read: Callable[[bytes], T]) -> Batch[T]:
-    """Read the items as if each came alone; only faults outside the items refuse the whole request."""
+    """Decode each item as if it were a separate request. Only an error outside the items refuses the whole batch."""
     check_text(body)
     try:
         readable, members = body, members_decoder.decode(body)
     except NOT_JSON:
-        # An item may be too deep for the decoder: only that item is to be refused.
-        readable = without_traps(body)
+        # An item may be nested too deeply for the decoder: then only that item is refused.
+        readable = make_decodable(body)
         members = _decode_members(readable)
     raw = bytes(members.get("items", b""))
     start = readable.rfind(raw)
@@ -116,14 +116,14 @@ def _read_one(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
 _items_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def batch_response(answers: Iterable[ApiResponse | ApiError], request: RequestContext) -> ApiResponse:
+def batch_response(responses: Iterable[ApiResponse | ApiError], request: RequestContext) -> ApiResponse:
     """The response to a batch request, joined from the encoded bodies of its items."""
-    results = b",".join([result(response, request) for response in answers])
+    results = b",".join([result(response, request) for response in responses])
     return ApiResponse(200, b'{"results":[%b]}' % results)
 
 
-def all_alike(status: int, bodies: Iterable[bytes]) -> bytes:
-    """The body of the same response when all items have one status and none was refused."""
+def all_with_status(status: int, bodies: Iterable[bytes]) -> bytes:
+    """The body of the response to a batch whose items all have the same status, and of which none was refused."""
     between = b'},{"status":%d,"body":' % status
     return b'{"results":[{"status":%d,"body":%b}]}' % (status, between.join(bodies))
 

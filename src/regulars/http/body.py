@@ -15,10 +15,11 @@ _CLOSE = ((b"connection", b"close"),)
 
 @dataclass(frozen=True, slots=True)
 class BodyTimeouts:
-    """How slow a body may be. A shop behind a poor line sends slowly and steadily; a stalled sender is refused."""
+    """How slow a body may be. A store with a poor connection may send slowly and steadily; a stalled sender is
+    refused."""
 
     silence_s: float = 15.0
-    # The average rate counts after this time.
+    # The minimum rate applies to the average after this time.
     grace_s: float = 15.0
     bytes_per_s_min: int = 10_000
     whole_s: float = 120.0
@@ -40,7 +41,7 @@ class Bodies:
         self._bytes = 0
 
     async def read(self, receive: Receive, *, bytes_max: int) -> bytes:
-        """The whole body, or a refusal when it grows too large or stalls. The caller must `let_go` of it."""
+        """The whole body, or an error when it grows too large or stalls. The caller must `release` it."""
         chunks: list[bytes] = []
         received = 0
         loop = asyncio.get_running_loop()
@@ -57,7 +58,7 @@ class Bodies:
                     if received > bytes_max:
                         raise too_large(bytes_max)
                     if self._bytes > BODIES_BYTES_MAX:
-                        raise _no_room()
+                        raise _no_capacity()
                     if not message.get("more_body", False):
                         return b"".join([*chunks, chunk]) if chunks else chunk
                     chunks.append(chunk)
@@ -71,23 +72,24 @@ class Bodies:
             raise
 
     async def replace(self, body: bytes, by: Awaitable[bytes]) -> bytes:
-        """Count another body instead of one that was read; neither, if `by` fails or there is no room."""
+        """Count another body (such as the decompressed one) instead of the body that was read. If `by` fails or the
+        memory limit is reached, neither is counted."""
         try:
             other = await by
         except BaseException:
-            self.let_go(body)
+            self.release(body)
             raise
         self._bytes += len(other) - len(body)
         if self._bytes > BODIES_BYTES_MAX:
-            self.let_go(other)
-            raise _no_room()
+            self.release(other)
+            raise _no_capacity()
         return other
 
-    def let_go(self, body: bytes) -> None:
+    def release(self, body: bytes) -> None:
         self._bytes -= len(body)
 
 
-def _no_room() -> Unavailable:
+def _no_capacity() -> Unavailable:
     return Unavailable("Too many large bodies are being read; try again.")
 
 

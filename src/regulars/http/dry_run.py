@@ -1,7 +1,7 @@
-"""Dry runs: a write in a transaction of its own, which is always rolled back.
+"""Dry runs: a write in a separate transaction, which is always rolled back.
 
-The use case runs as it would, so the response is the one that the call would get. The ids it made name nothing: each is
-replaced by the nil id of its prefix.
+The use case runs as in a real request, so the response is the one that the request would get. The new ids in it refer
+to nothing: each is replaced by the nil id (all zeros) with the same prefix.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ def read_dry_run(value: str) -> bool:
     return _VALUES[value]
 
 
-class _UndoneError(Exception):
+class _RollBackError(Exception):
     """Carries the result out of the transaction that it rolls back."""
 
     def __init__(self, result: ApiResponse | ApiError) -> None:
@@ -41,28 +41,31 @@ class _UndoneError(Exception):
 
 
 async def run_dry(database: Database, route: WriteRoute, request: Request, command: object) -> ApiResponse:
-    """The response that the write would get. Nothing is stored, no key is claimed and no listener is notified."""
+    """The response that the write would get. Nothing is stored, no idempotency key is used up and no listener is
+    notified."""
     write = Write(request, command)
-    with collecting_new_ids() as made:
+    with collecting_new_ids() as new_ids:
         try:
             async with database.transaction() as tx:
                 [result] = await route.run(tx, request.caller.organization_id, [write])
-                raise _UndoneError(result)
-        except _UndoneError as undone:
-            result = undone.result
+                raise _RollBackError(result)
+        except _RollBackError as rolled_back:
+            result = rolled_back.result
         except CONTENTION:
             raise Unavailable("Others are writing the same; try again.") from None
     response = decided(write, result).response
     if len(response.body) > LARGE_BYTES:
-        body = await asyncio.to_thread(_without_ids, response.body, made)
+        body = await asyncio.to_thread(_without_ids, response.body, new_ids)
     else:
-        body = _without_ids(response.body, made)
+        body = _without_ids(response.body, new_ids)
     return ApiResponse(response.status, body, response.headers)
 
 
-def _without_ids(body: bytes, made: Sequence[bytes]) -> bytes:
-    """In one pass: a batch makes a thousand ids, and its response may have megabytes."""
+def _without_ids(body: bytes, new_ids: Sequence[bytes]) -> bytes:
+    """Replace the ids in one pass: a batch makes a thousand ids, and its response may have megabytes."""
     nils = {
-        identifier.encode(): kind.encode(UUID(int=0)).encode() for kind in RESOURCES for identifier in kind.spell(made)
+        identifier.encode(): kind.encode(UUID(int=0)).encode()
+        for kind in RESOURCES
+        for identifier in kind.encode_all(new_ids)
     }
     return _CANONICAL_ID.sub(lambda found: nils.get(found[0], found[0]), body)

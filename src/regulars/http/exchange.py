@@ -17,14 +17,14 @@ HEADER_BYTES_MAX = 16 << 10
 URL_BYTES_MAX = 8 << 10
 QUERY_FIELDS_MAX = 100
 
-SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
-# The media type, and each parameter behind it: a token, and a token or a quoted text.
+VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
+# The media type, and one parameter after it: a name and its value, which is a token or a quoted string.
 _JSON = re.compile(rb"application/json[ \t]*", re.IGNORECASE)
 _PARAMETER = re.compile(rb";[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=([!#$%&'*+.^_`|~\w-]+|\"(?:[^\"\\]|\\.)*\")[ \t]*)?")
 
 
 class Exchange:
-    """The headers of one request, and what its response will need."""
+    """The headers of one request, and the values that its response will need."""
 
     __slots__ = (
         "address",
@@ -48,7 +48,7 @@ class Exchange:
         self.references: tuple[str, ...] = ()
         self.caller: Caller | None = None
         self.rate_headers: Headers = ()
-        # How long the response may still take after the last byte of the body.
+        # The seconds that the response may still take after the last byte of the body.
         self.left_s = 0.0
         self.headers: dict[bytes, bytes] = {}
         self.api_keys: list[bytes] = []
@@ -104,12 +104,12 @@ def _is_json(media_type: bytes) -> bool:
     """Whether it is `application/json` without a charset other than UTF-8; other parameters are ignored."""
     if media_type == b"application/json":
         return True
-    read = _JSON.match(media_type)
-    while read is not None and read.end() < len(media_type):
-        read = _PARAMETER.match(media_type, read.end())
-        if read is not None and (read[1] or b"").lower() == b"charset" and read[2].strip(b'"').lower() != b"utf-8":
+    part = _JSON.match(media_type)
+    while part is not None and part.end() < len(media_type):
+        part = _PARAMETER.match(media_type, part.end())
+        if part is not None and (part[1] or b"").lower() == b"charset" and part[2].strip(b'"').lower() != b"utf-8":
             return False
-    return read is not None
+    return part is not None
 
 
 def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]:
@@ -142,13 +142,13 @@ def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]
     return query
 
 
-def _choose_request_id(given: bytes) -> str:
-    """The caller's own request id, if it is valid."""
-    return given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_request_id()
+def _choose_request_id(sent: bytes) -> str:
+    """The request id that the caller sent, if it is valid, else a new one."""
+    return sent.decode("ascii") if VALID_REQUEST_ID.fullmatch(sent) else new_request_id()
 
 
 def with_request_id(scope: Scope, send: Send) -> Send:
-    """For responses outside the API: they carry a request id too."""
+    """Add a request id to responses outside the API too."""
     if scope["type"] != "http":
         return send
     request_id = _choose_request_id(dict(scope["headers"]).get(b"x-request-id", b"")).encode()

@@ -1,8 +1,8 @@
 """Fallback path of a batch: several statements in one transaction, with retries, and bisected where it fails.
 
-It finds the stored responses of known keys, runs the use case on the rest, encodes and stores the responses and
-commits; only then are they sent. If the batch fails for a reason that may lie in one of its items, it is bisected until
-only the faulty item fails.
+It finds the stored responses of idempotency keys that were used before, runs the use case on the other writes, encodes
+and stores the responses and commits; only then are they sent. If the batch fails for a reason that one of its items may
+have caused, it is bisected until only the faulty item fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,22 +50,22 @@ class FallbackPath:
         self._in_flight = in_flight
         # Response to a retry whose stored response contained a person erased since then.
         self._erased = erased
-        # For a write whose key another process has locked: it goes back to its queue.
+        # Puts a write back into its queue if another process has locked its idempotency key.
         self._retry_later = retry_later
 
     async def run(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> None:
         """Give every write of the batch its outcome, or raise an error that no write caused."""
         until = monotonic() + BATCH_S_MAX
 
-        async def run_some(some: Sequence[Pending]) -> Sequence[None]:
-            outcomes = await self._run_with_retries(route, organization_id, some, until=until)
-            self._in_flight.complete(list(zip(some, outcomes, strict=True)))
+        async def run_part(part: Sequence[Pending]) -> Sequence[None]:
+            outcomes = await self._run_with_retries(route, organization_id, part, until=until)
+            self._in_flight.complete(list(zip(part, outcomes, strict=True)))
             return ()
 
-        def failed(some: Sequence[Pending], error: Exception) -> Sequence[None] | None:
-            return () if self._is_handled(route, some, error, until=until) else None
+        def failed(part: Sequence[Pending], error: Exception) -> Sequence[None] | None:
+            return () if self._is_handled(route, part, error, until=until) else None
 
-        await bisect_failures(batch, run_some, failed)
+        await bisect_failures(batch, run_part, failed)
 
     async def _run_with_retries(
         self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending], *, until: float
@@ -76,8 +76,8 @@ class FallbackPath:
             try:
                 return await self._run_once(route, organization_id, batch)
             except Exception as error:
-                may_pass = _may_pass(error, is_alone=len(batch) == 1)
-                if not may_pass or tries == TRIES_MAX or monotonic() >= until:
+                may_succeed = _may_succeed(error, is_alone=len(batch) == 1)
+                if not may_succeed or tries == TRIES_MAX or monotonic() >= until:
                     raise
 
     def _is_handled(self, route: WriteRoute, batch: Sequence[Pending], error: Exception, *, until: float) -> bool:
@@ -89,7 +89,7 @@ class FallbackPath:
         elif len(batch) == 1:
             self._in_flight.refuse(batch, _as_refusal(error, batch[0].write, route))
         elif monotonic() > until or isinstance(error, QueryCanceled):
-            # Each half may wait as long as the whole did, and the next batch waits behind them.
+            # After a bisection each half might wait as long as the whole batch did, and the next batch behind them.
             self._in_flight.refuse(batch, _busy())
         else:
             return False
@@ -102,23 +102,23 @@ class FallbackPath:
             fresh = [i for i, p in enumerate(batch) if known[i] is None and p.refusal is None]
             results = await route.run(tx, organization_id, [batch[i].write for i in fresh]) if fresh else ()
             result_of = dict(zip(fresh, results, strict=True))
-            settled = [known[i] or decided(p.write, p.refusal or result_of[i]) for i, p in enumerate(batch)]
-            await store_new(tx, organization_id, [p.write for p in batch], settled, records)
-            failpoint.hit("write.before_commit", tx.connection.cut_off)
+            outcomes = [known[i] or decided(p.write, p.refusal or result_of[i]) for i, p in enumerate(batch)]
+            await store_new(tx, organization_id, [p.write for p in batch], outcomes, records)
+            failpoint.hit("write.before_commit", tx.connection.drop_connection)
         failpoint.hit("write.committed")
-        return settled
+        return outcomes
 
 
-def _may_pass(error: Exception, *, is_alone: bool) -> bool:
+def _may_succeed(error: Exception, *, is_alone: bool) -> bool:
     """Whether the same batch may succeed when it is run again."""
     if isinstance(error, UniqueViolation):
-        # Another process stored one of our keys meanwhile: the next run finds the key.
+        # Another process stored one of our idempotency keys meanwhile: the next run finds it.
         # On a cluster the constraint name has a number as its suffix.
         return (error.diag.constraint_name or "").startswith(PRIMARY_KEY)
     # A single write may have met a deadlock that the lock timeout ended before PostgreSQL detected it.
     # A prepared statement that the server lost, or whose table changed, is prepared again.
-    passes = (DeadlockDetected, FeatureNotSupported, InvalidSqlStatementName)
-    return isinstance(error, passes) or (is_alone and isinstance(error, LockNotAvailable))
+    retryable = (DeadlockDetected, FeatureNotSupported, InvalidSqlStatementName)
+    return isinstance(error, retryable) or (is_alone and isinstance(error, LockNotAvailable))
 
 
 def _as_refusal(error: Exception, write: Write, route: WriteRoute) -> ApiError:

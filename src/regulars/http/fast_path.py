@@ -1,8 +1,8 @@
 """Fast path of a batch: one statement for the writes it can decide, on routes that have such a statement.
 
 Small batches of several organizations may share one transaction. If that fails, nothing was written and the cause is
-unknown: each batch is tried again by itself, and an organization that fails then too is kept out of shared transactions
-for a while.
+unknown: each batch is tried again by itself, and an organization that fails again is excluded from shared transactions
+for some seconds.
 """
 
 import asyncio
@@ -16,13 +16,14 @@ from regulars.http.route import MakeBody, Quick, QuickTogether, WriteRoute
 from regulars.kit import failpoint
 from regulars.kit.db import REFUSED_ERRORS
 
+# How long a queue stays in the sets `alone`, `apart` and `repeating` below.
 ALONE_S = 1.0
 APART_S = 10.0
-# A batch of at least this size that was left over completely turns the fast path off for its queue for a while.
-REPEATS_MIN = 24
 REPEATING_S = 1.0
+# If the fast path handles none of the writes of a batch of at least this size, it is skipped for the queue.
+REPEATS_MIN = 24
 
-# The organization, the operation, and one of the queues it has for that organization.
+# The organization, the operation, and the number of the queue: an operation may have several queues per organization.
 QueueKey = tuple[UUID, str, int]
 
 
@@ -39,33 +40,33 @@ class FastPath:
     async def run_together(
         self, route: WriteRoute, quick: QuickTogether, batches: Sequence[tuple[QueueKey, list[Pending]]]
     ) -> list[list[Pending]]:
-        """Respond to the writes that one transaction can decide; return the rest of each batch."""
-        able = [[pending for pending in batch if pending.refusal is None] for _, batch in batches]
-        rest = [[pending for pending in batch if pending.refusal is not None] for _, batch in batches]
+        """Respond to the writes that one transaction can decide; return the remaining writes of each batch."""
+        eligible = [[pending for pending in batch if pending.refusal is None] for _, batch in batches]
+        remaining = [[pending for pending in batch if pending.refusal is not None] for _, batch in batches]
         organizations = [queue[0] for queue, _ in batches]
-        writes = [[pending.write for pending in some] for some in able]
+        writes = [[pending.write for pending in batch] for batch in eligible]
         failpoint.hit("write.before_commit")
         try:
-            made = await quick(list(zip(organizations, writes, strict=True)))
+            made_bodies = await quick(list(zip(organizations, writes, strict=True)))
         except REFUSED_ERRORS:
             for pending in batches[0][1] if len(batches) == 1 else ():
                 pending.needs_fallback = True
             return [batch for _, batch in batches]
         except QueryCanceled:
-            # One of them timed out or blocked another; run alone, it will show which.
+            # One of the batches timed out or blocked another. Which one shows when each is run alone.
             if len(batches) == 1:
                 _mark_for(self.apart, batches[0][0], APART_S)
                 raise
             return [batch for _, batch in batches]
         failpoint.hit("write.committed")
         written: list[tuple[Pending, MakeBody]] = []
-        for (queue, batch), some, bodies, left in zip(batches, able, made, rest, strict=True):
-            written += _sort_out(some, bodies, left)
-            self._mark_repeating(queue, batch, left)
-            for pending in left:
+        for (queue, batch), tried, bodies, unwritten in zip(batches, eligible, made_bodies, remaining, strict=True):
+            written += _split_written(tried, bodies, unwritten)
+            self._mark_repeating(queue, batch, unwritten)
+            for pending in unwritten:
                 pending.needs_fallback = True
         self._in_flight.complete(written, status=route.quick_status)
-        return rest
+        return remaining
 
     async def run(
         self,
@@ -75,44 +76,45 @@ class FastPath:
         batch: list[Pending],
         *,
         queue: Hashable,
-        otherwise: Callable[[list[Pending]], Awaitable[None]],
+        fallback: Callable[[list[Pending]], Awaitable[None]],
     ) -> list[Pending]:
-        """Respond to the writes that one statement can decide; return the rest."""
-        able = [pending for pending in batch if pending.refusal is None]
-        rest = [pending for pending in batch if pending.refusal is not None]
-        if not able:
-            return rest
+        """Respond to the writes that one statement can decide; return the remaining ones. A write that fails alone is
+        passed to `fallback`."""
+        eligible = [pending for pending in batch if pending.refusal is None]
+        remaining = [pending for pending in batch if pending.refusal is not None]
+        if not eligible:
+            return remaining
         try:
-            rest += await self._try(route, quick, organization_id, able)
+            remaining += await self._try(route, quick, organization_id, eligible)
         except REFUSED_ERRORS:
             _mark_for(self.apart, queue, APART_S)
-            if len(able) == 1 or not route.tries_alone:
+            if len(eligible) == 1 or not route.tries_alone:
                 return batch
         except QueryCanceled:
             _mark_for(self.apart, queue, APART_S)
             raise
         else:
-            self._mark_repeating(queue, batch, rest)
-            return rest
-        # A queue with retries will get more of them: its writes do not share a statement for a moment.
+            self._mark_repeating(queue, batch, remaining)
+            return remaining
+        # A queue with one retried request usually gets more: for a second its writes do not share a statement.
         _mark_for(self.alone, queue, ALONE_S)
-        for pending in able:
+        for pending in eligible:
             if not await self._is_written_alone(route, quick, organization_id, pending):
-                # Now, and not with the rest: later writes must not overtake it.
-                await otherwise([pending])
-        return rest
+                # It runs now, not together with the remaining writes: later writes must not overtake it.
+                await fallback([pending])
+        return remaining
 
-    def _mark_repeating(self, queue: Hashable, batch: Sequence[Pending], left: Sequence[Pending]) -> None:
-        if len(left) == len(batch) >= REPEATS_MIN:
+    def _mark_repeating(self, queue: Hashable, batch: Sequence[Pending], unwritten: Sequence[Pending]) -> None:
+        if len(unwritten) == len(batch) >= REPEATS_MIN:
             _mark_for(self.repeating, queue, REPEATING_S)
 
     async def _try(self, route: WriteRoute, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
         failpoint.hit("write.before_commit")
         bodies = await quick(organization_id, [pending.write for pending in batch])
         failpoint.hit("write.committed")
-        rest: list[Pending] = []
-        self._in_flight.complete(_sort_out(batch, bodies, rest), status=route.quick_status)
-        return rest
+        unwritten: list[Pending] = []
+        self._in_flight.complete(_split_written(batch, bodies, unwritten), status=route.quick_status)
+        return unwritten
 
     async def _is_written_alone(self, route: WriteRoute, quick: Quick, organization_id: UUID, pending: Pending) -> bool:
         try:
@@ -121,14 +123,14 @@ class FastPath:
             return False
 
 
-def _sort_out(
-    batch: Sequence[Pending], bodies: Sequence[MakeBody | None], rest: list[Pending]
+def _split_written(
+    batch: Sequence[Pending], bodies: Sequence[MakeBody | None], unwritten: list[Pending]
 ) -> list[tuple[Pending, MakeBody]]:
-    """The writes that were committed; the others are appended to `rest`."""
+    """The writes that were committed; the others are appended to `unwritten`."""
     written: list[tuple[Pending, MakeBody]] = []
     for pending, make_body in zip(batch, bodies, strict=True):
         if make_body is None:
-            rest.append(pending)
+            unwritten.append(pending)
         else:
             written.append((pending, make_body))
     return written

@@ -4,11 +4,12 @@ Uvicorn makes an ASGI scope, a task and several futures per request, and writes 
 separately; that costs as much as a sale itself. This subclass of uvicorn's protocol hands a request that arrived whole
 to a handler instead, and writes the response in one piece. Parsed heads are cached, since a till sends the same head
 each time: the head of a write without its length and idempotency key, and that of a read without its first line,
-because these differ each time. Reads have a cache of their own, so that a walk over all customers evicts no till.
+because these differ each time. Reads have a separate cache, so that a program that reads all customers does not evict
+the heads of tills.
 
 It relies on uvicorn's internals, so it can be switched off (`fast_lane`), and tests compare its responses with those of
 the ASGI path. Any unusual request (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the
-cache, a refusal before the operation) is replayed into uvicorn as if nothing had happened.
+cache, a refusal before the operation) is passed to uvicorn as if the fast path had not seen it.
 """
 
 import os
@@ -27,7 +28,7 @@ HEADS_REMEMBERED_MAX = 4_096
 READ_HEADS_REMEMBERED_MAX = 1_024
 HEAD_REMEMBERED_BYTES_MAX = 1_024
 
-GivenHeaders = list[tuple[bytes, bytes]]
+RawHeaders = list[tuple[bytes, bytes]]
 Reply = Callable[[int, bytes], None]
 
 _API = b"/v1/"
@@ -49,44 +50,44 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     keep_alive: bool
     # The address at which the caller reached this server, as far as the head shows it.
     address: str
-    # The path of a write and its route, which need not be found again.
+    # The path of a write and its route, so that the route is not searched again.
     target: bytes = b""
     route: Any = None
     # Whether the response to a read may be compressed.
     accepts_gzip: bool = False
 
 
-class RequestHandler(Protocol):
+class FastRequestHandler(Protocol):
     """Accepts a request and replies later, or declines it at once."""
 
-    def read_head(self, target: bytes, headers: GivenHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
-        """The head of a write and its idempotency key, or None if the fast path does not take it."""
+    def read_head(self, target: bytes, headers: RawHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
+        """The head of a write and its idempotency key, or None if the fast path does not take this request."""
 
-    def read_head_of_read(self, headers: GivenHeaders, *, keep_alive: bool) -> Head | None: ...
+    def read_head_of_read(self, headers: RawHeaders, *, keep_alive: bool) -> Head | None: ...
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool: ...
 
     def take_read(self, head: Head, target: bytes, reply: Reply) -> bool: ...
 
 
-def fast_protocol(handler: RequestHandler) -> type[HttpToolsProtocol]:
+def fast_protocol(handler: FastRequestHandler) -> type[HttpToolsProtocol]:
     """The protocol class for uvicorn's `http` option."""
     return type("FastProtocol", (_FastProtocol,), {"handler": handler, "cached_heads": {}, "cached_read_heads": {}})
 
 
 def split(head: bytes) -> tuple[bytes, bytes | None, bytes | None]:
     """A head without its first `Content-Length` and `Idempotency-Key` lines, and the values of these."""
-    rest, length = _cut(head, _LENGTH_LINE)
-    rest, key = _cut(rest, _KEY_LINE)
-    return rest, length, key
+    common, length = _cut(head, _LENGTH_LINE)
+    common, key = _cut(common, _KEY_LINE)
+    return common, length, key
 
 
 def _cut(head: bytes, line: bytes) -> tuple[bytes, bytes | None]:
     start = head.lower().find(line)
     if start < 0:
         return head, None
-    value, line_end, rest = head[start + len(line) :].partition(b"\r\n")
-    return head[:start] + line_end + rest, value
+    value, line_end, following = head[start + len(line) :].partition(b"\r\n")
+    return head[:start] + line_end + following, value
 
 
 def _is_whole(body: bytes, length: bytes | None) -> bool:
@@ -94,7 +95,7 @@ def _is_whole(body: bytes, length: bytes | None) -> bool:
     return length == b"%d" % len(body) and len(body) <= LARGE_BYTES
 
 
-class _Nothing:
+class _NoEvent:
     """Replaces the event by which uvicorn wakes a request's task; the fast path has no task."""
 
     def set(self) -> None:
@@ -110,21 +111,21 @@ class _FastCycle:
         self._protocol = protocol
         self.disconnected = False
         self.keep_alive = keep_alive
-        self.message_event = _NOTHING
+        self.message_event = _NO_EVENT
         self.response_complete = False
 
-    def reply(self, status: int, rest: bytes) -> None:
-        """Write the response: the status, our headers, and `rest` (further headers, a blank line, the body)."""
+    def reply(self, status: int, headers_and_body: bytes) -> None:
+        """Write the response: the status, the headers of this protocol, and the given further headers with the body."""
         self.response_complete = True
         if not self.disconnected:
-            self._protocol.write_response(status, rest, keep_alive=self.keep_alive)
+            self._protocol.write_response(status, headers_and_body, keep_alive=self.keep_alive)
 
 
-_NOTHING = _Nothing()
+_NO_EVENT = _NoEvent()
 
 
 class _FastProtocol(LimitedProtocol):
-    handler: ClassVar[RequestHandler]
+    handler: ClassVar[FastRequestHandler]
     cached_heads: ClassVar[dict[bytes, Head]]
     cached_read_heads: ClassVar[dict[bytes, Head]]
     # The packet that is being parsed, if a request starts with it.
@@ -143,7 +144,7 @@ class _FastProtocol(LimitedProtocol):
     def on_packet_complete(self) -> None:
         self._packet = b""
         if self._collected is not None:
-            # The rest of the body has yet to come: uvicorn waits for it, with its limits and our deadline.
+            # Part of the body is still missing: uvicorn waits for it, with its limits and our deadline.
             self._leave_fast_path()
 
     def _take_if_cached(self, data: bytes) -> bool:
@@ -151,8 +152,8 @@ class _FastProtocol(LimitedProtocol):
         if data.startswith(_READ):
             return self._take_read_if_cached(data)
         head_bytes, _, body = data.partition(_BLANK_LINE)
-        rest, length, key = split(head_bytes)
-        head = self.cached_heads.get(rest)
+        common, length, key = split(head_bytes)
+        head = self.cached_heads.get(common)
         if head is None or not _is_whole(body, length) or not self._is_free():
             return False
         if self._head_timer is not None:
@@ -160,14 +161,14 @@ class _FastProtocol(LimitedProtocol):
         return self._take(head, key, body)
 
     def _take_read_if_cached(self, data: bytes) -> bool:
-        line, _, rest = data.partition(b"\r\n")
-        head = self.cached_read_heads.get(rest)
-        read = _READ_LINE.fullmatch(line) if head is not None else None
-        if head is None or read is None or not self._is_free():
+        line, _, common = data.partition(b"\r\n")
+        head = self.cached_read_heads.get(common)
+        request_line = _READ_LINE.fullmatch(line) if head is not None else None
+        if head is None or request_line is None or not self._is_free():
             return False
         if self._head_timer is not None:
             self._stop_timer()
-        return self._take_read(head, read[1])
+        return self._take_read(head, request_line[1])
 
     def _is_free(self) -> bool:
         """Whether the last response is written and the caller reads; uvicorn waits for a slow reader."""
@@ -176,7 +177,7 @@ class _FastProtocol(LimitedProtocol):
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
         cycle = _FastCycle(self, keep_alive=head.keep_alive)
         # Set before `take`, which writes a refusal at once.
-        before, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has what the protocol looks at
+        before, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has the attributes that are read
         if self.handler.take(head, key, body, cycle.reply):
             return True
         self.cycle = before
@@ -185,7 +186,7 @@ class _FastProtocol(LimitedProtocol):
     def _take_read(self, head: Head, target: bytes) -> bool:
         cycle = _FastCycle(self, keep_alive=head.keep_alive)
         if self.handler.take_read(head, target, cycle.reply):
-            self.cycle = cycle  # type: ignore[assignment]  # it has what the protocol looks at
+            self.cycle = cycle  # type: ignore[assignment]  # it has the attributes that are read
             return True
         return False
 
@@ -222,23 +223,23 @@ class _FastProtocol(LimitedProtocol):
             super().on_message_complete()
 
     def _take_new(self, body: bytes, *, keep_alive: bool) -> bool:
-        read = self.handler.read_head(self.url, self.headers, keep_alive=keep_alive)
-        if read is None or not self._take(*read, body):
+        head_and_key = self.handler.read_head(self.url, self.headers, keep_alive=keep_alive)
+        if head_and_key is None or not self._take(*head_and_key, body):
             return False
-        self._remember(*read)
+        self._remember(*head_and_key)
         return True
 
     def _take_new_read(self, body: bytes, *, keep_alive: bool) -> bool:
         head = None if body else self.handler.read_head_of_read(self.headers, keep_alive=keep_alive)
-        line, _, rest = self._packet.partition(b"\r\n")
-        read = _READ_LINE.fullmatch(line)
-        if head is None or read is None or not self._take_read(head, read[1]):
+        line, _, common = self._packet.partition(b"\r\n")
+        request_line = _READ_LINE.fullmatch(line)
+        if head is None or request_line is None or not self._take_read(head, request_line[1]):
             return False
-        # As in `_remember`.
-        if head.request_id is None and rest.endswith(_BLANK_LINE) and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
+        # The same conditions as in `_remember`.
+        if head.request_id is None and common.endswith(_BLANK_LINE) and len(common) <= HEAD_REMEMBERED_BYTES_MAX:
             if len(self.cached_read_heads) >= READ_HEADS_REMEMBERED_MAX:
                 self.cached_read_heads.clear()
-            self.cached_read_heads[rest] = head
+            self.cached_read_heads[common] = head
         return True
 
     def _remember(self, head: Head, key: bytes | None) -> None:
@@ -247,12 +248,12 @@ class _FastProtocol(LimitedProtocol):
         A head with a request id is not cached, because the id differs each time.
         """
         head_bytes, _, body = self._packet.partition(_BLANK_LINE)
-        rest, length, found = split(head_bytes)
-        is_cacheable = _is_whole(body, length) and found == key and head.request_id is None
-        if is_cacheable and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
+        common, length, key_in_head = split(head_bytes)
+        is_cacheable = _is_whole(body, length) and key_in_head == key and head.request_id is None
+        if is_cacheable and len(common) <= HEAD_REMEMBERED_BYTES_MAX:
             if len(self.cached_heads) >= HEADS_REMEMBERED_MAX:
                 self.cached_heads.clear()
-            self.cached_heads[rest] = head
+            self.cached_heads[common] = head
 
     def _leave_fast_path(self) -> None:
         """Hand uvicorn what has been parsed so far."""
@@ -261,7 +262,7 @@ class _FastProtocol(LimitedProtocol):
         for piece in collected:
             super().on_body(piece)
 
-    def write_response(self, status: int, rest: bytes, *, keep_alive: bool) -> None:
+    def write_response(self, status: int, headers_and_body: bytes, *, keep_alive: bool) -> None:
         if self._link.is_lingering or self._link.is_gone():
             return
         content = [STATUS_LINE[status]]
@@ -269,7 +270,7 @@ class _FastProtocol(LimitedProtocol):
             content += (name, b": ", value, b"\r\n")
         if not keep_alive:
             content.append(_CLOSE)
-        content.append(rest)
+        content.append(headers_and_body)
         whole = b"".join(content)
         if failpoint.is_set("answer.half"):
             whole = self._write_half(whole)
@@ -291,7 +292,8 @@ class _FastProtocol(LimitedProtocol):
         return whole[written:]
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close an idle connection. Uvicorn sets this timer for each response; the fast path checks when it fires."""
+        """Close an idle connection. Uvicorn restarts this timer for each response. The fast path does not: it checks
+        the time of the last response when the timer fires."""
         self.timeout_keep_alive_task = None
         if not self._has_responded():
             return

@@ -1,7 +1,7 @@
 """Fast path of the JSON API for common requests of every route, decided without awaiting anything.
 
 It declines every unusual request. Such a request is then handled from its beginning by `json_api`, so nothing may have
-been done for it here, and its rate limit token is given back.
+been done for it here, and its rate limit token is refunded.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from functools import partial
 import msgspec
 
 from regulars.http.address import known_address
-from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_MAX, read_query
-from regulars.http.fast_protocol import GivenHeaders, Head, Reply
+from regulars.http.exchange import HEADER_BYTES_MAX, URL_BYTES_MAX, VALID_REQUEST_ID, read_query
+from regulars.http.fast_protocol import Head, RawHeaders, Reply
 from regulars.http.gzip import accepts_gzip, compress_list, is_list
 from regulars.http.in_flight import WriteOutcome
 from regulars.http.large_bodies import LARGE_BYTES
@@ -33,7 +33,7 @@ from regulars.kit.metrics import PROCESS
 _JSON = b"application/json"
 
 
-class _Call(msgspec.Struct, frozen=True):
+class _PendingCall(msgspec.Struct, frozen=True):
     """A request that waits for its response."""
 
     route: Route
@@ -64,42 +64,46 @@ class FastRequests:
         self._rate_limiter = rate_limiter
         self._reads = reads
         self._writes = writes
-        self._counted = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
+        self._metrics = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
         # The event loop has only weak references to tasks.
         self._reading: set[asyncio.Task[None]] = set()
 
-    def read_head(self, target: bytes, headers: GivenHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
-        given = _read_usual(headers)
-        if given is None or given.get(b"content-type") != _JSON or not given.get(b"content-length", b"").isdigit():
+    def read_head(self, target: bytes, headers: RawHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
+        by_name = _read_common_headers(headers)
+        if (
+            by_name is None
+            or by_name.get(b"content-type") != _JSON
+            or not by_name.get(b"content-length", b"").isdigit()
+        ):
             return None
         try:
             route, references = self._router.find("POST", target)
         except ApiError:
             return None
-        if not _is_short(route) or int(given[b"content-length"]) > LARGE_BYTES or len(target) > URL_BYTES_MAX:
+        if not _is_single_item(route) or int(by_name[b"content-length"]) > LARGE_BYTES or len(target) > URL_BYTES_MAX:
             return None
-        request_id = given.get(b"x-request-id")
-        address = self._address(given)
-        head = Head(given.get(b"x-api-key", b""), request_id, keep_alive, address, target, (route, references))
-        return head, given.get(b"idempotency-key")
+        request_id = by_name.get(b"x-request-id")
+        address = self._address(by_name)
+        head = Head(by_name.get(b"x-api-key", b""), request_id, keep_alive, address, target, (route, references))
+        return head, by_name.get(b"idempotency-key")
 
-    def read_head_of_read(self, headers: GivenHeaders, *, keep_alive: bool) -> Head | None:
-        given = _read_usual(headers)
-        if given is None or b"content-length" in given:
+    def read_head_of_read(self, headers: RawHeaders, *, keep_alive: bool) -> Head | None:
+        by_name = _read_common_headers(headers)
+        if by_name is None or b"content-length" in by_name:
             return None
         return Head(
-            given.get(b"x-api-key", b""),
-            given.get(b"x-request-id"),
+            by_name.get(b"x-api-key", b""),
+            by_name.get(b"x-request-id"),
             keep_alive,
-            self._address(given),
-            accepts_gzip=accepts_gzip(given.get(b"accept-encoding", b"")),
+            self._address(by_name),
+            accepts_gzip=accepts_gzip(by_name.get(b"accept-encoding", b"")),
         )
 
-    def _address(self, given: Mapping[bytes, bytes]) -> str:
+    def _address(self, by_name: Mapping[bytes, bytes]) -> str:
         """The same address as on the ASGI path, where uvicorn reads the scheme from the proxy's header."""
-        forwarded = given.get(b"x-forwarded-proto", b"") if self._trusts_proxies else b""
+        forwarded = by_name.get(b"x-forwarded-proto", b"") if self._trusts_proxies else b""
         scheme = "https" if forwarded == b"https" else "http"
-        return self._public_url or known_address(scheme, given[b"host"])
+        return self._public_url or known_address(scheme, by_name[b"host"])
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
         started = monotonic()
@@ -113,33 +117,33 @@ class FastRequests:
         try:
             # Refused before the body is decoded: decoding is most of the cost of a refusal.
             rate_headers = self._rate_limiter.take(caller.api_key_id)
-            queue = self._writes.find_room(route, request)
+            queue = self._writes.find_queue(route, request)
         except ApiError as error:
-            # Respond at once: an overloaded event loop would leave a scheduled response waiting for long.
+            # Respond at once: with an overloaded event loop, a scheduled response would wait for a long time.
             refusal = problem_response(error, request)
-            self._respond(_Call(route, request, rate_headers, started, reply), refusal)
+            self._respond(_PendingCall(route, request, rate_headers, started, reply), refusal)
             return True
         try:
-            text = None if key is None else read_key([key])
+            idempotency_key = None if key is None else read_key([key])
             command = route.prepare(request)
         except Exception:  # noqa: BLE001  # a refusal or our own bug: the ASGI path meets it again and responds
             return self._decline(caller)
-        if text is not None and self._writes.in_flight.has_key(caller.organization_id, text):
+        if idempotency_key is not None and self._writes.in_flight.has_key(caller.organization_id, idempotency_key):
             return self._decline(caller)
-        mark = b""
-        if text is not None:
-            mark = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
-        call = _Call(route, request, rate_headers, started, reply)
+        hashed = b""
+        if idempotency_key is not None:
+            hashed = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
+        call = _PendingCall(route, request, rate_headers, started, reply)
 
         def respond(outcome: WriteOutcome) -> None:
             self._respond(call, outcome.response)
 
-        self._writes.submit_now(queue, Write(request, command, text, mark), respond)
+        self._writes.submit_now(queue, Write(request, command, idempotency_key, hashed), respond)
         return True
 
     def _decline(self, caller: Caller) -> bool:
-        """The ASGI path counts the request itself."""
-        self._rate_limiter.give_back(caller.api_key_id)
+        """Refund the rate limit token, because the ASGI path counts the request itself; return False."""
+        self._rate_limiter.refund(caller.api_key_id)
         return False
 
     def take_read(self, head: Head, target: bytes, reply: Reply) -> bool:
@@ -159,7 +163,7 @@ class FastRequests:
             rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
-        call = _Call(route, request, rate_headers, started, reply)
+        call = _PendingCall(route, request, rate_headers, started, reply)
         if isinstance(route, LookUpRoute):
             self._reads.look_up(route, request, partial(self._respond, call))
             return True
@@ -168,29 +172,32 @@ class FastRequests:
         reading.add_done_callback(self._reading.discard)
         return True
 
-    async def _read(self, route: ReadRoute, call: _Call, *, accepts: bool) -> None:
+    async def _read(self, route: ReadRoute, call: _PendingCall, *, accepts: bool) -> None:
         response = await self._reads.respond(route, call.request)
         if is_list(route) and response.status < PROBLEM_STATUS_MIN:
             response = await compress_list(response, accepts=accepts)
         self._respond(call, response)
 
-    def _respond(self, call: _Call, shown: ApiResponse) -> None:
+    def _respond(self, call: _PendingCall, response: ApiResponse) -> None:
         request = call.request
-        call.reply(shown.status, response_head(shown, request.request_id, call.rate_headers) + shown.body)
+        call.reply(response.status, response_head(response, request.request_id, call.rate_headers) + response.body)
         ended = monotonic()
-        self._counted[call.route.operation_id].observe(shown.status, ended - call.started)
-        problem = shown.body if shown.status >= PROBLEM_STATUS_MIN else b""
+        self._metrics[call.route.operation_id].observe(response.status, ended - call.started)
+        problem = response.body if response.status >= PROBLEM_STATUS_MIN else b""
         record = ResponseRecord(
-            call.route, request.references, request.request_id, shown.status, call.started, ended, problem
+            call.route, request.references, request.request_id, response.status, call.started, ended, problem
         )
         self._record_response(request.caller, record)
 
 
-def _is_short(route: Route) -> bool:
-    """Whether a write is a single item without `before_answer`: the tokens of a batch request are known only after
+def _is_single_item(route: Route) -> bool:
+    """Whether a write is a single item without `before_response`: the tokens of a batch request are known only after
     decoding, and a response that waits for something needs a task."""
     return (
-        isinstance(route, WriteRoute) and route.body is not None and route.cost is None and route.before_answer is None
+        isinstance(route, WriteRoute)
+        and route.body is not None
+        and route.cost is None
+        and route.before_response is None
     )
 
 
@@ -198,15 +205,15 @@ def _request_id(head: Head) -> str:
     return new_request_id() if head.request_id is None else head.request_id.decode()
 
 
-def _read_usual(headers: GivenHeaders) -> Mapping[bytes, bytes] | None:
+def _read_common_headers(headers: RawHeaders) -> Mapping[bytes, bytes] | None:
     """The headers, if they are not too large, none is repeated and none changes how the body is read."""
-    given = dict(headers)
-    is_usual = (
-        len(given) == len(headers)
-        and b"host" in given
-        and b"content-encoding" not in given
-        and b"transfer-encoding" not in given
-        and SANE_REQUEST_ID.fullmatch(given.get(b"x-request-id", b"none")) is not None
-        and sum(map(len, given)) + sum(map(len, given.values())) <= HEADER_BYTES_MAX
+    by_name = dict(headers)
+    is_common = (
+        len(by_name) == len(headers)
+        and b"host" in by_name
+        and b"content-encoding" not in by_name
+        and b"transfer-encoding" not in by_name
+        and VALID_REQUEST_ID.fullmatch(by_name.get(b"x-request-id", b"none")) is not None
+        and sum(map(len, by_name)) + sum(map(len, by_name.values())) <= HEADER_BYTES_MAX
     )
-    return given if is_usual else None
+    return by_name if is_common else None

@@ -1,6 +1,6 @@
 """gzip for responses with lists and for bodies of batch requests.
 
-Large ones run in a thread, because zlib releases the interpreter lock meanwhile.
+Large bodies are processed in a thread, because zlib releases the interpreter lock meanwhile.
 """
 
 import asyncio
@@ -57,22 +57,22 @@ async def decompress(body: bytes, *, bytes_max: int) -> bytes:
 
 def _decompress(body: bytes, bytes_max: int) -> bytes:
     pieces: list[bytes] = []
-    left = bytes_max
-    rest = body
+    bytes_left = bytes_max
+    unread = body
     try:
         # A gzip file may have several members. Each costs a copy of the bytes after it, so a body of many empty members
         # would take minutes.
-        while rest or not pieces:
+        while unread or not pieces:
             if len(pieces) == MEMBERS_MAX:
                 raise InvalidJson(f"The body has more than {MEMBERS_MAX} gzip members; send one.")
             member = zlib.decompressobj(wbits=_WITH_GZIP_HEADER)
-            pieces.append(member.decompress(rest, left + 1))
-            left -= len(pieces[-1])
-            if left < 0:
+            pieces.append(member.decompress(unread, bytes_left + 1))
+            bytes_left -= len(pieces[-1])
+            if bytes_left < 0:
                 raise too_large(bytes_max)
             if not member.eof:
                 raise InvalidJson("The body is cut off: its gzip stream does not end.")
-            rest = member.unused_data
+            unread = member.unused_data
     except zlib.error as error:
         raise InvalidJson(f"The body is said to be gzip and is not: {error}.") from None
     return b"".join(pieces)

@@ -1,7 +1,7 @@
 """Writes between their arrival and their response, and the idempotency keys in flight.
 
-Every write gets a response in time: when its time is over it is refused, whatever became of its batch, and if it is
-still in its queue then, it is not run any more.
+Every write gets a response in time: after its deadline it is refused, even if its batch is running, and if it is still
+in its queue then, it is not run any more.
 """
 
 import asyncio
@@ -43,13 +43,15 @@ class Pending:
 
     def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[WriteOutcome], None]) -> None:
         self.write = write
+        # An error that was found before the write was queued, such as an invalid body. It is the response, unless a
+        # response is stored for the idempotency key.
         self.refusal = refusal
         self.reply = reply
         self.arrived_at = monotonic()
         self.outcome: WriteOutcome | None = None
-        # Whether the fast path was tried and left this write over.
+        # Whether the fast path was tried and did not handle this write.
         self.needs_fallback = False
-        # Created when another request first waits for it, which is rare.
+        # Created when another request first waits for the outcome, which is rare.
         self.waited_for: asyncio.Event | None = None
 
     def complete(self, outcome: WriteOutcome) -> None:
@@ -73,13 +75,13 @@ class InFlight:
     """All writes without a response. One per process."""
 
     def __init__(self) -> None:
-        # The oldest first.
-        self._open: dict[Pending, None] = {}
+        # A dictionary as an ordered set: the oldest write first.
+        self._waiting: dict[Pending, None] = {}
         self._keys: dict[tuple[UUID, str], Pending] = {}
         self._watch: asyncio.TimerHandle | None = None
 
     def add(self, pending: Pending) -> None:
-        self._open[pending] = None
+        self._waiting[pending] = None
         if self._watch is None:
             self._watch = asyncio.get_running_loop().call_later(CHECK_LATE_EVERY_S, self._refuse_late)
         write = pending.write
@@ -92,11 +94,11 @@ class InFlight:
     async def wait_for_key(self, write: Write) -> Pending | None:
         """Wait while the key is in flight in this process, without a database connection.
 
-        Return the write whose response was stored, or None if none was.
+        Return the write whose response was stored for the key, or None if no response was stored.
         """
-        slot = (write.request.caller.organization_id, write.key or "")
+        owner_and_key = (write.request.caller.organization_id, write.key or "")
         deadline = monotonic() + WAIT_FOR_SAME_KEY_S
-        while (running := self._keys.get(slot)) is not None:
+        while (running := self._keys.get(owner_and_key)) is not None:
             outcome = await running.wait(max(0.0, deadline - monotonic()))
             if outcome is None:
                 raise in_progress()
@@ -106,12 +108,12 @@ class InFlight:
 
     def oldest_s(self) -> float:
         """Age of the oldest write without a response."""
-        return next((monotonic() - pending.arrived_at for pending in self._open), 0.0)
+        return next((monotonic() - pending.arrived_at for pending in self._waiting), 0.0)
 
     def complete(self, outcomes: Sequence[tuple[Pending, WriteOutcome | MakeBody]], *, status: int = 200) -> None:
         """Respond in the next iteration of the event loop, so that the next batch is sent to the database first.
 
-        The status is that of the writes whose body is still to be made.
+        `status` is the status of the writes whose body is still to be made.
         """
         self._forget([pending for pending, _ in outcomes])
         asyncio.get_running_loop().call_soon(_deliver, outcomes, status)
@@ -127,21 +129,21 @@ class InFlight:
     def _refuse_late(self) -> None:
         """Refuse the writes that have waited too long, and check again while any write waits."""
         before = monotonic() - REQUEST_S
-        late = list(takewhile(lambda pending: pending.arrived_at <= before, self._open))
+        late = list(takewhile(lambda pending: pending.arrived_at <= before, self._waiting))
         if late:
             _log.warning("writes.late", request_ids=ids_of(late))
             self.give_up(late)
         self._watch = (
-            asyncio.get_running_loop().call_later(CHECK_LATE_EVERY_S, self._refuse_late) if self._open else None
+            asyncio.get_running_loop().call_later(CHECK_LATE_EVERY_S, self._refuse_late) if self._waiting else None
         )
 
-    def _forget(self, settled: Iterable[Pending]) -> None:
-        for pending in settled:
-            self._open.pop(pending, None)
-            slot = (pending.write.request.caller.organization_id, pending.write.key or "")
+    def _forget(self, completed: Iterable[Pending]) -> None:
+        for pending in completed:
+            self._waiting.pop(pending, None)
+            owner_and_key = (pending.write.request.caller.organization_id, pending.write.key or "")
             # A write that was refused as late has released its key already, and another request may use the key now.
-            if pending.write.key is not None and self._keys.get(slot) is pending:
-                del self._keys[slot]
+            if pending.write.key is not None and self._keys.get(owner_and_key) is pending:
+                del self._keys[owner_and_key]
 
 
 def decided(write: Write, result: ApiResponse | ApiError) -> WriteOutcome:
@@ -170,12 +172,14 @@ def with_notes(write: Write, response: ApiResponse) -> ApiResponse:
 def _deliver(outcomes: Sequence[tuple[Pending, WriteOutcome | MakeBody]], status: int = 200) -> None:
     for pending, outcome in outcomes:
         try:
-            pending.complete(outcome if isinstance(outcome, WriteOutcome) else _made(pending.write, status, outcome))
+            pending.complete(
+                outcome if isinstance(outcome, WriteOutcome) else _make_outcome(pending.write, status, outcome)
+            )
         except Exception:  # noqa: BLE001  # the write is committed, and the other callers need their response
             _log.exception("writes.caller_not_told", request_id=pending.write.request.request_id)
 
 
-def _made(write: Write, status: int, make_body: MakeBody) -> WriteOutcome:
+def _make_outcome(write: Write, status: int, make_body: MakeBody) -> WriteOutcome:
     """The response to a committed write."""
     try:
         return WriteOutcome(

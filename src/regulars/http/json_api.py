@@ -1,6 +1,7 @@
-"""The JSON API as a plain ASGI application: host → route → key → rate → limits → body → idempotency → the operation.
+"""The JSON API as a plain ASGI application.
 
-Refusals come in exactly that order, and every response under `/v<n>` is JSON in one envelope.
+A request is checked in this order: host, route, API key, rate limit, size limits, body, idempotency key; then the
+operation runs. Every response under `/v<n>` is JSON, and every error has the same format (`problem.py`).
 """
 
 import asyncio
@@ -38,7 +39,7 @@ from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Forbidden, Unauthorized, Unavailable
 from regulars.kit.metrics import PROCESS
-from regulars.kit.writable import trouble
+from regulars.kit.writable import describe_outage
 
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
 
@@ -53,12 +54,12 @@ class JsonApi:
         rate_limiter: RateLimiter,
         writes: Writes,
         record_response: RecordResponse = record_nothing,
-        trouble: Callable[[BaseException], str] = trouble,
+        describe_outage: Callable[[BaseException], str] = describe_outage,
         public_url: str | None = None,
         timeouts: BodyTimeouts = BODY_TIMEOUTS,
     ) -> None:
         self._record_response = record_response
-        self._trouble = trouble
+        self._describe_outage = describe_outage
         self._public_url = public_url
         self._router = Router(routes)
         self._reads = reads
@@ -78,12 +79,12 @@ class JsonApi:
         except asyncio.CancelledError:
             # The grace period of a stopping server is over. Nothing else cancels a request.
             response = problem_response(Unavailable("The server is stopping; send the request again."), exchange)
-        except Exception as error:  # noqa: BLE001  # our own bugs get the envelope too
-            response = error_response(error, exchange, trouble=self._trouble)
+        except Exception as error:  # noqa: BLE001  # our own bugs get the error format too
+            response = error_response(error, exchange, describe_outage=self._describe_outage)
         await send_response(send, response, exchange.request_id, exchange.rate_headers)
-        counted = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
+        metrics = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
         ended = monotonic()
-        counted.observe(response.status, ended - exchange.started)
+        metrics.observe(response.status, ended - exchange.started)
         if exchange.caller is not None and exchange.route is not None:
             record = ResponseRecord(
                 exchange.route,
@@ -108,7 +109,7 @@ class JsonApi:
         authenticating_since = monotonic()
         async with asyncio.timeout(REQUEST_S):
             caller = await self._authenticate(exchange.api_keys[0]) if len(exchange.api_keys) == 1 else None
-        # One time limit for everything except receiving the body, which has limits of its own.
+        # One time limit for everything except receiving the body, which has separate limits.
         exchange.left_s = REQUEST_S - (monotonic() - authenticating_since)
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
@@ -132,7 +133,7 @@ class JsonApi:
     async def _handle_body(
         self, route: WriteRoute | QueryRoute, exchange: Exchange, caller: Caller, receive: Receive
     ) -> ApiResponse:
-        """Handle a request that may have a body, which counts as held until the response is made."""
+        """Handle a request that may have a body, which counts towards the memory limit until the response is made."""
         if route.body is not None:
             exchange.check_media_type(takes_gzip=route.takes_gzip)
         exchange.check_announced_length(route.body_bytes_max)
@@ -145,7 +146,7 @@ class JsonApi:
                 return await self._query(route, exchange, request)
             return await self._submit(route, exchange, request)
         finally:
-            self._bodies.let_go(body)
+            self._bodies.release(body)
 
     async def _query(self, route: QueryRoute, exchange: Exchange, request: Request) -> ApiResponse:
         read_query(exchange.scope["query_string"], ())
@@ -165,28 +166,28 @@ class JsonApi:
         if exchange.scope["query_string"]:
             target += b"?" + exchange.scope["query_string"]
             try:
-                query = read_query(exchange.scope["query_string"], (PARAMETER,) if route.can_be_tried else ())
+                query = read_query(exchange.scope["query_string"], (PARAMETER,) if route.takes_dry_run else ())
                 is_dry = read_dry_run(query.get(PARAMETER, "false"))
             except ApiError as error:
                 refusal = error
         charge = partial(self._charge, exchange, request.caller)
         if is_dry:
-            return await self._try_out(route, exchange, request, charge)
+            return await self._run_dry(route, exchange, request, charge)
         key = read_key(exchange.idempotency_keys)
         until = monotonic() + exchange.left_s
         async with asyncio.timeout(exchange.left_s):
             response = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
-        if route.before_answer is not None and response.status < PROBLEM_STATUS_MIN:
-            await route.before_answer(request.caller.organization_id, response.concerns, until - monotonic())
+        if route.before_response is not None and response.status < PROBLEM_STATUS_MIN:
+            await route.before_response(request.caller.organization_id, response.concerns, until - monotonic())
         return response
 
-    async def _try_out(
+    async def _run_dry(
         self, route: WriteRoute, exchange: Exchange, request: Request, charge: Callable[[int], None]
     ) -> ApiResponse:
-        """The response always carries the header that nothing was written."""
+        """Dry run: the response always has the header that says that nothing was written."""
         try:
             async with asyncio.timeout(exchange.left_s):
-                response = await self._writes.try_out(route, request, charge=charge)
+                response = await self._writes.run_dry(route, request, charge=charge)
         except ApiError as error:
             response = problem_response(error, exchange)
         return ApiResponse(response.status, response.body, (*response.headers, DRY_RUN))

@@ -1,8 +1,8 @@
 """Decoding large bodies: in a thread, a bounded amount at a time, with the memory returned afterwards.
 
 A body of 8 MiB becomes several times its size in small objects. Many of them decoded at once would take more memory
-than anything else in the process, and the allocator would not return it: a memory page with one live object stays. So a
-body keeps its share of the limit until it has its response.
+than anything else in the process, and the allocator would not return it, because a memory page with one live object
+stays allocated. So a body counts towards the limit until it has its response.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ from typing import Any, Final, TypeVar
 
 # Decoding more than this on the event loop would delay other requests noticeably.
 LARGE_BYTES: Final = 256 << 10
-# Two of the largest: one is written while the next is decoded.
-ROOM_BYTES: Final = 16 << 20
-# At the first, usually all bodies have their response; on a busy machine some are still being written then.
+# Two of the largest bodies: one is written while the next is decoded.
+CAPACITY_BYTES: Final = 16 << 20
+# When memory is returned to the system after a large body. At the first time usually all bodies have their response; on
+# a busy machine some are still being written then.
 TRIM_AFTER_S: Final = (10.0, 15.0, 25.0)
 
 T = TypeVar("T")
@@ -28,27 +29,28 @@ class LargeBodies:
     def __init__(self) -> None:
         # Decoding holds the interpreter lock: a second one at the same time would take memory and save no time.
         self._decoding = asyncio.Semaphore(1)
-        self._room = asyncio.Semaphore(ROOM_BYTES // LARGE_BYTES)
-        self._line = asyncio.Lock()
+        self._capacity = asyncio.Semaphore(CAPACITY_BYTES // LARGE_BYTES)
+        self._queue_lock = asyncio.Lock()
         self._trim_timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def admitted(self, size: int) -> AsyncIterator[None]:
-        """Wait until there is room for a body of this size, in the order of arrival; keep it until the response."""
+        """Wait until there is capacity for a body of this size, in the order of arrival; hold it until the response."""
         if size <= LARGE_BYTES:
             yield
             return
         taken = 0
         try:
-            # The first in line takes all room that becomes free until it is enough: smaller bodies cannot starve it.
-            async with self._line:
-                while taken < min(size, ROOM_BYTES) // LARGE_BYTES:
-                    await self._room.acquire()
+            # The first in the queue takes all capacity that becomes free until it has enough: smaller bodies cannot
+            # starve it.
+            async with self._queue_lock:
+                while taken < min(size, CAPACITY_BYTES) // LARGE_BYTES:
+                    await self._capacity.acquire()
                     taken += 1
             yield
         finally:
             for _ in range(taken):
-                self._room.release()
+                self._capacity.release()
             self._trim_later()
 
     async def decode(self, decode: Callable[[Any], T], request: Any) -> T:

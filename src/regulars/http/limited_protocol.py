@@ -1,8 +1,8 @@
 """Limits of a connection below ASGI, and edge cases of HTTP that uvicorn does not handle.
 
-Uvicorn's parser collects a request line and headers of any length for any time, stops at an offer to upgrade, takes
-trailers for headers, and loses responses when the caller closes its side or is refused in the middle of a body. This
-layer sets limits, ignores upgrades and trailers, and still sends those responses.
+Uvicorn's parser collects a request line and headers of any length for any time, stops at an `Upgrade` header, treats
+trailers as headers, and loses responses when the caller closes its side of the connection or is refused in the middle
+of a body. This layer sets limits, ignores upgrades and trailers, and still sends those responses.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from regulars.http.responses import response_head
 from regulars.kit.errors import HeadersTooLarge
 from regulars.kit.ids import new_request_id
 
-# Larger than the API's own limit, which responds with an envelope: only extreme heads are cut off here.
+# Larger than the API's own limit, which is answered with a proper error: only extreme heads are cut off here.
 HEAD_BYTES_MAX = 128 << 10
 HEAD_WAIT_S = 15.0
-# How long a caller may leave its responses without reading a single byte.
+# How long a caller may read not a single byte of its responses.
 UNSENT_WAIT_S = 30.0
-# The rest of a refused body is skipped and the connection reused, if its length is announced and this short.
+# The unread part of a refused body is skipped and the connection reused, if the length is announced and this short.
 SKIPPED_BYTES_MAX = 64 << 10
 
 _UNREADABLE = "Invalid HTTP request received."
@@ -50,8 +50,8 @@ class LimitedProtocol(HttpToolsProtocol):
     # Whether received bytes are ignored.
     _stopped_reading = False
     _is_stopping = False
-    # Whether the connection may be reused as soon as the rest of the body has arrived.
-    _may_keep = False
+    # Whether the connection may be reused as soon as the whole body has arrived.
+    _may_stay_open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._link = LingeringTransport(
@@ -116,28 +116,29 @@ class LimitedProtocol(HttpToolsProtocol):
         """Called when a packet was parsed, before its faults are handled."""
 
     def _feed(self, data: bytes) -> bool:
-        """Parse the packet; return False if it is not HTTP. A head with an offer to upgrade is parsed without it."""
-        rest: bytes | memoryview = data
+        """Parse the packet; return False if it is not HTTP. A head with an `Upgrade` header is parsed again without
+        that header."""
+        unparsed: bytes | memoryview = data
         try:
             while True:
                 try:
-                    self.parser.feed_data(rest)
+                    self.parser.feed_data(unparsed)
                 except httptools.HttpParserUpgrade as stopped:
-                    rest = memoryview(rest)[stopped.args[0] :]
-                    self._begin_without_offer()
+                    unparsed = memoryview(unparsed)[stopped.args[0] :]
+                    self._parse_without_upgrade()
                 else:
                     return True
         except httptools.HttpParserError:
             return False
 
-    def _begin_without_offer(self) -> None:
+    def _parse_without_upgrade(self) -> None:
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
         if method == b"CONNECT":
             raise httptools.HttpParserError("A tunnel is not an offer, and cannot be ignored.")
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
-        # As uvicorn sets it: bytes after the last request are ignored.
+        # The same option that uvicorn sets: bytes after the last request are ignored.
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.parser.feed_data(b"\r\n".join(lines) + b"\r\n\r\n")
 
@@ -147,13 +148,13 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._unread_bytes > HEAD_BYTES_MAX:
             self._stop_reading(_refusal_of_head())
         elif not self._is_in_head:
-            if self.cycle.keep_alive and not self._rest_is_short():
+            if self.cycle.keep_alive and not self._has_short_body():
                 # A response that is sent before the request is complete is the last one of the connection.
-                self._may_keep, self.cycle.keep_alive = True, False
+                self._may_stay_open, self.cycle.keep_alive = True, False
         elif self._head_timer is None:
             self._start_timer()
 
-    def _rest_is_short(self) -> bool:
+    def _has_short_body(self) -> bool:
         announced = dict(self.headers).get(b"content-length", b"")
         return announced.isdigit() and int(announced) <= SKIPPED_BYTES_MAX and not self.expect_100_continue
 
@@ -174,12 +175,12 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         # The parser reports trailers of a chunked body here too; they are ignored.
         if self._is_in_head:
-            # White space around a value is no part of it (RFC 9110); the parser leaves what follows it.
+            # White space around a value is not part of it (RFC 9110); the parser removes it only before the value.
             super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
-            # The head is parsed again without the offer.
+            # The head is parsed again without its `Upgrade` header.
             return
         self._end_head()
         super().on_headers_complete()
@@ -193,8 +194,8 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self._is_between = True
         super().on_message_complete()
-        if self._may_keep:
-            self._may_keep = False
+        if self._may_stay_open:
+            self._may_stay_open = False
             if not (self._is_stopping or self.cycle.response_started):
                 self.cycle.keep_alive = True
 
@@ -213,14 +214,14 @@ class LimitedProtocol(HttpToolsProtocol):
     def _stop_reading(self, refusal: bytes) -> bool:
         """Ignore further bytes, send the responses of open requests, or else the refusal, and close.
 
-        Complete requests that came before get their responses first, in order. Return whether there are any.
+        Complete requests that arrived before get their responses first, in order. Returns whether there are any.
         """
-        is_cut = not (self._is_between or self._is_in_head)
+        is_body_cut_off = not (self._is_between or self._is_in_head)
         self._stopped_reading, self._is_between = True, False
         self._stop_timer()
         if not self._has_responded():
-            self._may_keep = self.cycle.keep_alive = False
-            if not is_cut:
+            self._may_stay_open = self.cycle.keep_alive = False
+            if not is_body_cut_off:
                 return True
             # The last request on this connection will never have its whole body.
             if self.pipeline:
@@ -228,7 +229,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 return True
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if refusal and not (is_cut and self.cycle.response_started):
+        if refusal and not (is_body_cut_off and self.cycle.response_started):
             self.transport.write(refusal)
         self.transport.close()
         return False
@@ -248,7 +249,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-class _Unknown(msgspec.Struct, frozen=True):
+class _UnreadRequest(msgspec.Struct, frozen=True):
     """A request whose head was not read."""
 
     request_id: str
@@ -263,7 +264,7 @@ async def _refuse_cut_body(_scope: Scope, _receive: ASGIReceiveCallable, send: A
 def _refusal_of_head() -> bytes:
     request_id = new_request_id()
     response = problem_response(
-        HeadersTooLarge("The request's first line and headers do not end."), _Unknown(request_id)
+        HeadersTooLarge("The request's first line and headers do not end."), _UnreadRequest(request_id)
     )
     start = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
     return start + response_head(response, request_id) + response.body

@@ -1,8 +1,8 @@
 """Lingering close: a connection is closed without losing its last response.
 
-A socket that is closed while the caller still sends makes the kernel send a reset, and a reset discards what the caller
-has not read yet: a refusal in the middle of a body would be lost. So the connection is closed for writing only, and
-what still arrives is read and discarded, until the caller is done or has used up its time and bytes.
+If a socket is closed while the caller still sends, the kernel sends a reset, and a reset discards what the caller has
+not read yet: a refusal in the middle of a body would be lost. So the connection is closed for writing only, and
+received bytes are read and discarded, until the caller has finished or a limit of time or bytes is reached.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ class LingeringTransport:
         self._transport = transport
         self._loop = loop
         self._may_receive_more = may_receive_more
-        # Set while it lingers.
+        # Set while the connection lingers.
         self._timer: asyncio.TimerHandle | None = None
         self.is_lingering = False
         self._bytes_left = LINGER_BYTES_MAX
-        self._is_over = False
+        self._has_stopped_lingering = False
         # Bound here, so that writing costs no extra call.
         self.is_gone = transport.is_closing
         self.write = transport.write
@@ -38,10 +38,10 @@ class LingeringTransport:
         return self.is_lingering or self._transport.is_closing()
 
     def close(self) -> None:
-        """Close once the caller could read what was written."""
+        """Close as soon as the caller has had time to read the last response."""
         if self.is_lingering:
             return
-        is_received = self._is_over or not self._may_receive_more()
+        is_received = self._has_stopped_lingering or not self._may_receive_more()
         if self._transport.is_closing() or (is_received and not self.unsent_bytes()):
             self._transport.close()
             return
@@ -61,7 +61,7 @@ class LingeringTransport:
             self.abort()
 
     def end(self) -> None:
-        """Stop lingering, now and later: the server stops, or the connection is gone."""
+        """Stop lingering for good: the server stops, or the connection is lost."""
         if self._stop_lingering():
             self._transport.close()
 
@@ -72,7 +72,7 @@ class LingeringTransport:
 
     def _stop_lingering(self) -> bool:
         """Stop lingering; return whether it was lingering."""
-        was_lingering, self.is_lingering, self._is_over = self.is_lingering, False, True
+        was_lingering, self.is_lingering, self._has_stopped_lingering = self.is_lingering, False, True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

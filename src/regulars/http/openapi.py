@@ -1,7 +1,7 @@
 """The OpenAPI document, made from the same route declarations and types that the server runs.
 
-It depends on no room: the parameters, responses and errors of an operation come from its `Route`; the errors that every
-operation may return (key, rate, size, time) are added by kind of operation.
+It imports no package of the business, such as `sales`: the parameters, responses and errors of an operation come from
+its `Route`. The errors that every operation may return (key, rate, size, time) are added by kind of operation.
 """
 
 import re
@@ -20,7 +20,7 @@ from regulars.kit.wire import FREE_JSON, HIDDEN, REFERENCE_SCHEMA
 
 OPENAPI_VERSION = "3.1.0"
 API_VERSION = "1"
-# The operation that needs no key and touches no data, so that little can go wrong with it.
+# The only operation that needs no API key and reads no data, so it has few errors.
 DOCUMENT_OPERATION = "getOpenapi"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -28,12 +28,13 @@ _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
 _STATUSES_TO_RETRY = frozenset({409, 429, 503})
 _STATUS_WITHOUT_KEY = 401
-# Described with `not`: from a choice of an object and an array, openapi-generator makes Java that does not compile.
+# Described with `not`: for a choice between an object and an array, openapi-generator generates Java that does not
+# compile.
 _FREE_JSON_SCHEMA = {
     "description": "Any JSON object or array of at most 16 KB, or null.",
     "not": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},
 }
-_SIZE_OF = {"integer": "int64", "number": "double"}
+_NUMBER_FORMATS = {"integer": "int64", "number": "double"}
 _EVENTS_TAG = "Webhooks"
 _EXAMPLE_ADDRESS = "https://regulars.shop.example"
 
@@ -51,7 +52,7 @@ class Event(Protocol):
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """An example of it."""
+        """An example of its body."""
 
 
 def build(routes: Sequence[Route], *, server_url: str, events: Sequence[Event] = ()) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class _Types:
     def __init__(self, routes: Iterable[Route], events: Iterable[Event]) -> None:
         types: list[Any] = [event.payload for event in events]
         for route in routes:
-            types += [response for response in route.answers.values() if response is not None]
+            types += [response for response in route.responses.values() if response is not None]
             types += route.receipts.values()
             if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None:
                 types.append(route.body)
@@ -119,32 +120,32 @@ class _Types:
 
 
 def _short_name(name: str) -> str:
-    """If two rooms have a type of the same name, the room becomes a prefix: `ConsentAutomationOut`."""
+    """If two modules have a type of the same name, the module becomes a prefix: `ConsentAutomationOut`."""
     parts = name.split(".")
     return parts[0] if len(parts) == 1 else parts[1].capitalize() + parts[-1]
 
 
 def _trim(schema: Any) -> Any:
-    """Leave out the titles that repeat a component's name, and the defaults that say nothing: null and an empty map.
-    Of several types each is a schema of its own, because many generators know no list of types. Numbers carry their
-    size: without it many generators choose 32 bits."""
+    """Remove titles that repeat a component's name, and defaults that mean nothing (null and an empty map). A list of
+    types becomes one schema per type, because many generators do not support lists of types. Numbers get their size,
+    because without it many generators choose 32 bits."""
     if isinstance(schema, Mapping):
         if any(HIDDEN in variant for variant in schema.get("anyOf", ())):
-            shown = [variant for variant in schema["anyOf"] if HIDDEN not in variant]
+            documented = [variant for variant in schema["anyOf"] if HIDDEN not in variant]
             others = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _trim({**others, **shown[0]} if len(shown) == 1 else {**others, "anyOf": shown})
+            return _trim({**others, **documented[0]} if len(documented) == 1 else {**others, "anyOf": documented})
         if isinstance(types := schema.get("type"), (list, tuple)):
             others = {key: value for key, value in schema.items() if key != "type"}
             return _trim({**others, "anyOf": [{"type": type_} for type_ in types]})
         if schema.get("anyOf") == [{"type": "integer"}, {"type": "number"}]:
             others = {key: value for key, value in schema.items() if key != "anyOf"}
             return _trim({**others, "type": "number"})  # `number` includes integers
-        size = _SIZE_OF.get(types) if isinstance(types, str) else None
+        number_format = _NUMBER_FORMATS.get(types) if isinstance(types, str) else None
         return {
             key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _trim(value)
             for key, value in schema.items()
             if not (key == "title" and isinstance(value, str)) and not (key == "default" and value in (None, {}))
-        } | ({"format": size} if size else {})
+        } | ({"format": number_format} if number_format else {})
     if isinstance(schema, (list, tuple)):
         return [_trim(item) for item in schema]
     return schema
@@ -161,7 +162,7 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
     parameters = [*_path_parameters(route), *_query_parameters(route)]
     if isinstance(route, WriteRoute):
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
-        if route.can_be_tried:
+        if route.takes_dry_run:
             parameters.append({"$ref": "#/components/parameters/DryRun"})
     if parameters:
         operation["parameters"] = parameters
@@ -179,7 +180,9 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
 
 def _body_description(route: WriteRoute | QueryRoute) -> str:
     gzip = (
-        " It may be sent with `Content-Encoding: gzip`; the limit is for what that holds." if route.takes_gzip else ""
+        " It may be sent with `Content-Encoding: gzip`; the limit applies to the decompressed body."
+        if route.takes_gzip
+        else ""
     )
     return f"At most {route.body_bytes_max:,} bytes.{gzip}"
 
@@ -192,13 +195,13 @@ def _event(event: Event, types: _Types) -> dict[str, Any]:
         "summary": event.type,
         "description": f"{event.sentence} {EVENT_HEADERS}",
         "security": [],
-        # openapi-generator makes a client of them otherwise, of which the Python one does not compile.
+        # Otherwise openapi-generator generates a client for the webhooks, whose Python version does not compile.
         "x-internal": True,
         "requestBody": {
             "required": True,
             "content": {"application/json": _media(types.schema(event.payload), {event.type: event.body})},
         },
-        "responses": {"2XX": {"description": "Taken. Any other status is tried again later."}},
+        "responses": {"2XX": {"description": "Accepted. After any other status the event is sent again later."}},
     }
 
 
@@ -241,7 +244,7 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 
 def _responses(route: Route, types: _Types) -> dict[str, Any]:
     responses: dict[str, Any] = {}
-    for status, type_ in sorted(route.answers.items()):
+    for status, type_ in sorted(route.responses.items()):
         response: dict[str, Any] = {
             "description": _SUCCESS_DESCRIPTIONS.get(status, "Done."),
             "headers": _headers(route, status),
@@ -265,7 +268,7 @@ def _responses(route: Route, types: _Types) -> dict[str, Any]:
 
 
 _SUCCESS_DESCRIPTIONS = {
-    200: "Done; what was there before stays the same resource.",
+    200: "Done; a resource that existed before was updated or left as it is.",
     201: "Created.",
     204: "Done; there is no body.",
 }
@@ -278,18 +281,18 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
     if status in _STATUSES_TO_RETRY:
         names.append("Retry-After")
-    if is_list(route) and status in route.answers:
+    if is_list(route) and status in route.responses:
         names += ["Content-Encoding", "Vary"]
     if status == _STATUS_WITHOUT_KEY:
         names.append("WWW-Authenticate")
-    if isinstance(route, WriteRoute) and route.can_be_tried and status in route.answers:
+    if isinstance(route, WriteRoute) and route.takes_dry_run and status in route.responses:
         names.append("X-Dry-Run")
     if isinstance(route, WriteRoute) and status in _STATUSES_STORED:
         names.append("Idempotent-Replayed")
-    if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None and status in route.answers:
+    if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None and status in route.responses:
         names.append("X-Ignored-Fields")
     headers: dict[str, Any] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-    for name, description in route.answer_headers.get(status, {}).items():
+    for name, description in route.response_headers.get(status, {}).items():
         headers[name] = {"description": description, "schema": {"type": "string"}}
     return headers
 
@@ -319,7 +322,7 @@ def _problem_example(error: type[ApiError]) -> dict[str, Any]:
 def _problem_schema(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
     text = {"type": "string", "minLength": 1}
     return {
-        "description": "The one envelope of every refusal (RFC 9457). Decide on `code`; new codes may appear in `/v1`.",
+        "description": "The format of every refusal (RFC 9457). Decide on `code`; new codes may appear in `/v1`.",
         "type": "object",
         "required": ["type", "title", "status", "detail", "code", "request_id"],
         "properties": {
@@ -330,11 +333,11 @@ def _problem_schema(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
             },
             "title": {**text, "description": "The code in words; the same for every refusal with this code."},
             "status": {"type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status."},
-            "detail": {"type": "string", "description": "What is wrong with this very request, for a person."},
+            "detail": {"type": "string", "description": "What is wrong with this request, as a sentence for a person."},
             "code": {
                 **text,
                 "examples": [error.code for error in refused],
-                "description": "Stable. These are all there are now; take a new one by its `status`.",
+                "description": "Stable. These are all there are now; treat an unknown one by its `status`.",
             },
             "errors": {
                 "type": "array",

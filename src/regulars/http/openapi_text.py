@@ -19,9 +19,9 @@ where it is given, and with growing pauses.
 `ROUTE_NOT_FOUND`; a known path with another method is 405 `METHOD_NOT_ALLOWED` with `Allow`. `HEAD` is answered \
 wherever `GET` is, without the body.
 
-**Keys.** A key has the permission `full` or `ingest`. An `ingest` key may write, and read stores; to read anything \
-else and to erase is 403 `FORBIDDEN`. Its responses contain what it sent, ids, outcomes and states, and nothing \
-that was stored before.
+**Keys.** A key has the permission `full` or `ingest`. An `ingest` key may write, and read stores; reading anything \
+else and erasing are refused with 403 `FORBIDDEN`. Its responses contain what it sent, ids, outcomes and states, and \
+nothing that was stored before.
 
 **Tolerance.** New fields, operations and codes may appear within `/v1`; unknown fields of a body are ignored, and \
 a success names them in `X-Ignored-Fields`.
@@ -53,7 +53,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "string", "const": "no-store"},
     },
     "WWW-Authenticate": {
-        "description": "How to say who calls: with an API key, in the x-api-key header.",
+        "description": "How to authenticate: with an API key, in the x-api-key header.",
         "required": True,
         "schema": {"type": "string", "const": "ApiKey"},
     },
@@ -76,7 +76,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
     },
     "RateLimit-Limit": {
-        "description": "Requests the key may make at once after a rest. Absent while no limit is set.",
+        "description": "The burst limit: requests the key may make at once after being idle. Absent without a limit.",
         "schema": {"type": "integer", "minimum": 0},
     },
     "RateLimit-Remaining": {
@@ -84,7 +84,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "integer", "minimum": 0},
     },
     "RateLimit-Reset": {
-        "description": "Seconds until the full number is there again.",
+        "description": "Seconds until the full burst limit is available again.",
         "schema": {"type": "integer", "minimum": 0},
     },
     "Retry-After": {
@@ -105,7 +105,7 @@ PARAMETERS: Final[dict[str, Any]] = {
         "description": "`true` gives the response that the call would give, with `X-Dry-Run: true`, and stores and "
         "triggers nothing. Ids of new resources are the nil id of their prefix (`prof_` and zeros), and an "
         "`Idempotency-Key` is ignored.",
-        # No default: the PHP clients of openapi-generator would send it with every call, as `0`.
+        # No default: the PHP clients that openapi-generator generates would send it with every call, as `0`.
         "schema": {"type": "boolean"},
     },
     "IdempotencyKey": {
@@ -124,7 +124,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     },
 }
 
-# In words: generators make neither parameters nor a client of what is sent to others.
+# The headers of webhooks as prose: code generators make no parameters and no client for requests that we send.
 EVENT_HEADERS: Final = (
     "Headers: `webhook-id` (the same in every attempt and replay: use it to drop duplicates), `webhook-timestamp`"
     " (seconds since 1970) and `webhook-signature` (`v1,` and an HMAC-SHA256 over id, timestamp and body)."

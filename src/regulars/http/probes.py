@@ -17,7 +17,7 @@ from regulars.kit.releases import ProcessRole, find_refusal
 from regulars.kit.writable import Writability
 
 # A queue whose oldest write is older than this is stuck.
-STANDING_S: Final = 5.0
+STUCK_AFTER_S: Final = 5.0
 PROBE_S_MAX: Final = 5.0
 
 
@@ -45,7 +45,7 @@ class Readiness:
         self._database = database
         self._writability = writability
         self._oldest_write_s = oldest_write_s
-        # Migrations only go forward: once none was missing, none will be for this release.
+        # Migrations only go forward: when none is missing, none will be missing later for this release.
         self._is_migrated = False
 
     async def respond(self, _request: Request) -> Response:
@@ -55,11 +55,11 @@ class Readiness:
         return JSONResponse({"status": "ready"})
 
     async def missing(self) -> str | None:
-        """What keeps the server from being ready, as a sentence; None when nothing does."""
-        if self._oldest_write_s() > STANDING_S:
-            return f"Writes have been waiting for the database for more than {STANDING_S:.0f} seconds."
+        """Why the server is not ready, as a sentence; None if it is ready."""
+        if self._oldest_write_s() > STUCK_AFTER_S:
+            return f"Writes have been waiting for the database for more than {STUCK_AFTER_S:.0f} seconds."
         try:
-            reason = await self._writability.find_trouble(until=monotonic() + PROBE_S_MAX)
+            reason = await self._writability.find_write_error(until=monotonic() + PROBE_S_MAX)
             if not self._is_migrated:
                 self._is_migrated = not await asyncio.to_thread(migrate.pending, self._database.url)
             if self._is_migrated and reason is None:

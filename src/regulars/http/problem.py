@@ -1,4 +1,4 @@
-"""The one error envelope: RFC 9457 problem details with a stable code."""
+"""The format of all API errors: RFC 9457 problem details with a stable code."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ PROBLEM_STATUS_MIN = 400
 
 
 class Problem(msgspec.Struct, omit_defaults=True, frozen=True):
-    """`errors` is there for validation only; every other member is always there."""
+    """`errors` is present only for validation errors; every other field is always present."""
 
     type: str
     title: str
@@ -25,13 +25,13 @@ class Problem(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class RequestContext(Protocol):
-    """What a problem contains about its request."""
+    """The values of a request that its error response contains."""
 
     @property
     def request_id(self) -> str: ...
     @property
     def address(self) -> str:
-        """Where the caller reached this server, such as `https://shop.example`; empty where that is not known."""
+        """The address at which the caller reached this server, such as `https://shop.example`; empty if unknown."""
 
 
 def problem_bytes(error: ApiError, request: RequestContext, *, note: str = "") -> bytes:

@@ -1,9 +1,9 @@
 """A token bucket per API key, counted once for all server processes of a node.
 
-The buckets are in memory that the processes share. A bucket is one number, the moment at which it will be full again:
-refilling needs no write, an idle bucket needs no slot, and a process that dies leaves nothing half done. There is no
-lock. When two processes take from one bucket within the same microsecond, one of the two takes is lost; and when there
-are more keys than slots, the bucket nearest to full is replaced. Both errors are small and favour the caller.
+The buckets are in memory that the processes share. A bucket is one number, the time at which it will be full again:
+refilling needs no write, an idle bucket needs no slot, and a process that dies leaves no inconsistent state. There is
+no lock. If two processes take a token from one bucket within the same microsecond, one of the two is not counted; and
+if there are more keys than slots, the bucket nearest to full is replaced. Both errors are small and favour the caller.
 """
 
 from math import ceil
@@ -13,7 +13,8 @@ from regulars.kit.clock import monotonic
 from regulars.kit.errors import Headers, RateLimited
 from regulars.kit.shared_memory import map_block
 
-# A bucket is searched in this many adjacent slots; each slot has a tag, and a moment in seconds.
+# A bucket is searched in this many adjacent slots. A slot has a tag (the last 64 bits of the API key's id) and the time
+# at which its bucket is full, in seconds.
 SLOTS_TRIED = 8
 _SLOT_BYTES = 16
 _TAG_BITS = (1 << 64) - 1
@@ -29,50 +30,52 @@ class RateLimiter:
         self._burst = max(burst, 1)
         self._limit = b"%d" % self._burst
         block = map_block(None) if block is None else block
+        # The number of slots at which a search may start.
         self._starts = len(block) // _SLOT_BYTES - SLOTS_TRIED
-        # Two views of the same memory: even indexes are tags, odd ones are moments.
+        # Two views of the same memory: even indexes are tags, odd ones are times.
         self._tags = block.cast("Q")
-        self._moments = block.cast("d")
+        self._full_times = block.cast("d")
 
     def take(self, api_key_id: UUID, *, tokens: int = 1) -> Headers:
         """Take tokens and return the headers of the response, or raise RateLimited and take nothing."""
         if self._per_s == 0:
             return ()
         now = monotonic()
-        place = self._find(api_key_id.int & _TAG_BITS)
-        full_at = self._moments[place]
+        index = self._find(api_key_id.int & _TAG_BITS)
+        full_at = self._full_times[index]
         left = self._burst - (full_at - now) * self._per_s if full_at > now else self._burst
-        # A batch larger than the whole burst must not be refused forever: a bucket that was full before the request
-        # took its own token lets it pass.
-        price = min(tokens, self._burst - 1) if tokens > 1 else 1
-        if left + _ROUNDING < price:
-            wait_s = max(1, ceil((price - left - _ROUNDING) / self._per_s))
+        # A batch larger than the whole burst must not be refused forever: it is accepted if the bucket was full before
+        # the request took its first token.
+        cost = min(tokens, self._burst - 1) if tokens > 1 else 1
+        if left + _ROUNDING < cost:
+            wait_s = max(1, ceil((cost - left - _ROUNDING) / self._per_s))
             raise RateLimited(
                 "The key has used up its requests for the moment; wait as long as Retry-After says.",
                 headers=(*self._headers(left), (b"retry-after", b"%d" % wait_s)),
             )
-        self._moments[place] = max(now, full_at) + price / self._per_s
-        return self._headers(left - price)
+        self._full_times[index] = max(now, full_at) + cost / self._per_s
+        return self._headers(left - cost)
 
-    def give_back(self, api_key_id: UUID) -> None:
+    def refund(self, api_key_id: UUID) -> None:
         """Return the token of a request that is counted elsewhere."""
         if self._per_s:
-            self._moments[self._find(api_key_id.int & _TAG_BITS)] -= 1 / self._per_s
+            self._full_times[self._find(api_key_id.int & _TAG_BITS)] -= 1 / self._per_s
 
     def _find(self, tag: int) -> int:
-        """The index of the moment of the key's bucket."""
+        """The index, in `_full_times`, of the bucket with this tag; a new bucket replaces another if all slots are
+        taken."""
         start = tag % self._starts * 2
         if self._tags[start] == tag:
             return start + 1
-        places = range(start, start + SLOTS_TRIED * 2, 2)
-        for place in places:
-            if self._tags[place] == tag:
-                return place + 1
-        # A slot that was never used, or whose bucket has been full for longest.
-        place = min(places, key=lambda place: self._moments[place + 1])
-        self._moments[place + 1] = 0.0
-        self._tags[place] = tag
-        return place + 1
+        slots = range(start, start + SLOTS_TRIED * 2, 2)
+        for slot in slots:
+            if self._tags[slot] == tag:
+                return slot + 1
+        # A slot that was never used, or whose bucket has been full for the longest time.
+        slot = min(slots, key=lambda slot: self._full_times[slot + 1])
+        self._full_times[slot + 1] = 0.0
+        self._tags[slot] = tag
+        return slot + 1
 
     def _headers(self, left: float) -> Headers:
         return (

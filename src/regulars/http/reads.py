@@ -1,6 +1,6 @@
 """How a read runs: on a pooled connection, within a time limit, and always with a response.
 
-Look-ups of one route and organization share a statement: those that arrive while one is running become the next one. A
+Look-ups of one route and organization share a statement: those that arrive while a statement runs form the next one. A
 look-up joins only a statement that is not sent yet, so it sees everything that was committed before it arrived.
 """
 
@@ -18,7 +18,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.coalesce import Coalescer, Overloaded
 from regulars.kit.db import CONNECTION_ERRORS, LOOKING_UP_MAX, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
-from regulars.kit.writable import trouble
+from regulars.kit.writable import describe_outage
 
 LOOK_UPS_PER_STATEMENT_MAX = 128
 
@@ -37,9 +37,11 @@ class _WaitingLookUp(msgspec.Struct, frozen=True, gc=False):
 class Reads:
     """One per process."""
 
-    def __init__(self, database: Database, *, trouble: Callable[[BaseException], str] = trouble) -> None:
+    def __init__(
+        self, database: Database, *, describe_outage: Callable[[BaseException], str] = describe_outage
+    ) -> None:
         self.database = database
-        self._trouble = trouble
+        self._describe_outage = describe_outage
         self._looking_up: Coalescer[tuple[UUID, str], _WaitingLookUp] = Coalescer(
             self._look_up_together, items_max=lambda _: LOOK_UPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
         )
@@ -47,14 +49,14 @@ class Reads:
     async def respond(
         self, route: ReadRoute | LookUpRoute, request: Request, *, within_s: float = REQUEST_S
     ) -> ApiResponse:
-        """The response of the route, or to the error it raised."""
+        """The response of the route, or an error response if it raised."""
         try:
             if isinstance(route, LookUpRoute):
                 async with asyncio.timeout(within_s):
                     return await self._wait_for(route, request)
             async with self.database.reading(until=monotonic() + within_s) as tx:
                 return await route.handle(tx, request)
-        except Exception as error:  # noqa: BLE001  # our own bugs get the envelope too
+        except Exception as error:  # noqa: BLE001  # our own bugs get the error format too
             return self._refused(error, request)
 
     def can_look_up(self, route: LookUpRoute, request: Request) -> bool:
@@ -67,28 +69,28 @@ class Reads:
         self._looking_up.put((request.caller.organization_id, route.operation_id), waiting, size=1)
 
     async def _wait_for(self, route: LookUpRoute, request: Request) -> ApiResponse:
-        record: asyncio.Future[ApiResponse] = asyncio.get_running_loop().create_future()
+        response_future: asyncio.Future[ApiResponse] = asyncio.get_running_loop().create_future()
 
         def reply(response: ApiResponse) -> None:
-            if not record.done():
-                record.set_result(response)
+            if not response_future.done():
+                response_future.set_result(response)
 
         try:
             self.look_up(route, request, reply)
         except Overloaded:
             refusal = Unavailable("Too much is waiting to be read; try again.")
             return problem_response(refusal, request)
-        return await record
+        return await response_future
 
     async def _look_up_together(self, key: tuple[UUID, str], batch: list[_WaitingLookUp]) -> None:
-        """All get their response when the time of the oldest is over; later look-ups do not wait longer."""
+        """All look-ups of the batch have the deadline of the oldest one."""
         try:
             async with asyncio.timeout(batch[0].arrived_at + REQUEST_S - monotonic()):
-                answers = await self._find(key[0], batch)
+                responses = await self._find(key[0], batch)
         except Exception as error:  # noqa: BLE001  # every waiting caller gets a response
-            answers = [self._refused(error, waiting.request) for waiting in batch]
+            responses = [self._refused(error, waiting.request) for waiting in batch]
         # In the next iteration of the event loop: the next statement is sent first.
-        asyncio.get_running_loop().call_soon(_deliver, batch, answers)
+        asyncio.get_running_loop().call_soon(_deliver, batch, responses)
 
     async def _find(self, organization_id: UUID, batch: Sequence[_WaitingLookUp]) -> list[ApiResponse]:
         try:
@@ -116,11 +118,11 @@ class Reads:
     def _refused(self, error: Exception, request: Request) -> ApiResponse:
         if isinstance(error, TimeoutError):
             return problem_response(too_late(), request)
-        return error_response(error, request, trouble=self._trouble)
+        return error_response(error, request, describe_outage=self._describe_outage)
 
 
-def _deliver(batch: Sequence[_WaitingLookUp], answers: Sequence[ApiResponse]) -> None:
-    for waiting, response in zip(batch, answers, strict=True):
+def _deliver(batch: Sequence[_WaitingLookUp], responses: Sequence[ApiResponse]) -> None:
+    for waiting, response in zip(batch, responses, strict=True):
         try:
             waiting.reply(response)
         except Exception:  # noqa: BLE001  # the other callers need their response
@@ -128,13 +130,13 @@ def _deliver(batch: Sequence[_WaitingLookUp], answers: Sequence[ApiResponse]) ->
 
 
 def error_response(
-    error: Exception, request: RequestContext, *, trouble: Callable[[BaseException], str]
+    error: Exception, request: RequestContext, *, describe_outage: Callable[[BaseException], str]
 ) -> ApiResponse:
-    """The envelope for a refusal, for an unavailable database, and for our own bugs."""
+    """The error response for a refusal, for an unavailable database, and for our own bugs."""
     if isinstance(error, ApiError):
         return problem_response(error, request)
     if isinstance(error, CONNECTION_ERRORS):
         _log.warning("api.database_unavailable", request_id=request.request_id, error=type(error).__name__)
-        return problem_response(Unavailable(trouble(error)), request)
+        return problem_response(Unavailable(describe_outage(error)), request)
     _log.error("api.failed", request_id=request.request_id, exc_info=error)
     return problem_response(InternalError("Something broke on our side."), request)

@@ -1,40 +1,30 @@
-"""The errors of a route: those that its room declares, and those that every request of its kind may get."""
+"""The errors of a route: those that its module declares, and those that every request of its kind may get."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from regulars.http.route import DocumentRoute, QueryRoute, Route, WriteRoute
 from regulars.idempotency.errors import IdempotencyConflict, IdempotencyInProgress, InvalidIdempotencyKey
-from regulars.kit.errors import (
-    ApiError,
-    Forbidden,
-    HeadersTooLarge,
-    InternalError,
-    InvalidJson,
-    MethodNotAllowed,
-    PayloadTooLarge,
-    RateLimited,
-    RequestTimeout,
-    RouteNotFound,
-    Unauthorized,
-    Unavailable,
-    UnsupportedMediaType,
-    UriTooLong,
-    ValidationError,
-)
+from regulars.kit import errors
 
-# `ValidationError`: query parameters that the operation does not have.
-_EVERY_ERROR = {ValidationError, UriTooLong, HeadersTooLarge, InternalError, Unavailable}
-_EVERY_KEYED_ERROR = {Unauthorized, RateLimited}
+# Every request may get `ValidationError`, because it may have query parameters that the operation does not have.
+_EVERY_ERROR = {
+    errors.ValidationError,
+    errors.UriTooLong,
+    errors.HeadersTooLarge,
+    errors.InternalError,
+    errors.Unavailable,
+}
+_EVERY_KEYED_ERROR = {errors.Unauthorized, errors.RateLimited}
 _EVERY_MUTATION_ERROR = {
     InvalidIdempotencyKey,
     IdempotencyConflict,
     IdempotencyInProgress,
-    PayloadTooLarge,
-    RequestTimeout,
+    errors.PayloadTooLarge,
+    errors.RequestTimeout,
 }
-_EVERY_BODY_ERROR = {InvalidJson, UnsupportedMediaType}
-_UNROUTED = {RouteNotFound, MethodNotAllowed}
+_EVERY_BODY_ERROR = {errors.InvalidJson, errors.UnsupportedMediaType}
+_UNROUTED = {errors.RouteNotFound, errors.MethodNotAllowed}
 
 INTRODUCTION: Final = (
     "Every refusal under `/v1` has the media type `application/problem+json` (RFC 9457) and these members: `type` (a"
@@ -45,34 +35,34 @@ INTRODUCTION: Final = (
 )
 
 
-def refusals_of(route: Route) -> list[type[ApiError]]:
+def refusals_of(route: Route) -> list[type[errors.ApiError]]:
     refused = {*route.errors, *_EVERY_ERROR}
     if not isinstance(route, DocumentRoute):
         refused |= _EVERY_KEYED_ERROR
         if not route.takes_ingest_keys:
-            refused.add(Forbidden)
+            refused.add(errors.Forbidden)
     if "{" in route.path:
-        # A path segment that cannot be decoded, or an empty one, names no route.
-        refused.add(RouteNotFound)
+        # A path with a segment that is empty or cannot be decoded has no route.
+        refused.add(errors.RouteNotFound)
     if isinstance(route, WriteRoute):
         refused |= _EVERY_MUTATION_ERROR
         if route.body is not None:
             refused |= _EVERY_BODY_ERROR
     if isinstance(route, QueryRoute):
-        refused |= {*_EVERY_BODY_ERROR, PayloadTooLarge, RequestTimeout}
+        refused |= {*_EVERY_BODY_ERROR, errors.PayloadTooLarge, errors.RequestTimeout}
     return _in_order(refused)
 
 
-def refusals_of_all(routes: Sequence[Route]) -> list[type[ApiError]]:
+def refusals_of_all(routes: Sequence[Route]) -> list[type[errors.ApiError]]:
     """Every error of the API, once."""
     return _in_order({*_UNROUTED, *[error for route in routes for error in refusals_of(route)]})
 
 
-def _in_order(refused: set[type[ApiError]]) -> list[type[ApiError]]:
+def _in_order(refused: set[type[errors.ApiError]]) -> list[type[errors.ApiError]]:
     return sorted(refused, key=lambda error: (error.status, error.code))
 
 
-def anchor(error: type[ApiError]) -> str:
+def anchor(error: type[errors.ApiError]) -> str:
     return error.code.lower().replace("_", "-")
 
 

@@ -32,7 +32,8 @@ async def store_new(
 ) -> None:
     records = [
         Record(write.key, write.fingerprint, response.status, response.body, tx.now, response.headers)
-        for write, outcome, response in [(write, it, it.response) for write, it in zip(writes, outcomes, strict=True)]
+        for write, outcome in zip(writes, outcomes, strict=True)
+        for response in [outcome.response]
         if outcome.stored and write.key is not None and write.key not in known
     ]
     try:
@@ -40,11 +41,12 @@ async def store_new(
     except LockNotAvailable as error:
         raise KeyInUseError from error
     if records:
-        failpoint.hit("write.key_claimed", tx.connection.cut_off)
+        failpoint.hit("write.key_claimed", tx.connection.drop_connection)
 
 
 def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> WriteOutcome | None:
-    """The outcome stored for the key, if any, with `erased` in the place of erased people."""
+    """The outcome stored for the key; None if there is none, and a conflict if another request used the key. Results
+    that contained a person erased since then are replaced by `erased`."""
     record = records.get(write.key) if write.key is not None else None
     if record is None:
         return None
@@ -54,7 +56,7 @@ def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiErr
         return WriteOutcome(_as_replay(problem_response(erased, write.request)))
     body = record.body
     if body.startswith(BATCH_BEGINNING):
-        body = change_results(body, lambda it: result(erased, write.request) if it == ERASED else it)
+        body = change_results(body, lambda stored: result(erased, write.request) if stored == ERASED else stored)
     return WriteOutcome(_as_replay(ApiResponse(record.status, body, record.headers)), stored=True)
 
 

@@ -19,7 +19,7 @@ _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-stor
 
 
 class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
-    """A response that was sent. It is made for every request, so it holds only what is at hand."""
+    """A response that was sent. It is made for every request, so it has only values that cost nothing to get."""
 
     route: Route
     references: tuple[str, ...]
@@ -31,22 +31,22 @@ class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
     problem: bytes
 
 
-# Called when the response is on its way. It must not wait for anything.
+# Called after the response was sent. It must not wait for anything.
 RecordResponse = Callable[[Caller, ResponseRecord], None]
 
 
-def record_nothing(_caller: Caller, _answered: ResponseRecord) -> None:
+def record_nothing(_caller: Caller, _record: ResponseRecord) -> None:
     """For a server without a request log."""
 
 
 async def send_response(send: Send, response: ApiResponse, request_id: str, rate_headers: Headers) -> None:
-    headers = answer_headers(response, request_id, rate_headers)
+    headers = response_headers(response, request_id, rate_headers)
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     failpoint.hit("answer.half")
     await send({"type": "http.response.body", "body": response.body})
 
 
-def answer_headers(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> list[tuple[bytes, bytes]]:
+def response_headers(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> list[tuple[bytes, bytes]]:
     headers = [(b"x-request-id", request_id.encode()), *_ALWAYS, *rate_headers, *response.headers]
     if response.status != NO_CONTENT:
         content_type = _PROBLEM_JSON if response.status >= PROBLEM_STATUS_MIN else _PLAIN_JSON
@@ -55,21 +55,21 @@ def answer_headers(response: ApiResponse, request_id: str, rate_headers: Headers
 
 
 def response_head(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> bytes:
-    """The same headers as bytes, with the blank line after them."""
+    """The headers of the response as bytes, with the blank line after them."""
     if response.status == NO_CONTENT:
-        return _written(answer_headers(response, request_id, rate_headers)) + b"\r\n"
+        return _header_lines(response_headers(response, request_id, rate_headers)) + b"\r\n"
     others = (*rate_headers, *response.headers)
-    template = _PROBLEM if response.status >= PROBLEM_STATUS_MIN else _USUAL
-    return template % (request_id.encode(), _written(others) if others else b"", len(response.body))
+    template = _PROBLEM if response.status >= PROBLEM_STATUS_MIN else _SUCCESS
+    return template % (request_id.encode(), _header_lines(others) if others else b"", len(response.body))
 
 
-def _written(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+def _header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join([b"%b: %b\r\n" % line for line in headers])
 
 
 def _template(content_type: bytes) -> bytes:
-    last = _written([(b"content-type", content_type), (b"content-length", b"%d")])
-    return b"x-request-id: %b\r\n" + _written(_ALWAYS) + b"%b" + last + b"\r\n"
+    content_headers = _header_lines([(b"content-type", content_type), (b"content-length", b"%d")])
+    return b"x-request-id: %b\r\n" + _header_lines(_ALWAYS) + b"%b" + content_headers + b"\r\n"
 
 
-_USUAL, _PROBLEM = _template(_PLAIN_JSON), _template(_PROBLEM_JSON)
+_SUCCESS, _PROBLEM = _template(_PLAIN_JSON), _template(_PROBLEM_JSON)

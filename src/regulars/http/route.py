@@ -1,4 +1,4 @@
-"""What a route is: one declaration from which both the server and the OpenAPI document are made."""
+"""The declaration of a route, which both the server and the OpenAPI document use."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from regulars.kit.pagination import CURSOR_CHARACTERS_MAX, PAGE_ITEMS_DEFAULT, P
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
-# For writes that may wait longer than a till does: batches, or a withdrawal.
+# For writes whose callers wait longer than a till: batches and withdrawals.
 LONG_WAIT_S_MAX = 4.0
 BATCH_REQUEST_ITEMS_MAX = 500
-# The database works on one batch while another is decoded or encoded: measured best with two of one organization in
-# flight, and with up to four in one statement.
+# The database works on one batch request while another is decoded or encoded. Measurements were best with two batch
+# requests of one organization in flight, and with up to four in one statement.
 BATCH_REQUESTS_AT_ONCE = 2
 BATCH_REQUESTS_TOGETHER = 4
 # Limits of `X-Ignored-Fields`.
@@ -28,7 +28,7 @@ IGNORED_NAME_CHARACTERS_MAX = 64
 AND_MORE = "..."
 # Visible ASCII, without the comma that separates names and the percent sign that begins an encoded character.
 _PLAIN_ASCII = "".join(character for character in map(chr, range(0x21, 0x7F)) if character not in ",%")
-# The same id came again with another content; the first content stays.
+# Sent if a sale with the same id but other content is stored already; the stored content does not change.
 PAYLOAD_MISMATCH = (b"x-payload-mismatch", b"true")
 
 
@@ -48,7 +48,8 @@ class Caller(Protocol):
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """A request that passed key, limits and routing; `references` are the decoded path segments of the placeholders."""
+    """A request that passed authentication, limits and routing. `references` are the ids in its path: the decoded
+    segments at the placeholders."""
 
     caller: Caller
     request_id: str
@@ -63,12 +64,12 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
     headers: Headers = ()
-    # The object of the write, for the route's `before_answer`; it is not sent, and a replay does not have it.
+    # What the write changed, for the route's `before_response`; it is not sent, and a replay does not have it.
     concerns: Any = None
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """A write that waits for its batch: the request, what `prepare` decoded from it, and its idempotency key."""
+    """A write that waits for its batch: the request, the command that `prepare` decoded, and its idempotency key."""
 
     request: Request
     command: Any
@@ -82,12 +83,12 @@ class Write(msgspec.Struct, frozen=True, gc=False):
         return (ignored_header(ignored),) if ignored else ()
 
 
-# Makes the body of the response to a committed write; called when the next batch is on its way to the database.
+# Makes the body of the response to a committed write; called after the next batch was sent to the database.
 MakeBody = Callable[[], bytes]
-# One statement for a whole batch, where a room has one; it commits by itself. It returns None for each item that it did
-# not write and that must take the fallback path.
+# One statement for a whole batch, where a module has one; it commits by itself. It returns None for each item that it
+# did not write and that must take the fallback path.
 Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeBody | None]]]
-# The same for batches of several organizations in one transaction: if it raises, nothing of any of them was written.
+# The same for batches of several organizations in one transaction: if it raises, nothing was written.
 QuickTogether = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[MakeBody | None]]]]
 
 
@@ -125,7 +126,7 @@ CHANGES_PARAMETER = Parameter(
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """What every route declares; the descriptive part feeds the OpenAPI document."""
+    """The fields of every route; tag, summary, description, examples and responses are for the OpenAPI document."""
 
     method: str
     # Placeholders are in braces and have the names of references in the specification: `/v1/stores/{store_id}`.
@@ -134,12 +135,12 @@ class Route:
     tag: str
     summary: str
     description: str = ""
-    # Whether references may be external ids, which may be spelled like a literal path.
+    # Whether references may be external ids, which may be equal to a literal path segment such as `batch`.
     takes_external_ids: bool = True
     # Whether a key that may only ingest may call it. The response to such a key contains no stored data.
     takes_ingest_keys: bool = False
     # Success status -> type of the response (None: no body).
-    answers: Mapping[int, Any]
+    responses: Mapping[int, Any]
     # Success status -> type of the response to a key that may only ingest, where it differs.
     receipts: Mapping[int, Any] = field(default_factory=dict)
     # The refusals of this operation; `refusals.py` adds those of all routes.
@@ -147,7 +148,7 @@ class Route:
     # Named examples of request bodies; a test sends each of them.
     examples: Mapping[str, Any] = field(default_factory=dict)
     # Further response headers of this operation: status -> name -> description.
-    answer_headers: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    response_headers: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +166,7 @@ class LookUpRoute(Route):
     """
 
     method: str = "GET"
-    # Empty: a look-up has only its reference.
+    # Always empty: a look-up has no parameter other than its reference.
     parameters: tuple[Parameter, ...] = ()
     find: Callable[[Tx, UUID, Sequence[Request]], Awaitable[Sequence[ApiResponse | ApiError]]]
 
@@ -208,25 +209,25 @@ class WriteRoute(Route):
     body_bytes_max: int = BODY_BYTES_MAX
     # Whether the body may be compressed; fingerprint and limit apply to the decompressed body.
     takes_gzip: bool = False
-    # A batch request is one item of its own queue, whatever its size.
+    # How many writes are in one batch. A batch request counts as one write, whatever its size.
     writes_per_batch_max: int = 256
     # How long a write may wait in its queue; writes that would wait longer are refused.
     wait_s_max: float = WAIT_S_MAX
-    # How many batches of one organization may be in flight; with more than one, arrival does not order them.
+    # How many batches of one organization may be in flight; with more than one, they may not run in order of arrival.
     parallel_batches: int = 1
-    # Whether a batch that the fast path refused is tried again request by request before the fallback path: for
-    # requests that are worth a statement of their own.
+    # Whether a batch that the fast path refused is tried again request by request before the fallback path: for batch
+    # requests, which are large enough for a separate statement.
     tries_alone: bool = False
-    # Awaited between the commit and the response, outside the batch, also before a replay: for a withdrawal, until no
-    # message is on its way any more. The server sets it. It gets the organization, the `concerns` of the response if
-    # known, and the seconds left; the response is sent whatever its result is.
-    before_answer: Callable[[UUID, Any, float], Awaitable[object]] | None = None
+    # Awaited between the commit and the response, outside the batch, also before a replay. A withdrawal waits here
+    # until no text to the number is being sent any more. The server sets it. It gets the organization, the `concerns`
+    # of the response if known, and the seconds left; the response is sent whatever its result is.
+    before_response: Callable[[UUID, Any, float], Awaitable[object]] | None = None
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
 
     @property
-    def can_be_tried(self) -> bool:
-        """Whether it takes `dry_run`. A deletion does not: part of it is done outside the transaction."""
+    def takes_dry_run(self) -> bool:
+        """Whether it accepts `dry_run`. A deletion does not, because part of it is done outside the transaction."""
         return self.method == "POST"
 
 

@@ -8,7 +8,8 @@ from regulars.kit.paths import Shape, match, shape_of
 
 
 class Router:
-    """Literal paths win over placeholders, method by method: `POST …/batch` is a route, `GET …/batch` a reference."""
+    """Literal paths take precedence over placeholders, for each method separately: `POST …/batch` is a route of its
+    own, and `GET …/batch` reads the object whose id is `batch`."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._literal: dict[bytes, dict[str, Route]] = {}
@@ -17,7 +18,7 @@ class Router:
             methods = self._methods_of(route.path)
             methods[route.method] = route
             if route.method == "GET":
-                # The same response; the HTTP server omits its body.
+                # HEAD gets the same response as GET; the HTTP server omits its body.
                 methods["HEAD"] = route
 
     def _methods_of(self, path: str) -> dict[str, Route]:
@@ -32,7 +33,7 @@ class Router:
         return patterns[-1][1]
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, tuple[str, ...]]:
-        """The route and its references, or the refusal: 404 for an unknown path, 405 for another method."""
+        """The route and the ids in the path; raises 404 for an unknown path and 405 for another method."""
         literal = self._literal.get(raw_path)
         if literal is not None and method in literal:
             return literal[method], ()
@@ -45,8 +46,8 @@ class Router:
             if method in methods and (literal is None or methods[method].takes_external_ids):
                 return methods[method], references
             allowed.update(methods)
-        # The methods of the literal path are what the description lists for it; a reference that happens to be spelled
-        # like it does not add to them.
+        # If there is a literal path, only its methods are allowed, as in the OpenAPI document; the methods of a path
+        # with a placeholder that also matches are not added.
         allow = ", ".join(sorted(literal or allowed))
         if allow:
             raise MethodNotAllowed(f"This route takes {allow}.", headers=((b"allow", allow.encode()),))

@@ -1,7 +1,9 @@
-"""How a write runs: coalesced with its neighbours, once per idempotency key, in one transaction with its record.
+"""How a write runs: in a batch with other writes, once per idempotency key, in one transaction with its stored
+response.
 
-This module has the queues and batches. Writes without a response are in `in_flight`; a batch is tried as one statement
-where its route has one (`fast_path`), and the rest takes the path of several statements (`fallback_path`).
+This module has the queues and batches; `in_flight` has the writes that wait for their response. A batch is tried as one
+statement if its route has one (`fast_path`); the remaining writes take the path of several statements
+(`fallback_path`).
 """
 
 import asyncio
@@ -9,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
-from regulars.http.dry_run import run_dry
+from regulars.http import dry_run
 from regulars.http.fallback_path import FallbackPath
 from regulars.http.fast_path import FastPath, QueueKey
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Pending, WriteOutcome, ids_of, in_progress
@@ -23,7 +25,7 @@ from regulars.kit.coalesce import Coalescer, Overloaded
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
 from regulars.kit.metrics import PROCESS
-from regulars.kit.writable import trouble
+from regulars.kit.writable import describe_outage
 
 RETRY_KEY_AFTER_S = 0.05
 
@@ -39,11 +41,11 @@ class Writes:
         routes: Sequence[WriteRoute],
         *,
         erased: ApiError,
-        trouble: Callable[[BaseException], str] = trouble,
+        describe_outage: Callable[[BaseException], str] = describe_outage,
     ) -> None:
         self._database = database
         self._routes = {route.operation_id: route for route in routes}
-        self._trouble = trouble
+        self._describe_outage = describe_outage
         self._large = LargeBodies()
         self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
@@ -58,14 +60,14 @@ class Writes:
             flush_together=self._flush_together,
         )
 
-    async def try_out(self, route: WriteRoute, request: Request, *, charge: Callable[[int], None]) -> ApiResponse:
-        """The response that the write would get, by a transaction that is rolled back."""
+    async def run_dry(self, route: WriteRoute, request: Request, *, charge: Callable[[int], None]) -> ApiResponse:
+        """Dry run: the response that the write would get, from a transaction that is rolled back."""
         async with self._large.admitted(len(request.body)):
             is_large = len(request.body) > LARGE_BYTES
             command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
             if route.cost is not None:
                 charge(route.cost(command) - 1)
-            return await run_dry(self._database, route, request, command)
+            return await dry_run.run_dry(self._database, route, request, command)
 
     async def submit(
         self,
@@ -77,8 +79,8 @@ class Writes:
         refusal: ApiError | None = None,
         charge: Callable[[int], None],
     ) -> ApiResponse:
-        """Run one write. `refusal` is a fault that was already found in the request."""
-        self.find_room(route, request)
+        """Run one write. `refusal` is an error that was already found in the request."""
+        self.find_queue(route, request)
         async with self._large.admitted(len(request.body)):
             command = None
             if refusal is None:
@@ -94,19 +96,19 @@ class Writes:
                     raise refusal
                 return (await self._enqueue(route, Write(request, command), None)).response
             is_ingest_only = request.caller.is_ingest_only
-            mark = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
-            write = Write(request, command, key, mark)
+            hashed = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
+            write = Write(request, command, key, hashed)
             earlier = await self.in_flight.wait_for_key(write)
             if earlier is not None:
                 return replayed(write, earlier)
             return (await self._enqueue(route, write, refusal)).response
 
     async def _enqueue(self, route: WriteRoute, write: Write, refusal: ApiError | None) -> WriteOutcome:
-        arrived: asyncio.Future[WriteOutcome] = asyncio.get_running_loop().create_future()
+        outcome_future: asyncio.Future[WriteOutcome] = asyncio.get_running_loop().create_future()
 
         def reply(outcome: WriteOutcome) -> None:
-            if not arrived.done():
-                arrived.set_result(outcome)
+            if not outcome_future.done():
+                outcome_future.set_result(outcome)
 
         pending = Pending(write, refusal, reply)
         try:
@@ -114,12 +116,12 @@ class Writes:
         except Overloaded:
             raise _overloaded() from None
         try:
-            return await arrived
+            return await outcome_future
         except asyncio.CancelledError:
             self.in_flight.give_up([pending])
             raise
 
-    def find_room(self, route: WriteRoute, request: Request) -> QueueKey:
+    def find_queue(self, route: WriteRoute, request: Request) -> QueueKey:
         """The queue for a write; raises if the queue is full, before the body is decoded."""
         queue = self._next_queue(route, request.caller.organization_id)
         if not self.coalescer.has_room(queue, size=len(request.body)):
@@ -127,7 +129,7 @@ class Writes:
         return queue
 
     def submit_now(self, queue: QueueKey, write: Write, reply: Callable[[WriteOutcome], None]) -> None:
-        """Queue a valid write after `find_room`; its key is not in flight."""
+        """Queue a valid write after `find_queue`; its key is not in flight."""
         pending = Pending(write, None, reply)
         self.coalescer.add(queue, pending, size=len(write.request.body))
         self._arrivals += 1
@@ -147,44 +149,45 @@ class Writes:
         return 1 if queue_key in self._fast_path.alone else self._routes[queue_key[1]].writes_per_batch_max
 
     def _shared_as(self, queue_key: QueueKey) -> str | None:
-        """The operation, if batches of several organizations may share a transaction."""
-        # On a cluster organizations lie on several nodes, and a commit on all of them costs more than it saves.
-        tries = self._fast_path
-        if self._database.is_cluster or queue_key in tries.apart or queue_key in tries.repeating:
+        """The operation, if batches of several organizations may share a transaction; None if not."""
+        # On a cluster organizations are on several nodes, and a commit on all of them costs more than it saves.
+        fast_path = self._fast_path
+        if self._database.is_cluster or queue_key in fast_path.apart or queue_key in fast_path.repeating:
             return None
         name = queue_key[1]
         return None if self._routes[name].quick_together is None else name
 
-    async def _flush_together(self, turn: Sequence[tuple[QueueKey, list[Pending]]]) -> list[list[Pending]]:
-        """Try small batches of several organizations as one transaction; return the rest of each."""
-        route = self._routes[turn[0][0][1]]
-        batches = [(key, [pending for pending in batch if pending.outcome is None]) for key, batch in turn]
+    async def _flush_together(self, queued: Sequence[tuple[QueueKey, list[Pending]]]) -> list[list[Pending]]:
+        """Try small batches of several organizations as one transaction; return the remaining writes of each."""
+        _organization_id, operation, _number = queued[0][0]
+        route = self._routes[operation]
+        batches = [(key, [pending for pending in batch if pending.outcome is None]) for key, batch in queued]
         pending_writes = [pending for _, batch in batches for pending in batch]
         if not pending_writes:
-            # They waited for too long and were refused.
-            return [[] for _ in turn]
+            # All of them waited for too long and were refused.
+            return [[] for _ in queued]
         self._batch_sizes[route.operation_id].observe(len(pending_writes))
         if route.quick_together is None:
-            raise AssertionError("only a route that has a way to do it is flushed together")
+            raise AssertionError("only a route with `quick_together` is flushed together")
         try:
             return await self._fast_path.run_together(route, route.quick_together, batches)
         except Exception as error:  # noqa: BLE001  # every waiting caller gets a response
             self._refuse_all(route, pending_writes, error)
-            return [[] for _ in turn]
+            return [[] for _ in queued]
 
     async def _flush(self, queue_key: QueueKey, batch: list[Pending]) -> None:
         organization_id, name, _ = queue_key
         batch = [pending for pending in batch if pending.outcome is None]
         route = self._routes[name]
         fallback = partial(self._fallback_path.run, route, organization_id)
-        is_left_over = bool(batch) and batch[0].needs_fallback
-        if not is_left_over:
+        needs_fallback = bool(batch) and batch[0].needs_fallback
+        if not needs_fallback:
             self._batch_sizes[name].observe(len(batch))
-        is_tried = route.quick is not None and not is_left_over and queue_key not in self._fast_path.repeating
+        is_tried = route.quick is not None and not needs_fallback and queue_key not in self._fast_path.repeating
         try:
             if is_tried and route.quick is not None:
                 batch = await self._fast_path.run(
-                    route, route.quick, organization_id, batch, queue=queue_key, otherwise=fallback
+                    route, route.quick, organization_id, batch, queue=queue_key, fallback=fallback
                 )
             if batch:
                 await fallback(batch)
@@ -192,17 +195,17 @@ class Writes:
             self._refuse_all(route, batch, error)
 
     def _refuse_all(self, route: WriteRoute, batch: Sequence[Pending], error: Exception) -> None:
-        about = {"operation": route.operation_id, "request_ids": ids_of(batch)}
+        log_values = {"operation": route.operation_id, "request_ids": ids_of(batch)}
         if isinstance(error, CONNECTION_ERRORS):
             # Whether the commit happened is unknown: the unique keys make the caller's retry safe.
-            _log.warning("writes.database_unavailable", error=type(error).__name__, **about)
-            self.in_flight.refuse(batch, Unavailable(self._trouble(error)))
+            _log.warning("writes.database_unavailable", error=type(error).__name__, **log_values)
+            self.in_flight.refuse(batch, Unavailable(self._describe_outage(error)))
         else:
-            _log.error("writes.failed", exc_info=error, **about)
+            _log.error("writes.failed", exc_info=error, **log_values)
             self.in_flight.refuse(batch, InternalError("The request could not be carried out; nothing was written."))
 
     def _queue_again(self, route: WriteRoute, pending: Pending) -> None:
-        """Try again a little later, until its wait is over; no connection is used meanwhile."""
+        """Queue the write again a little later, until its time limit; no connection is used meanwhile."""
         if monotonic() - pending.arrived_at >= WAIT_FOR_SAME_KEY_S:
             self.in_flight.refuse([pending], in_progress())
         else:

@@ -15,10 +15,10 @@ from regulars.work.personal import PersonalData
 RETENTION = timedelta(hours=24)
 KEY_CHARACTERS_MAX = 255
 PRIMARY_KEY = "idempotency_keys_pkey"
-# Stored are all successes, and the refusals that the operation itself decided.
+# All successes are stored, and of the refusals those that the operation itself decided.
 _STORED_REFUSALS = frozenset({400, 404})
 _SUCCESSES = range(200, 300)
-# The beginning of the stored response to a batch request, and of no other.
+# Only the stored response to a batch request begins with this.
 BATCH_BEGINNING = b'{"results":['
 _VISIBLE = frozenset(range(0x21, 0x7F))
 
@@ -58,8 +58,8 @@ def fingerprint(method: str, target: bytes, body: bytes, *, is_ingest_only: bool
 
     An ingest-only key gets less in its response, so it never shares a stored response with a full key.
     """
-    words = b"ingest %b" % method.encode() if is_ingest_only else method.encode()
-    return hashlib.sha256(b"%b %b\n%b" % (words, target, body)).digest()
+    prefix = b"ingest %b" % method.encode() if is_ingest_only else method.encode()
+    return hashlib.sha256(b"%b %b\n%b" % (prefix, target, body)).digest()
 
 
 def is_stored(status: int) -> bool:
@@ -67,7 +67,7 @@ def is_stored(status: int) -> bool:
 
 
 def write_headers(headers: Headers) -> str | None:
-    """Headers as they are stored: `name: value`, one a line. Names and values are visible ASCII."""
+    """Headers as they are stored: `name: value`, one per line. Names and values are visible ASCII."""
     return "\n".join([f"{name.decode()}: {value.decode()}" for name, value in headers]) or None
 
 
@@ -93,8 +93,8 @@ def change_results(body: bytes, change: Callable[[bytes], bytes]) -> bytes:
 PERSONAL_DATA: Final = PersonalData(
     columns=("idempotency_keys.body",),
     not_personal={
-        "idempotency_keys.key": "chosen by the caller to name a request; it goes after 24 hours",
-        "idempotency_keys.fingerprint": "a hash of a whole request; it goes after 24 hours",
+        "idempotency_keys.key": "chosen by the caller to name a request; deleted after 24 hours",
+        "idempotency_keys.fingerprint": "a hash of a whole request; deleted after 24 hours",
         "idempotency_keys.headers": "names of fields that were ignored",
     },
 )

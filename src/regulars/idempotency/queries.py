@@ -47,13 +47,13 @@ async def delete_records(tx: Tx, organization_id: UUID, keys: Collection[str], *
     )
 
 
-async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, at_most: int) -> list[str]:
+async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, rows_max: int) -> list[str]:
     """The row addresses (ctid) of expired records, by which the sweep deletes them."""
     # A bitmap or sequential scan reads each page once; an index scan would read pages in random order.
     await tx.execute("SET LOCAL enable_indexscan = off")
     rows = await tx.fetch(
         "SELECT ctid::text FROM idempotency_keys WHERE organization_id = %s AND created_at <= %s LIMIT %s",
-        (organization_id, until, at_most),
+        (organization_id, until, rows_max),
     )
     return [row[0] for row in rows]
 

@@ -1,4 +1,5 @@
-"""The stored responses of idempotency keys: found, stored, deleted after 24 hours, and without erased people.
+"""The stored responses of idempotency keys: find them, store them, delete them after 24 hours, and erase people in
+them.
 
 There is no index from a person to the responses that contain them, because it would slow down every write. So an
 erasure reads every stored response, newest first, in ranges of time: those of the last 24 hours, and older ones that no
@@ -21,12 +22,13 @@ ROWS_PER_TRANSACTION_MAX = 5_000
 # One scan finds the rows that many small transactions delete: a scan for each of them would read the deleted rows
 # again.
 ROWS_PER_SCAN_MAX = 200_000
-# Also longer than the time between the timestamp of a response and its commit.
+# The newest range, which is read first. It is longer than the time between the timestamp of a response and its commit.
 FIRST_RANGE = timedelta(minutes=1)
 # At 1,000 responses a second, the rate limit of a key, an hour is read in about 16 seconds.
 RANGE_MAX = timedelta(hours=1)
 RANGE_GROWTH = 4
-# The duration of a statement grows with the number of needles.
+# Needles are the byte strings (ids of an erased person) that responses are searched for. The duration of a statement
+# grows with their number.
 NEEDLES_PER_STATEMENT_MAX = 4
 
 
@@ -54,7 +56,7 @@ async def sweep(database: Database, organization_id: UUID) -> int:
     while True:
         async with database.transaction() as tx:
             until = tx.now - RETENTION
-            ctids = await queries.find_expired_ctids(tx, organization_id, until=until, at_most=ROWS_PER_SCAN_MAX)
+            ctids = await queries.find_expired_ctids(tx, organization_id, until=until, rows_max=ROWS_PER_SCAN_MAX)
         deleted = await _delete(database, organization_id, ctids, until=until)
         swept += deleted
         # Rows that another transaction has locked are left to the next sweep, and must not be scanned for in a loop.
@@ -66,9 +68,9 @@ async def _delete(database: Database, organization_id: UUID, ctids: list[str], *
     deleted = 0
     for first in range(0, len(ctids), ROWS_PER_TRANSACTION_MAX):
         async with database.transaction() as tx:
-            some = ctids[first : first + ROWS_PER_TRANSACTION_MAX]
-            deleted += await queries.delete_expired(tx, organization_id, some, until=until)
-            failpoint.hit("sweep", tx.connection.cut_off)
+            batch = ctids[first : first + ROWS_PER_TRANSACTION_MAX]
+            deleted += await queries.delete_expired(tx, organization_id, batch, until=until)
+            failpoint.hit("sweep", tx.connection.drop_connection)
     return deleted
 
 
@@ -93,9 +95,9 @@ async def erase_bodies(
     while True:
         after = max(oldest, (newest or tx.now) - span)
         for first in range(0, len(needles), NEEDLES_PER_STATEMENT_MAX):
-            some = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
-            await queries.blank_bodies(tx, organization_id, some, after=after, until=newest)
-            await _blank_results(tx, organization_id, some, after=after, until=newest)
+            searched = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
+            await queries.blank_bodies(tx, organization_id, searched, after=after, until=newest)
+            await _blank_results(tx, organization_id, searched, after=after, until=newest)
         if after <= oldest:
             return None
         if monotonic() - started >= seconds_max:

@@ -1,7 +1,7 @@
 """The columns that a file may have, derived from the request types of the API: a row has the fields of a request.
 
 A dot names a field of an inner object (`address.locality`, `line_items.quantity`). After the prefix of a map
-(`attributes.`), the rest of the column name is one key, dots included.
+(`attributes.`), everything that follows in the column name is one key, dots included.
 """
 
 import difflib
@@ -56,9 +56,9 @@ class ColumnSet:
 
     def nearest(self, column: str) -> str | None:
         """The known column with the most similar name, or with the most similar last part of its name."""
-        wanted = column.strip().lower().replace(" ", "_").replace("-", "_")
+        normalized = column.strip().lower().replace(" ", "_").replace("-", "_")
         names = {name: name for name in self.cells} | {name.rpartition(".")[2]: name for name in reversed(self.cells)}
-        found = difflib.get_close_matches(wanted, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)
+        found = difflib.get_close_matches(normalized, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)
         return names[found[0]] if found else None
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from regulars.imports.cells import NUMBER, FileFormat
 from regulars.imports.columns import LINES_PREFIX, CellKind, ColumnSet, columns_of
-from regulars.imports.model import ROW_BYTES_MAX, FileError, ImportKind, Row
+from regulars.imports.model import ROW_BYTES_MAX, FileError, FileRow, ImportKind
 from regulars.imports.sources import CsvReader
 from regulars.kit.errors import ApiError, InvalidJson, PayloadTooLarge, invalid
 from regulars.kit.json import encode
@@ -25,10 +25,10 @@ SHOWN_MAX: Final = 12
 @dataclass(frozen=True, slots=True)
 class Header:
     kind: ImportKind
-    # Our names, in the order of the file; None for a column that is ignored.
+    # The names of our fields, in the order of the file's columns; None for a column that is ignored.
     columns: tuple[str | None, ...]
-    # The file's names of the ignored columns.
-    left_out: tuple[str, ...]
+    # The names of the ignored columns in the file.
+    ignored_columns: tuple[str, ...]
 
     @classmethod
     def read(cls, kind: ImportKind, names: list[str], mapped: Mapping[str, str]) -> "Header":
@@ -43,8 +43,10 @@ class Header:
         known = columns_of(kind)
         columns = tuple(mapped.get(name, name) or None for name in names)
         _check(kind, known, names, columns, mapped)
-        left_out = tuple(name or f"column {place}" for place, name in enumerate(names, 1) if not columns[place - 1])
-        return cls(kind, columns, left_out)
+        ignored_columns = tuple(
+            name or f"column {number}" for number, name in enumerate(names, 1) if not columns[number - 1]
+        )
+        return cls(kind, columns, ignored_columns)
 
 
 def _check(
@@ -53,21 +55,24 @@ def _check(
     absent = [name for name in mapped if name not in names]
     if absent:
         raise FileError(f"The header has no column '{absent[0]}' to map; it has {_listed(names)}.")
-    unknown = [(name, ours) for name, ours in zip(names, columns, strict=True) if ours and not known.has(ours)]
+    unknown = [
+        (name, our_name) for name, our_name in zip(names, columns, strict=True) if our_name and not known.has(our_name)
+    ]
     if unknown:
         raise FileError(_advice(kind, known, unknown))
-    used = [ours for ours in columns if ours]
-    twice = next((ours for ours in used if used.count(ours) > 1), None)
+    used = [our_name for our_name in columns if our_name]
+    twice = next((our_name for our_name in used if used.count(our_name) > 1), None)
     if twice:
         raise FileError(f"The header has the column '{twice}' twice.")
 
 
 def _advice(kind: ImportKind, known: ColumnSet, unknown: list[tuple[str, str]]) -> str:
-    near = [(name, ours, known.nearest(ours)) for name, ours in unknown]
+    near = [(name, our_name, known.nearest(our_name)) for name, our_name in unknown]
     meant = [f'--map "{name}={found}"' for name, _, found in near if found]
     advice = f"perhaps you mean {' '.join(meant)}; " if meant else ""
+    columns = _listed(repr(column) for _, column in unknown)
     return (
-        f"The header has columns that {kind.value} do not have: {_listed(repr(ours) for _, ours in unknown)}; {advice}"
+        f"The header has columns that {kind.value} do not have: {columns}; {advice}"
         f'leave one out with --map "{unknown[0][0]}="; the columns are {_listed(known.cells)}'
         + "".join(f", {prefix}ANYTHING" for prefix in known.map_prefixes)
         + "."
@@ -81,18 +86,19 @@ def _listed(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A record: the fields of the object, and of one of its lines."""
+    """A record of the file: the fields of the object, and those of one line of a ticket. `number` is its line in the
+    file."""
 
     number: int
     fields: dict[str, Any]
     line: dict[str, Any]
     unreadable: ApiError | None = None
 
-    def as_row(self) -> Row:
+    def as_row(self) -> FileRow:
         return make_row(self.number, self.fields, self.unreadable)
 
 
-def rows_of(header: Header, reader: CsvReader, spelling: FileFormat, *, lines_before: int) -> Iterator[Cells]:
+def rows_of(header: Header, reader: CsvReader, file_format: FileFormat, *, lines_before: int) -> Iterator[Cells]:
     while True:
         number = reader.line_num + 1 + lines_before
         try:
@@ -103,10 +109,10 @@ def rows_of(header: Header, reader: CsvReader, spelling: FileFormat, *, lines_be
             yield Cells(number, {}, {}, InvalidJson(f"The record cannot be read: {error}."))
             continue
         if any(record):
-            yield _cells_of(header, record, spelling, number)
+            yield _cells_of(header, record, file_format, number)
 
 
-def _cells_of(header: Header, record: list[str], spelling: FileFormat, number: int) -> Cells:
+def _cells_of(header: Header, record: list[str], file_format: FileFormat, number: int) -> Cells:
     if any(record[len(header.columns) :]):
         return Cells(
             number, {"cells": record}, {}, InvalidJson("The record has more cells than the header has columns.")
@@ -118,7 +124,7 @@ def _cells_of(header: Header, record: list[str], spelling: FileFormat, number: i
     for column, cell in zip(header.columns, record, strict=False):
         if cell == "" or column is None:
             continue
-        value = _value(known, column, cell, spelling)
+        value = _value(known, column, cell, file_format)
         if isinstance(value, ApiError):
             refusal, value = refusal or value, cell
         is_line = column.startswith(LINES_PREFIX)
@@ -126,14 +132,14 @@ def _cells_of(header: Header, record: list[str], spelling: FileFormat, number: i
     return Cells(number, fields, line, refusal)
 
 
-def _value(known: ColumnSet, column: str, cell: str, spelling: FileFormat) -> Any:
+def _value(known: ColumnSet, column: str, cell: str, file_format: FileFormat) -> Any:
     kind = known.cells.get(column, CellKind.TEXT)
     if kind is CellKind.MOMENT:
-        return spelling.moment(cell, field=column)
+        return file_format.moment(cell, field=column)
     if kind is CellKind.DOCUMENT and _is_document(cell):
         return msgspec.Raw(cell.encode())
     if kind in {CellKind.CENTS, CellKind.NUMBER}:
-        text = spelling.cents(cell, field=column) if kind is CellKind.CENTS else spelling.number(cell)
+        text = file_format.cents(cell, field=column) if kind is CellKind.CENTS else file_format.number(cell)
         if isinstance(text, ApiError):
             return text
         # The digits are passed on unchanged, because a float could change them. The API refuses a value that is not a
@@ -142,7 +148,7 @@ def _value(known: ColumnSet, column: str, cell: str, spelling: FileFormat) -> An
     return cell
 
 
-def group_lines(records: Iterator[Cells]) -> Iterator[Row]:
+def group_lines(records: Iterator[Cells]) -> Iterator[FileRow]:
     """Merge consecutive records with the same `external_id` into one ticket with several lines."""
     ticket: Cells | None = None
     lines: list[dict[str, Any]] = []
@@ -150,7 +156,7 @@ def group_lines(records: Iterator[Cells]) -> Iterator[Row]:
         external_id = record.fields.get("external_id")
         if ticket is not None and external_id is not None and external_id == ticket.fields.get("external_id"):
             lines.append(record.line)
-            ticket = _agreed(ticket, record)
+            ticket = _check_agreement(ticket, record)
             continue
         if ticket is not None:
             yield _ticket_row(ticket, lines)
@@ -159,19 +165,20 @@ def group_lines(records: Iterator[Cells]) -> Iterator[Row]:
         yield _ticket_row(ticket, lines)
 
 
-def make_row(number: int, fields: dict[str, Any], unreadable: ApiError | None) -> Row:
+def make_row(number: int, fields: dict[str, Any], unreadable: ApiError | None) -> FileRow:
     try:
         body = encode(fields)
     except UnicodeEncodeError:
-        return Row(number, b"null", InvalidJson("The record has bytes that are not valid in the file's encoding."))
-    return Row(number, body, too_large() if len(body) > ROW_BYTES_MAX else unreadable)
+        return FileRow(number, b"null", InvalidJson("The record has bytes that are not valid in the file's encoding."))
+    return FileRow(number, body, too_large() if len(body) > ROW_BYTES_MAX else unreadable)
 
 
 def too_large() -> PayloadTooLarge:
     return PayloadTooLarge(f"A row has at most {ROW_BYTES_MAX} bytes.")
 
 
-def _agreed(ticket: Cells, record: Cells) -> Cells:
+def _check_agreement(ticket: Cells, record: Cells) -> Cells:
+    """The ticket, refused if a field of this further record differs from its first record."""
     refusal = ticket.unreadable or record.unreadable
     for name, value in record.fields.items():
         if ticket.fields.get(name) != value:
@@ -181,14 +188,14 @@ def _agreed(ticket: Cells, record: Cells) -> Cells:
     return Cells(ticket.number, ticket.fields, ticket.line, refusal)
 
 
-def _ticket_row(ticket: Cells, lines: list[dict[str, Any]]) -> Row:
+def _ticket_row(ticket: Cells, lines: list[dict[str, Any]]) -> FileRow:
     fields = {**ticket.fields, "line_items": lines} if lines else ticket.fields
     return make_row(ticket.number, fields, ticket.unreadable)
 
 
 def _path(known: ColumnSet, column: str, *, in_line: bool) -> list[str]:
-    free = known.map_prefix(column)
-    names = column.split(".") if free is None else [*free[:-1].split("."), column.removeprefix(free)]
+    prefix = known.map_prefix(column)
+    names = column.split(".") if prefix is None else [*prefix[:-1].split("."), column.removeprefix(prefix)]
     return names[1:] if in_line else names
 
 

@@ -8,23 +8,23 @@ from typing import Final, Literal
 from regulars.imports import sources
 from regulars.imports.csv_rows import Header, group_lines, rows_of, too_large
 from regulars.imports.mapping import FileMapping
-from regulars.imports.model import ROW_BYTES_MAX, FileError, ImportKind, Row
+from regulars.imports.model import ROW_BYTES_MAX, FileError, FileRow, ImportKind
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 PEEK_BYTES: Final = 4096
 
 Format = Literal["ndjson", "csv", "xlsx"]
 FORMATS: Final = ("ndjson", "csv", "xlsx")
-AS_IT_IS: Final = FileMapping()
+NO_MAPPING: Final = FileMapping()
 
 
 @dataclass(frozen=True, slots=True)
 class File:
     """The rows in the order of the file, remarks for the user about how they were read, and the ignored columns."""
 
-    rows: Iterator[Row]
+    rows: Iterator[FileRow]
     remarks: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    ignored_columns: tuple[str, ...] = ()
 
 
 def guess_format(stream: io.BufferedReader) -> Format:
@@ -35,22 +35,24 @@ def guess_format(stream: io.BufferedReader) -> Format:
     return "ndjson" if beginning[:1] in (b"{", b"") else "csv"
 
 
-def read_file(stream: io.BufferedReader, kind: ImportKind, form: Format | None, chosen: FileMapping = AS_IT_IS) -> File:
+def read_file(
+    stream: io.BufferedReader, kind: ImportKind, file_format: Format | None, mapping: FileMapping = NO_MAPPING
+) -> File:
     """Raises FileError, before the first row, if the file or its header cannot be used."""
-    stream = sources.unpacked(stream)
-    form = form or guess_format(stream)
-    if form == "ndjson":
-        if chosen.columns:
+    stream = sources.decompress(stream)
+    file_format = file_format or guess_format(stream)
+    if file_format == "ndjson":
+        if mapping.columns:
             raise FileError("NDJSON has no columns to map: its fields are those of the API.")
         return File(_read_ndjson(stream))
-    table = sources.spreadsheet(stream, chosen.sheet) if form == "xlsx" else sources.separated(stream)
-    header = Header.read(kind, table.header, chosen.columns)
-    records = rows_of(header, table.records, chosen.spelling, lines_before=table.lines_before)
+    table = sources.read_spreadsheet(stream, mapping.sheet) if file_format == "xlsx" else sources.read_csv(stream)
+    header = Header.read(kind, table.header, mapping.columns)
+    records = rows_of(header, table.records, mapping.file_format, lines_before=table.lines_before)
     rows = group_lines(records) if kind is ImportKind.SALES else (record.as_row() for record in records)
-    return File(rows, table.remarks, header.left_out)
+    return File(rows, table.remarks, header.ignored_columns)
 
 
-def _read_ndjson(stream: io.BufferedReader) -> Iterator[Row]:
+def _read_ndjson(stream: io.BufferedReader) -> Iterator[FileRow]:
     number = 0
     while line := stream.readline(ROW_BYTES_MAX + 1):
         number += 1
@@ -58,11 +60,11 @@ def _read_ndjson(stream: io.BufferedReader) -> Iterator[Row]:
             line = line.removeprefix(BYTE_ORDER_MARK)
         if len(line) > ROW_BYTES_MAX and not line.endswith(b"\n"):
             _skip_line(stream)
-            yield Row(number, line[:PEEK_BYTES], too_large())
+            yield FileRow(number, line[:PEEK_BYTES], too_large())
         elif line.strip():
-            yield Row(number, line.strip())
+            yield FileRow(number, line.strip())
 
 
 def _skip_line(stream: io.BufferedReader) -> None:
-    while (rest := stream.readline(ROW_BYTES_MAX)) and not rest.endswith(b"\n"):
+    while (part := stream.readline(ROW_BYTES_MAX)) and not part.endswith(b"\n"):
         pass

@@ -21,7 +21,7 @@ class FileMapping:
     """`columns` maps a name in the file's header to ours, or to an empty string to ignore the column."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    spelling: FileFormat = field(default_factory=FileFormat)
+    file_format: FileFormat = field(default_factory=FileFormat)
     sheet: str | None = None
 
 
@@ -31,26 +31,26 @@ def load_mapping(
     """Read the mapping file; options of the command take precedence."""
     values = _read(mapping_file) if mapping_file else {}
     columns = {**values.get("columns", {}), **dict(_pair(each) for each in pairs)}
-    spelled = amounts or values.get("amounts", "cents")
-    if spelled not in AMOUNTS:
-        raise FileError(f"Amounts are {' or '.join(AMOUNTS)}, not '{spelled}'.")
-    chosen: Amounts = "decimal" if spelled == "decimal" else "cents"
+    amounts_text = amounts or values.get("amounts", "cents")
+    if amounts_text not in AMOUNTS:
+        raise FileError(f"Amounts are {' or '.join(AMOUNTS)}, not '{amounts_text}'.")
+    known_amounts: Amounts = "decimal" if amounts_text == "decimal" else "cents"
     zone = timezone or values.get("timezone")
     return FileMapping(
         columns=columns,
-        spelling=FileFormat(amounts=chosen, timezone=_zone(zone) if zone else None),
+        file_format=FileFormat(amounts=known_amounts, timezone=_zone(zone) if zone else None),
         sheet=sheet or values.get("sheet"),
     )
 
 
-def write_mapping(path: Path, chosen: FileMapping) -> None:
+def write_mapping(path: Path, mapping: FileMapping) -> None:
     """Save the mapping in a file that `load_mapping` reads. JSON strings are valid TOML strings."""
-    lines = [f'amounts = "{chosen.spelling.amounts}"']
-    if chosen.spelling.timezone is not None:
-        lines.append(f'timezone = "{chosen.spelling.timezone.key}"')
-    if chosen.sheet is not None:
-        lines.append(f"sheet = {json.dumps(chosen.sheet)}")
-    lines += ["", "[columns]", *(f"{json.dumps(name)} = {json.dumps(to)}" for name, to in chosen.columns.items())]
+    lines = [f'amounts = "{mapping.file_format.amounts}"']
+    if mapping.file_format.timezone is not None:
+        lines.append(f'timezone = "{mapping.file_format.timezone.key}"')
+    if mapping.sheet is not None:
+        lines.append(f"sheet = {json.dumps(mapping.sheet)}")
+    lines += ["", "[columns]", *(f"{json.dumps(name)} = {json.dumps(to)}" for name, to in mapping.columns.items())]
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:

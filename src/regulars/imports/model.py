@@ -34,7 +34,7 @@ class RowOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     """One object of the file as JSON, its position (counted from 1), or the error if it could not be read."""
 
     number: int

@@ -13,11 +13,11 @@ import msgspec
 from regulars.consent import model as consent_model
 from regulars.consent.chain import hash_number
 from regulars.consent.decode import decode_opt_in, decode_opt_out
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.imports import queries
-from regulars.imports.model import ImportKind, Row, RowOutcome
+from regulars.imports.model import FileRow, ImportKind, RowOutcome
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.profiles.find import find_profiles
@@ -56,7 +56,7 @@ CONSENT_OUTCOMES = {
 }
 
 
-def decode_row(kind: ImportKind, row: Row, target: Target) -> Any:
+def decode_row(kind: ImportKind, row: FileRow, target: Target) -> Any:
     """The command for the use case, or the error."""
     if row.unreadable is not None:
         return row.unreadable
@@ -76,7 +76,7 @@ def _decode_consent(body: bytes, target: Target) -> Consent | Withdrawal:
     In the API a withdrawal without a time counts from now. In a file that would differ from run to run, and would end a
     consent that was given after the file was written; so a file must have the time.
     """
-    origin = Origin(request_id=f"import-{hashlib.sha256(body).hexdigest()[:32]}")
+    origin = EventOrigin(request_id=f"import-{hashlib.sha256(body).hexdigest()[:32]}")
     try:
         times = _times_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -106,10 +106,10 @@ _DECODERS: dict[ImportKind, Callable[[bytes, Target], Any]] = {
 async def _write_sales(tx: Tx, sales: Sequence[Any], target: Target) -> list[RowResult | ApiError]:
     recorded = await record_sales(tx, target.organization_id, sales, tolerance=target.tolerance)
     return [
-        each
-        if isinstance(each, ApiError)
-        else RowResult(RowOutcome.CREATED if each.is_new else RowOutcome.DUPLICATE, differs=each.differs)
-        for each in recorded
+        outcome
+        if isinstance(outcome, ApiError)
+        else RowResult(RowOutcome.CREATED if outcome.is_new else RowOutcome.DUPLICATE, differs=outcome.differs)
+        for outcome in recorded
     ]
 
 
@@ -130,24 +130,24 @@ async def _write_consents(tx: Tx, commands: Sequence[Any], target: Target) -> li
     The ledger appends every event, also a repeated one. So a row that an earlier import of the file has recorded is
     skipped.
     """
-    known = await _known_already(tx, commands, target)
+    known = await _find_recorded(tx, commands, target)
     outcomes: list[RowResult | ApiError] = [RowResult(RowOutcome.UNCHANGED)] * len(commands)
     fresh = [position for position, command in enumerate(commands) if command.origin.request_id not in known]
     for is_consent, grouped in groupby(fresh, key=lambda position: isinstance(commands[position], Consent)):
         positions = list(grouped)
-        several = [commands[position] for position in positions]
+        group = [commands[position] for position in positions]
         organization_id, secret = target.organization_id, target.secret
         results: Sequence[Any] = (
-            await opt_in(tx, organization_id, several, secret=secret)
+            await opt_in(tx, organization_id, group, secret=secret)
             if is_consent
-            else await opt_out(tx, organization_id, several, secret=secret)
+            else await opt_out(tx, organization_id, group, secret=secret)
         )
         for position, result in zip(positions, results, strict=True):
             outcomes[position] = result if isinstance(result, ApiError) else RowResult(CONSENT_OUTCOMES[result.outcome])
     return outcomes
 
 
-async def _known_already(tx: Tx, commands: Sequence[Consent | Withdrawal], target: Target) -> set[str]:
+async def _find_recorded(tx: Tx, commands: Sequence[Consent | Withdrawal], target: Target) -> set[str]:
     numbers = {command.phone_number for command in commands if command.phone_number is not None}
     references = {command.profile for command in commands if command.profile is not None}
     profiles = await find_profiles(tx, target.organization_id, references) if references else {}

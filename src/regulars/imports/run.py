@@ -7,19 +7,20 @@ from typing import Any, Final
 
 import psycopg
 
-from regulars.imports.model import ImportKind, ImportReport, Row, RowOutcome
+from regulars.imports.model import FileRow, ImportKind, ImportReport, RowOutcome
 from regulars.imports.row_writer import RowResult, Target, decode_row, write_rows
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
 
 BATCH_ROWS: Final = 250
-# Running requests release their locks soon.
+# A batch that meets a lock of a request is tried again after these waits; requests release their locks soon.
 RETRY_WAITS_S: Final = (0.05, 0.2, 1.0, 3.0)
+# The SQLSTATE classes of errors that the data itself causes: data exceptions and violated constraints.
 _DATA_ERRORS: Final = ("22", "23")
 
 # Called for every refused row.
-OnRejected = Callable[[Row, ApiError], None]
+OnRejected = Callable[[FileRow, ApiError], None]
 # Called after each batch with its number of rows.
 OnProgress = Callable[[int], None]
 
@@ -31,7 +32,7 @@ class _RolledBackError(Exception):
 async def run_import(
     database: Database,
     kind: ImportKind,
-    rows: Iterable[Row],
+    rows: Iterable[FileRow],
     target: Target,
     *,
     dry_run: bool = False,
@@ -40,8 +41,8 @@ async def run_import(
 ) -> ImportReport:
     """Import all rows. In a dry run each batch is executed and rolled back.
 
-    So a dry run reports what each row would do to the current data together with the rows of its own batch; it does not
-    see the effect of earlier batches.
+    So a dry run reports the effect of each row on the current data and on the rows of its own batch, but not on the
+    rows of earlier batches, which were rolled back.
     """
     report = ImportReport()
     for batch in _batches(rows):
@@ -61,7 +62,7 @@ async def run_import(
     return report
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _batches(rows: Iterable[FileRow]) -> Iterator[list[FileRow]]:
     iterator = iter(rows)
     while batch := list(islice(iterator, BATCH_ROWS)):
         yield batch
@@ -72,10 +73,10 @@ async def _write_batch(
 ) -> list[RowResult | ApiError]:
     """Bisect a batch that the database refuses because of its content, until only the faulty row is rejected."""
 
-    async def write_some(some: Sequence[Any]) -> list[RowResult | ApiError]:
-        return await _write_with_retries(database, kind, some, target, dry_run=dry_run)
+    async def write_part(part: Sequence[Any]) -> list[RowResult | ApiError]:
+        return await _write_with_retries(database, kind, part, target, dry_run=dry_run)
 
-    return await bisect_failures(commands, write_some, _refused)
+    return await bisect_failures(commands, write_part, _refused)
 
 
 def _refused(commands: Sequence[Any], error: Exception) -> list[RowResult | ApiError] | None:

@@ -29,7 +29,7 @@ WESTERN: Final = "cp1252"
 
 
 class CsvReader(Protocol):
-    """The interface of a CSV reader that this room uses."""
+    """The interface of a CSV reader that this module uses."""
 
     @property
     def line_num(self) -> int: ...
@@ -47,7 +47,7 @@ class Table:
     remarks: tuple[str, ...] = ()
 
 
-def unpacked(stream: io.BufferedReader) -> io.BufferedReader:
+def decompress(stream: io.BufferedReader) -> io.BufferedReader:
     """The file, decompressed if it is gzip."""
     if not stream.peek(len(GZIP)).startswith(GZIP):
         return stream
@@ -58,7 +58,7 @@ def is_spreadsheet(stream: io.BufferedReader) -> bool:
     return stream.peek(PEEK_BYTES).startswith(SPREADSHEETS)
 
 
-def spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
+def read_spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
     """The sheet of that name, or the first one, with its cells as strings."""
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(stream.read()))
@@ -68,13 +68,13 @@ def spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
         rows = book.get_sheet_by_name(sheet or names[0]).to_python(skip_empty_area=False)
     except (python_calamine.CalamineError, IndexError, ValueError) as error:
         raise FileError(f"The spreadsheet cannot be read: {error}.") from error
-    texts = [[_shown(cell) for cell in row] for row in rows]
+    texts = [[_format_cell(cell) for cell in row] for row in rows]
     if not texts:
         raise FileError("The file has no header.")
     return Table(texts[0], _Rows(texts[1:]), lines_before=1)
 
 
-def separated(stream: io.BufferedReader) -> Table:
+def read_csv(stream: io.BufferedReader) -> Table:
     """Read CSV with the delimiter that gives the header most columns, unless the first line (`sep=;`) names it."""
     encoding, remarks = _encoding(stream)
     # Invalid bytes become lone surrogates, so that only their row is refused and not the file.
@@ -99,8 +99,8 @@ def _encoding(stream: io.BufferedReader) -> tuple[str, tuple[str, ...]]:
         if beginning.startswith(mark):
             return encoding, ()
     if beginning[1:2] == b"\0" or beginning[:1] == b"\0":
-        little = beginning[1:2] == b"\0"
-        return ("utf-16-le" if little else "utf-16-be"), ("The file was read as UTF-16.",)
+        is_little_endian = beginning[1:2] == b"\0"
+        return ("utf-16-le" if is_little_endian else "utf-16-be"), ("The file was read as UTF-16.",)
     if _is_utf8(stream, beginning):
         return "utf-8", ()
     return WESTERN, ("The file is not UTF-8; it was read as Windows-1252. Check a name with an accent.",)
@@ -114,13 +114,13 @@ def _is_utf8(stream: io.BufferedReader, beginning: bytes) -> bool:
         if not stream.seekable():
             decoder.decode(beginning)
             return True
-        place = stream.tell()
+        position = stream.tell()
         try:
             while piece := stream.read(PEEK_BYTES):
                 decoder.decode(piece)
             decoder.decode(b"", final=True)
         finally:
-            stream.seek(place)
+            stream.seek(position)
     except UnicodeDecodeError:
         return False
     return True
@@ -156,7 +156,7 @@ class _Rows:
         return row if any(row) else []
 
 
-def _shown(cell: object) -> str:
+def _format_cell(cell: object) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):

@@ -1,1 +1,2 @@
-"""Tools without a domain word: settings, database, ids, time, errors, JSON, logs, metrics. Every room may use them."""
+"""Tools that know nothing of the business domain: settings, database, ids, time, errors, JSON, logs, metrics. Every
+module may use them."""

@@ -14,13 +14,16 @@ import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+# Number of dimensions, whether there may be nulls, type of the elements, number of elements, index of the first.
 _HEADER = Struct(">iiIii")
 _LENGTH = Struct(">i")
+# The length of a value (8 bytes), and the value.
 _INT8 = Struct(">iq")
 _LONG = Struct(">q")
 _pack_header = _HEADER.pack
 _pack_length = _LENGTH.pack
 _NULL = _pack_length(-1)
+# PostgreSQL counts time in microseconds since the year 2000.
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _UUID_LENGTH = _pack_length(16)
@@ -46,7 +49,7 @@ class BinaryArray:
         raise NotImplementedError
 
     def only(self) -> bytes | None:
-        """The only element, as a value of its own."""
+        """The only element of the array, encoded as a single value."""
         start = _HEADER.size + _LENGTH.size
         return None if self.payload[_HEADER.size : start] == _NULL else self.payload[start:]
 
@@ -63,16 +66,16 @@ class Texts(BinaryArray):
 
 
 class Labels(BinaryArray):
-    """Texts of which many are equal, or null."""
+    """Texts of which many are equal, or null: each distinct text is encoded only once."""
 
     __slots__ = ()
     type, oid, element_oid = Texts.type, Texts.oid, Texts.element_oid
 
     def __init__(self, values: Collection[str | None]) -> None:
-        sized = {
+        encoded = {
             value: _NULL if value is None else _pack_length(len(text := value.encode())) + text for value in set(values)
         }
-        self.payload = _join(self.element_oid, [sized[value] for value in values])
+        self.payload = _join(self.element_oid, [encoded[value] for value in values])
 
 
 class Blobs(BinaryArray):
@@ -174,28 +177,29 @@ def read_bigint(payload: bytes) -> int:
 
 def read_uuids(payload: bytes) -> list[bytes | None]:
     """The elements of an array of UUIDs as their sixteen bytes each."""
+    # Without nulls, each element has 20 bytes: 4 of its length and 16 of its value.
     if _NULL not in payload:
         return [payload[end - 16 : end] for end in range(_HEADER.size + 20, len(payload) + 1, 20)]
     found: list[bytes | None] = []
-    place = _HEADER.size
-    while place < len(payload):
-        end = place + 4
-        if payload[place:end] == _NULL:
+    offset = _HEADER.size
+    while offset < len(payload):
+        end = offset + 4
+        if payload[offset:end] == _NULL:
             found.append(None)
         else:
             end += 16
             found.append(payload[end - 16 : end])
-        place = end
+        offset = end
     return found
 
 
 def register(adapters: psycopg.adapt.AdaptersMap) -> None:
     """Register the arrays with the adapters of a connection."""
     for kind in (Texts, Labels, JsonTexts, Jsons, Jsonbs, Blobs, Uuids, Ids, Bigints, Timestamps, Booleans):
-        adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_Finished,), {"oid": kind.oid}))
+        adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_PayloadDumper,), {"oid": kind.oid}))
 
 
-class _Finished(Dumper):
+class _PayloadDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: BinaryArray) -> bytes:

@@ -14,15 +14,15 @@ from regulars.kit.errors import ApiError, InvalidJson
 T = TypeVar("T")
 R = TypeVar("R")
 
-_NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
-# One more than a response lists.
+_NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
+# The most unknown fields that are collected: one more than a response lists.
 IGNORED_MAX = 11
 # The errors of the decoder for a body that is not JSON, or too deeply nested.
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Reader(Generic[T]):
-    """Reads bodies of one wire type. `make` converts the decoded object to the room's own type.
+    """Reads bodies of one wire type. `make` converts the decoded object to the module's own type.
 
     `make` runs the `check` functions of the type's fields itself. If it or the decoder raises, the body is read a
     second time to collect all errors.
@@ -31,62 +31,68 @@ class Reader(Generic[T]):
     def __init__(self, type_: Any) -> None:
         self._strict: msgspec.json.Decoder[T] = msgspec.json.Decoder(strictly(type_))
         self._lenient: msgspec.json.Decoder[T] = msgspec.json.Decoder(type_)
-        self._described = inspect.type_info(type_)
-        self._known = _known_members(self._described)
-        fields = self._described.fields if isinstance(self._described, inspect.StructType) else ()
+        self._type_info = inspect.type_info(type_)
+        self._known = _known_members(self._type_info)
+        fields = self._type_info.fields if isinstance(self._type_info, inspect.StructType) else ()
         self._raw_fields = frozenset(
             field.encode_name for field in fields if isinstance(_bare(field.type), inspect.RawType)
         )
 
     def read(
-        self, body: bytes, make: Callable[[T, tuple[str, ...]], R], *, given: Mapping[str, Any] = _NOTHING_GIVEN
+        self,
+        body: bytes,
+        make: Callable[[T, tuple[str, ...]], R],
+        *,
+        check_arguments: Mapping[str, Any] = _NO_ARGUMENTS,
     ) -> R:
         """Return the result of `make` for the body and the paths of its unknown fields, or raise one error that lists
         all errors.
 
-        `given` has further arguments for `check` functions that need them.
+        `check_arguments` has further arguments for `check` functions that need them.
         """
         json.check_bytes(body)
         try:
             return make(self._strict.decode(body), ())
         except (msgspec.ValidationError, ApiError):
-            return self._read_again(body, make, given)
+            return self._read_again(body, make, check_arguments)
         except NOT_JSON as error:
             raise not_json(error) from None
 
-    def _read_again(self, body: bytes, make: Callable[[T, tuple[str, ...]], R], given: Mapping[str, Any]) -> R:
+    def _read_again(
+        self, body: bytes, make: Callable[[T, tuple[str, ...]], R], check_arguments: Mapping[str, Any]
+    ) -> R:
         try:
             document = _document_decoder.decode(body)
         except NOT_JSON as error:
-            # The strict decoder stopped at a wrong type, and the rest of the body is not JSON.
+            # The strict decoder stopped at a wrong type; what follows in the body is not JSON.
             raise not_json(error) from None
         ignored: dict[str, None] = {}
         _collect_unknown(self._known, document, "", ignored)
         try:
             return make(self._lenient.decode(body), tuple(ignored)[:IGNORED_MAX])
         except (msgspec.ValidationError, ApiError) as error:
-            raise self._all_faults(body, document, given) or error from None
+            raise self._all_faults(body, document, check_arguments) or error from None
 
-    def _all_faults(self, body: bytes, document: Any, given: Mapping[str, Any]) -> ApiError | None:
+    def _all_faults(self, body: bytes, document: Any, check_arguments: Mapping[str, Any]) -> ApiError | None:
         if isinstance(document, dict) and self._raw_fields and not self._raw_fields.isdisjoint(document):
             # Fields that are stored as raw JSON are checked in their original spelling.
             members = members_decoder.decode(body)
             document |= {name: members[name] for name in self._raw_fields if document.get(name) is not None}
-        found = validation.Faults(given)
-        with contextlib.suppress(validation.Enough):
-            validation.walk(self._described, document, found)
-        return found.together() if found.found else None
+        faults = validation.Faults(check_arguments)
+        with contextlib.suppress(validation.TooManyFaults):
+            validation.walk(self._type_info, document, faults)
+        return faults.combine() if faults.errors else None
 
 
-_document_decoder = msgspec.json.Decoder(float_hook=validation.Spelled)
+_document_decoder = msgspec.json.Decoder(float_hook=validation.SpelledNumber)
 members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class _Known(dict[str, "_Known | None"]):
+class _KnownFields(dict[str, "_KnownFields | None"]):
     """The fields of an object by name, each with its own fields if it is an object or a list of objects."""
 
 
-def _known_members(type_: inspect.Type) -> _Known | None:
+def _known_members(type_: inspect.Type) -> _KnownFields | None:
     match type_:
         case inspect.Metadata():
             return _known_members(type_.type)
@@ -95,11 +101,11 @@ def _known_members(type_: inspect.Type) -> _Known | None:
         case inspect.ListType():
             return _known_members(type_.item_type)
         case inspect.StructType():
-            return _Known({field.encode_name: _known_members(field.type) for field in type_.fields})
+            return _KnownFields({field.encode_name: _known_members(field.type) for field in type_.fields})
     return None
 
 
-def _collect_unknown(known: _Known | None, value: Any, path: str, unknown: dict[str, None]) -> None:
+def _collect_unknown(known: _KnownFields | None, value: Any, path: str, unknown: dict[str, None]) -> None:
     """Collect the paths of unknown fields: only the outermost of each, and without list positions."""
     if known is None:
         return
@@ -129,7 +135,7 @@ def strictly(type_: Any) -> Any:
     if origin is Annotated:
         return Annotated[(strictly(arguments[0]), *arguments[1:])]
     if origin in (Union, UnionType):
-        return Union[tuple(strictly(argument) for argument in arguments)]  # noqa: UP007  # made, not written
+        return Union[tuple(strictly(argument) for argument in arguments)]  # noqa: UP007  # built at run time
     if origin in (list, dict):
         return origin[tuple(strictly(argument) for argument in arguments)]
     if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):

@@ -70,8 +70,8 @@ async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: 
 
 
 def scope_of_changes(name: str, query: Mapping[str, str], **filters: Any) -> str:
-    asked = {PARAMETER: query[PARAMETER]} if PARAMETER in query else {}
-    return scope_of(name, {}, **filters, **asked)
+    from_parameter = {PARAMETER: query[PARAMETER]} if PARAMETER in query else {}
+    return scope_of(name, {}, **filters, **from_parameter)
 
 
 def _write(secret: bytes, scope: str, position: tuple[Any, ...]) -> str:

@@ -17,9 +17,9 @@ _ISO8601 = re.compile(
     r"|([0-9]{2})([0-9]{2})[Tt]([0-9]{2})([0-9]{2})(?:([0-9]{2})(?:[.,]([0-9]+))?)?)"
     r"(?:[Zz]|([+-])([0-9]{2})(?::?([0-9]{2}))?)",
 )
-# The form that tills send. The standard library parses it ten times faster than the pattern above, and as strictly once
-# the form is known.
-_USUAL = re.compile(
+# The form that tills send. For a text that matches it, the standard library is as strict as the pattern above and ten
+# times as fast.
+_COMMON_FORM = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
     r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
@@ -32,7 +32,7 @@ _LAST_MILLISECOND = (59, 999_000)
 
 def parse_timestamp(text: str) -> datetime:
     """Read an ISO 8601 timestamp with an offset as UTC, truncated to the millisecond, or raise ValueError."""
-    if _USUAL.fullmatch(text) is None:
+    if _COMMON_FORM.fullmatch(text) is None:
         return _parse_any_timestamp(text)
     moment = datetime.fromisoformat(text)
     if text[-1] != "Z":
@@ -66,16 +66,16 @@ def _parse_any_timestamp(text: str) -> datetime:
         raise ValueError("it is not an ISO 8601 date and time with Z or an offset")
     year, *fields, sign, offset_hours, offset_minutes = match.groups()
     month, day, hour, minute, seconds, fraction = fields[:6] if fields[0] is not None else fields[6:]
-    later = -_read_offset(sign, int(offset_hours or 0), int(offset_minutes or 0))
+    shift = -_read_offset(sign, int(offset_hours or 0), int(offset_minutes or 0))
     clock = (int(hour), int(minute), int(seconds or 0), int((fraction or "0")[:3].ljust(3, "0")) * 1000)
     if clock == _END_OF_DAY and not (fraction or "").strip("0"):
-        clock, later = (0, 0, 0, 0), later + timedelta(days=1)
+        clock, shift = (0, 0, 0, 0), shift + timedelta(days=1)
     elif clock[2] == _LEAP_SECOND:
-        # Neither Python nor PostgreSQL has that second.
+        # A leap second (60) becomes the last millisecond before it, because Python and PostgreSQL do not have it.
         clock = (*clock[:2], *_LAST_MILLISECOND)
     moment = datetime(int(year), int(month), int(day), *clock, tzinfo=UTC)
     try:
-        return moment + later
+        return moment + shift
     except OverflowError:
         raise _outside_the_years() from None
 
@@ -109,7 +109,7 @@ def start_of_last(days: int, now: datetime, zone: tzinfo) -> datetime:
 
 
 def is_in_future(moment: datetime, *, now: datetime, tolerance: timedelta) -> bool:
-    """Clocks of callers may run fast, and a refused event may be lost: times up to `tolerance` ahead count as now."""
+    """A time up to `tolerance` ahead is accepted: clocks of callers may run fast, and a refused event may be lost."""
     return moment - now > tolerance
 
 
@@ -121,11 +121,12 @@ class DatabaseClock:
     """An estimate of the database's clock: its last reading plus the time since then."""
 
     def __init__(self) -> None:
+        # How far the database's clock is ahead of the clock of this process.
         self._ahead = timedelta()
         self._queried_at = float("-inf")
 
     def set(self, now: datetime, *, queried_at: float) -> None:
-        """Take a new reading: the database returned `now` at some moment since `queried_at` (on the monotonic clock).
+        """Set a new reading: the database returned `now` at some time since `queried_at` (on the monotonic clock).
 
         An estimate that agrees with the reading stays, so that a slow response does not replace a more exact one.
         """

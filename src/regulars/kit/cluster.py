@@ -1,4 +1,4 @@
-"""A cluster (Citus): the database whose organizations lie on several nodes, behind a coordinator."""
+"""A cluster (Citus): a database whose organizations are on several nodes, behind a coordinator."""
 
 from typing import Any, Final, LiteralString, NamedTuple
 
@@ -33,7 +33,7 @@ class ClusterNode(NamedTuple):
     """A node: its versions of PostgreSQL and Citus, and the difference of its clock from the coordinator's."""
 
     name: str
-    answers: bool
+    is_reachable: bool
     versions: str
     clock_off_s: float
 
@@ -42,7 +42,7 @@ def find_nodes(connection: psycopg.Connection[Any]) -> list[ClusterNode]:
     before = _clock(connection)
     rows = connection.execute(_NODES).fetchall()
     after = _clock(connection)
-    return [_node(f"{name}:{port}", answers, result, (before, after)) for name, port, answers, result in rows]
+    return [_node(f"{name}:{port}", is_reachable, result, (before, after)) for name, port, is_reachable, result in rows]
 
 
 def find_local_tables(connection: psycopg.Connection[Any]) -> list[str]:
@@ -51,13 +51,13 @@ def find_local_tables(connection: psycopg.Connection[Any]) -> list[str]:
     return [name for (name,) in rows if name not in DIRECTORY_TABLES]
 
 
-def _node(name: str, answers: bool, result: str | None, asked_between: tuple[float, float]) -> ClusterNode:
-    if not answers or result is None:
-        return ClusterNode(name, answers=False, versions="", clock_off_s=0.0)
-    versions, _, shown = result.rpartition(" ")
-    clock = float(shown)
-    before, after = asked_between
-    return ClusterNode(name, answers=True, versions=versions, clock_off_s=max(before - clock, clock - after, 0.0))
+def _node(name: str, is_reachable: bool, result: str | None, queried_between: tuple[float, float]) -> ClusterNode:
+    if not is_reachable or result is None:
+        return ClusterNode(name, is_reachable=False, versions="", clock_off_s=0.0)
+    versions, _, clock_text = result.rpartition(" ")
+    clock = float(clock_text)
+    before, after = queried_between
+    return ClusterNode(name, is_reachable=True, versions=versions, clock_off_s=max(before - clock, clock - after, 0.0))
 
 
 def _clock(connection: psycopg.Connection[Any]) -> float:

@@ -4,10 +4,10 @@ There is one queue for each key (an organization and an endpoint). A queue has a
 number of flushers serve the waiting queues in turn, so one busy queue cannot starve another. There is no timer: an idle
 coalescer flushes a single item at once, and batches grow only while the database is busy.
 
-Queues of one kind may be flushed in one *shared batch*. They wait in a line of their own, and a shared batch takes all
-that wait, up to a limit. Normally one shared batch is in flight. If it takes long, one of its items is probably waiting
-for a lock, so a second one starts beside it. Items that a shared batch could not write go to the other line, where each
-queue is flushed alone.
+Queues of one kind may be flushed in one *shared batch*. They wait in a separate line, and a shared batch takes all that
+wait, up to a limit. Normally one shared batch is in flight. If it takes long, one of its items is probably waiting for
+a lock, so a second one starts at the same time. Items that a shared batch could not write go to the other line, where
+each queue is flushed alone.
 
 A queue refuses items that it could not serve soon. The measure is the batch that was taken last: if its first item had
 waited too long, the queue accepts only items that fit into the next batch. While the database is away no batch is
@@ -31,7 +31,7 @@ WAITING_BYTES_MAX = 64 << 20
 WAIT_S_MAX = 0.5
 BATCH_BYTES_MAX = 4 << 20
 SHARED_ITEMS_MAX = 64
-# After this time a second shared batch may start beside the one in flight.
+# After this time a second shared batch may start while the first is still in flight.
 LONG_BATCH_S = 0.05
 
 _log = log.get(__name__)
@@ -44,7 +44,7 @@ Batch = tuple[K, list[T]]
 
 
 class Overloaded(Exception):
-    """A queue is at its bound; the item was not taken."""
+    """A queue is at its limit; the item was not queued."""
 
 
 @dataclass(slots=True)
@@ -57,11 +57,11 @@ class _Queue(Generic[T]):
     # True while the queue is being flushed or waits in a line; it is then not added to a line again.
     in_line: bool = False
     # Items that a shared batch could not write; they are flushed alone, before all other items of this queue.
-    left: list[T] = field(default_factory=list)
+    unwritten: list[T] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _Line(Generic[K]):
+class _WaitingLine(Generic[K]):
     keys: deque[K] = field(default_factory=deque)
     flushers: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -92,8 +92,8 @@ class Coalescer(Generic[K, T]):
         self._queue_bytes_max = queue_bytes_max
         self._waiting_bytes_max = waiting_bytes_max
         self._queues: dict[K, _Queue[T]] = {}
-        self._alone: _Line[K] = _Line()
-        self._shared: _Line[K] = _Line()
+        self._alone: _WaitingLine[K] = _WaitingLine()
+        self._shared: _WaitingLine[K] = _WaitingLine()
         self._shared_batch_at = float("-inf")
         self._watch: asyncio.TimerHandle | None = None
         self.waiting_items = 0
@@ -132,14 +132,14 @@ class Coalescer(Generic[K, T]):
         while flushers := self._alone.flushers | self._shared.flushers:
             await asyncio.wait(flushers)
 
-    def _enqueue(self, key: K, *, served_by: _Line[K] | None = None) -> None:
+    def _enqueue(self, key: K, *, served_by: _WaitingLine[K] | None = None) -> None:
         """Add the queue to its line, and start a flusher unless the caller is a flusher of that line."""
-        line = self._alone if self._queues[key].left or self._shared_as(key) is None else self._shared
+        line = self._alone if self._queues[key].unwritten or self._shared_as(key) is None else self._shared
         line.keys.append(key)
         if line is not served_by:
             self._start_flusher(line)
 
-    def _start_flusher(self, line: _Line[K]) -> None:
+    def _start_flusher(self, line: _WaitingLine[K]) -> None:
         if line is self._shared and self._is_shared_batch_recent():
             self._watch_shared_batch()
         elif len(line.flushers) < self._flushers_max:
@@ -159,7 +159,7 @@ class Coalescer(Generic[K, T]):
         if self._shared.keys:
             self._start_flusher(self._shared)
 
-    async def _serve_line(self, line: _Line[K]) -> None:
+    async def _serve_line(self, line: _WaitingLine[K]) -> None:
         serve_next = self._serve_alone if line is self._alone else self._serve_together
         try:
             while line.keys:
@@ -179,7 +179,7 @@ class Coalescer(Generic[K, T]):
     async def _serve_alone(self) -> None:
         key = self._alone.keys.popleft()
         queue = self._queues[key]
-        batch, queue.left = queue.left or self._take(key, queue), []
+        batch, queue.unwritten = queue.unwritten or self._take(key, queue), []
         try:
             await self._flush(key, batch)
         finally:
@@ -190,20 +190,20 @@ class Coalescer(Generic[K, T]):
             raise AssertionError("queues that are shared need a way to flush them together")
         began = self._shared_batch_at = monotonic()
         batches = self._take_together()
-        left: Sequence[list[T]] = [[]] * len(batches)
+        unwritten: Sequence[list[T]] = [[]] * len(batches)
         try:
-            left = await self._flush_together(batches)
+            unwritten = await self._flush_together(batches)
         finally:
             if self._shared_batch_at == began:
                 # The batch has ended, so the next one may start at once.
                 self._shared_batch_at = float("-inf")
-            for (key, _), rest in zip(batches, left, strict=True):
-                self._queues[key].left = rest
+            for (key, _), items in zip(batches, unwritten, strict=True):
+                self._queues[key].unwritten = items
                 self._served(key, self._shared)
 
-    def _served(self, key: K, line: _Line[K]) -> None:
+    def _served(self, key: K, line: _WaitingLine[K]) -> None:
         queue = self._queues[key]
-        if queue.left or queue.items:
+        if queue.unwritten or queue.items:
             self._enqueue(key, served_by=line)
         else:
             # Empty queues are deleted, so that past keys take no memory.

@@ -5,6 +5,7 @@ themselves, so a column that is added is added in one place.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import Any, Final, LiteralString
 
@@ -51,16 +52,16 @@ class Columns:
         """
         return fill(text, columns=self.names, arrays=self.arrays, rows=self.rows, records=self.records, **others)
 
-    def assign(self, source: LiteralString, *, but: Collection[str] = ()) -> LiteralString:
-        """The assignments of `SET`: each column, except `but`, from the same column of the source."""
-        return ", ".join([name + " = " + source + "." + name for name in self.kinds if name not in but])
+    def assign(self, source: LiteralString, *, without: Collection[str] = ()) -> LiteralString:
+        """The assignments of `SET`: each column, except `without`, from the same column of the source."""
+        return ", ".join([name + " = " + source + "." + name for name in self.kinds if name not in without])
 
     def of(self, rows: Iterable[Any]) -> dict[str, BinaryArray]:
         """The rows as parameters of the statement."""
         return self.of_tuples(map(self.read, rows))
 
     def of_tuples(self, rows: Iterable[Sequence[Any]]) -> dict[str, BinaryArray]:
-        """The same for rows that are tuples in the order of the columns."""
+        """Like `of`, for rows that are tuples in the order of the columns."""
         # Not a strict zip, because every write passes here.
         arrays = {name: make(values) for name, make, values in zip(self.kinds, self.makers, zip(*rows))}  # noqa: B905
         return arrays or {name: kind(()) for name, kind in self.kinds.items()}
@@ -70,7 +71,8 @@ def _converting(kind: type[BinaryArray], convert: Callable[[Any], Any]) -> Calla
     return lambda values: kind([convert(value) for value in values])
 
 
-def names_of(row: type, table: LiteralString = "") -> LiteralString:
+@cache
+def names_of(row: Callable[..., Any], table: LiteralString = "") -> LiteralString:
     """The names of a table's columns: the fields of a `NamedTuple` or struct."""
     fields: Sequence[LiteralString] = getattr(row, "__struct_fields__", ()) or row._fields  # type: ignore[attr-defined]
     return ", ".join([table + "." + name if table else name for name in fields])

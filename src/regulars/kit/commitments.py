@@ -1,4 +1,4 @@
-"""Commitments: a hash of some content under a salt of its own.
+"""Commitments: a hash of some content with a random salt, one salt per content.
 
 Once content and salt are deleted the commitment reveals nothing about the content, and hashes computed over the
 commitment still verify.

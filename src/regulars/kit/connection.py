@@ -37,7 +37,7 @@ Params = Sequence[Any] | Mapping[str, Any]
 BUFFER_BYTES_MAX: Final = 4 << 20
 # Composed statements, such as the filters of lists, have many different texts.
 STATEMENTS_MAX: Final = 400
-TEXTS_READ_MAX: Final = 4_096
+PARSED_QUERIES_MAX: Final = 4_096
 _FAILED: Final = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 # The server has no such prepared statement any more, or a changed table gives it other columns.
 _OUTDATED: Final = (InvalidSqlStatementName, FeatureNotSupported)
@@ -54,8 +54,8 @@ class Prepared(NamedTuple):
 class Connection(AsyncConnection[TupleRow]):
     """Runs one statement at a time."""
 
-    _is_watched = False
-    _named = 0
+    _has_reader = False
+    _prepared_count = 0
     _response: "asyncio.Future[PGresult] | None" = None
     _result: PGresult | None = None
     has_large_buffer = False
@@ -63,21 +63,22 @@ class Connection(AsyncConnection[TupleRow]):
     def make_ready(self) -> None:
         """Called once, after connecting."""
         self._loop = asyncio.get_running_loop()
-        # Stored, because the event loop must still remove the socket after libpq has closed it.
+        # The socket's number is stored, because the event loop must still remove it after libpq has closed the socket.
         self._socket = self.pgconn.socket
-        self._unread = select.poll()
-        self._unread.register(self._socket, select.POLLIN)
-        self._adapting = Transformer(self)
+        self._poller = select.poll()
+        self._poller.register(self._socket, select.POLLIN)
+        self._adapter = Transformer(self)
         # By text and types of the values: the name of the prepared statement, or None after the first run.
         self._statements: dict[tuple[str, tuple[int, ...]], bytes | None] = {}
-        self._own: dict[bytes, bytes] = {}
+        # The statements of `run`, by their own name: the name under which this connection prepared each.
+        self._prepared_names: dict[bytes, bytes] = {}
 
     async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
         """The rows of a statement; its parameters are written `%s` or `%(name)s`, as in the driver."""
         result = await self._execute(query, params)
-        self._adapting.set_pgresult(result)
-        rows = self._adapting.load_rows(0, result.ntuples, tuple)
-        self._adapting.set_pgresult(None)
+        self._adapter.set_pgresult(result)
+        rows = self._adapter.load_rows(0, result.ntuples, tuple)
+        self._adapter.set_pgresult(None)
         return rows
 
     async def change(self, query: Query, params: Params = ()) -> int:
@@ -94,20 +95,20 @@ class Connection(AsyncConnection[TupleRow]):
         try:
             return await self._run(statement, parameters)
         except _OUTDATED:
-            if self._own.pop(statement.name, None) is None or self._is_in_transaction():
+            if self._prepared_names.pop(statement.name, None) is None or self._is_in_transaction():
                 raise
             return await self._run(statement, parameters)
 
     async def _run(self, statement: Prepared, parameters: Sequence[bytes | None]) -> PGresult:
-        name = self._own.get(statement.name)
+        name = self._prepared_names.get(statement.name)
         if name is None:
-            name = self._own[statement.name] = await self._prepare(statement.text)
+            name = self._prepared_names[statement.name] = await self._prepare(statement.text)
         self._check_size(parameters)
         self.pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), Format.BINARY)
         return await self._wait()
 
     async def fetch_row(self, statement: Prepared, parameters: Sequence[bytes | None]) -> list[bytes]:
-        """The values of the only row that such a statement returns; null is no bytes."""
+        """The values of the only row that such a statement returns; null becomes an empty value."""
         result = await self.run(statement, parameters)
         return [result.get_value(0, column) or b"" for column in range(result.nfields)]
 
@@ -115,16 +116,16 @@ class Connection(AsyncConnection[TupleRow]):
         """Whether the pool can reuse it: its socket is open, which is checked without a query, and it is in no
         transaction."""
         try:
-            if self._is_watched:
+            if self._has_reader:
                 self._on_readable()
             else:
-                while self._unread.poll(0):
+                while self._poller.poll(0):
                     self.pgconn.consume_input()
             return self.pgconn.transaction_status == TransactionStatus.IDLE
         except psycopg.OperationalError:
             return False
 
-    def cut_off(self) -> None:
+    def drop_connection(self) -> None:
         """Shut the socket down, so that a caller that waits on it gets a connection error at once."""
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.pgconn.socket)) as shared:
             shared.shutdown(socket.SHUT_RDWR)
@@ -133,22 +134,22 @@ class Connection(AsyncConnection[TupleRow]):
 
     def hang_up(self) -> None:
         """Close without waiting."""
-        self._unwatch()
+        self._remove_reader()
         self.pgconn.finish()
 
     async def close(self) -> None:
-        self._unwatch()
+        self._remove_reader()
         await super().close()
 
     async def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:  # noqa: ASYNC109  # the driver's own signature
         """Wait as the driver does, for what this class does not implement: COPY, notifications, savepoints."""
-        self._unwatch()
+        self._remove_reader()
         return await super().wait(gen, interval, timeout)
 
     async def _execute(self, query: Query, params: Params) -> PGresult:
-        statement = _read(query if isinstance(query, str) else query.as_string(self))
-        values = self._adapting.dump_sequence(statement.order(params), statement.formats)
-        types = tuple(self._adapting.types or ())
+        statement = _parse_query(query if isinstance(query, str) else query.as_string(self))
+        values = self._adapter.dump_sequence(statement.order(params), statement.formats)
+        types = tuple(self._adapter.types or ())
         key = (statement.text, types)
         self._check_size(values)
         try:
@@ -159,7 +160,7 @@ class Connection(AsyncConnection[TupleRow]):
             return await self._send(key, values, types)
 
     async def _send(self, key: tuple[str, tuple[int, ...]], values: Sequence[Any], types: tuple[int, ...]) -> PGresult:
-        formats = self._adapting.formats
+        formats = self._adapter.formats
         if key not in self._statements:
             # The first run is not prepared: it may be the only one.
             if len(self._statements) < STATEMENTS_MAX:
@@ -181,18 +182,18 @@ class Connection(AsyncConnection[TupleRow]):
 
     async def _prepare(self, text: str, types: Sequence[int] = ()) -> bytes:
         """Prepare under a new name: the old name may still belong to an outdated plan."""
-        self._named += 1
-        name = b"s%d" % self._named
+        self._prepared_count += 1
+        name = b"s%d" % self._prepared_count
         self.pgconn.send_prepare(name, text.encode(), types)
         await self._wait()
         return name
 
     async def _wait(self) -> PGresult:
         self._response = self._loop.create_future()
-        if not self._is_watched:
-            self._is_watched = True
+        if not self._has_reader:
+            self._has_reader = True
             self._loop.add_reader(self._socket, self._on_readable)
-        self._send_rest()
+        self._flush_output()
         try:
             result = await self._response
             self._response = None
@@ -205,8 +206,8 @@ class Connection(AsyncConnection[TupleRow]):
             raise error_from_result(result, encoding="utf-8")
         return result
 
-    def _send_rest(self) -> None:
-        """Write what the socket accepts now, and the rest when it is writable again."""
+    def _flush_output(self) -> None:
+        """Write what the socket accepts now, and the remaining bytes when it is writable again."""
         try:
             is_unsent = self.pgconn.flush()
         except psycopg.Error as error:
@@ -217,14 +218,14 @@ class Connection(AsyncConnection[TupleRow]):
 
     def _on_writable(self) -> None:
         self._loop.remove_writer(self._socket)
-        self._send_rest()
+        self._flush_output()
 
     def _on_readable(self) -> None:
         try:
             while True:
                 self.pgconn.consume_input()
                 self._collect()
-                if not self._is_watched or not self._unread.poll(0):
+                if not self._has_reader or not self._poller.poll(0):
                     return
         except psycopg.Error as error:
             self._fail(error)
@@ -255,23 +256,23 @@ class Connection(AsyncConnection[TupleRow]):
         if self._response is not None and not self._response.done():
             self._response.set_exception(error)
 
-    def _unwatch(self) -> None:
-        if self._is_watched:
-            self._is_watched = False
+    def _remove_reader(self) -> None:
+        if self._has_reader:
+            self._has_reader = False
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
 
 
 class _Statement(NamedTuple):
-    """A text as the server expects it, and how to order the values by its parameters."""
+    """A text with numbered parameters, as the server expects it, and the function that orders the values by number."""
 
     text: str
     order: Callable[[Params], Sequence[Any]]
     formats: list[PyFormat]
 
 
-@lru_cache(TEXTS_READ_MAX)
-def _read(query: str) -> _Statement:
+@lru_cache(PARSED_QUERIES_MAX)
+def _parse_query(query: str) -> _Statement:
     """Number the parameters: each `%s` is one, and all with the same name are one."""
     names: list[str] = []
     count = 0

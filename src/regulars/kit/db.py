@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from math import inf
+from typing import LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -23,11 +24,14 @@ from psycopg.rows import TupleRow
 
 from regulars.kit import arrays, db_session
 from regulars.kit.clock import DatabaseClock, monotonic, truncate_to_milliseconds
+from regulars.kit.columns import fill, names_of
 from regulars.kit.connection import Connection, Params, Query
 from regulars.kit.pool import Pool
 
+T = TypeVar("T")
+
 POOL_WAIT_S = 5.0
-UNANSWERED_SLACK_MS = 5_000
+UNANSWERED_MARGIN_MS = 5_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_MS = 60_000
 LOCK_TIMEOUT_MS = 500
@@ -62,8 +66,19 @@ class Tx:
     async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
         return await self.connection.fetch(query, params)
 
+    async def fetch_all(self, row: Callable[..., T], query: LiteralString, params: Params = ()) -> list[T]:
+        """The rows of a statement as this type, whose field names replace `{columns}` in the statement."""
+        return [row(*values) for values in await self.fetch(fill(query, columns=names_of(row)), params)]
+
+    async def fetch_first(self, row: Callable[..., T], query: LiteralString, params: Params = ()) -> T | None:
+        return next(iter(await self.fetch_all(row, query, params)), None)
+
     async def execute(self, query: Query, params: Params = ()) -> int:
         return await self.connection.change(query, params)
+
+    async def set_lock_timeout(self, duration: str) -> None:
+        """Set how long a statement waits for a lock, such as `5s`, until the end of the transaction."""
+        await self.execute("SELECT set_config('lock_timeout', %s, true)", (duration,))
 
     def end(self, *, is_committed: bool) -> None:
         for ending in self.endings:
@@ -85,9 +100,9 @@ class Database:
         # Called after the commit for each queue in `Tx.touched`; a process that wakes workers sets it.
         self.after_commit: Callable[[str, UUID], None] | None = None
         self.clock = DatabaseClock()
-        # Whether organizations lie on several nodes (Citus); known when the first recording connection is open.
+        # Whether organizations are on several nodes (Citus); known when the first recording connection is open.
         self.is_cluster = False
-        self._lent_s_max = checkout_s_max
+        self._checkout_s_max = checkout_s_max
         self._statement_timeout_ms = statement_timeout_ms
         self._connect_arguments = db_session.arguments(
             url,
@@ -95,12 +110,12 @@ class Database:
             lock_timeout=lock_timeout_ms,
             idle_in_transaction_session_timeout=IDLE_IN_TRANSACTION_MS,
         )
-        unanswered_ms_max = (statement_timeout_ms or STATEMENT_TIMEOUT_MS) + UNANSWERED_SLACK_MS
+        unanswered_ms_max = (statement_timeout_ms or STATEMENT_TIMEOUT_MS) + UNANSWERED_MARGIN_MS
         self._connect_arguments |= {"autocommit": True, "tcp_user_timeout": unanswered_ms_max}
-        self._pool = Pool(self.dial, at_most=pool_max)
+        self._pool = Pool(self.dial, connections_max=pool_max)
         self._reserve = min(RESERVED_FOR_WRITES, pool_max - 1)
-        self._recording = Pool(partial(self.dial, for_recording=True), at_most=RECORDING_MAX)
-        self._looking_up = Pool(partial(self.dial, for_recording=True), at_most=LOOKING_UP_MAX + URGENT_MAX)
+        self._recording = Pool(partial(self.dial, for_recording=True), connections_max=RECORDING_MAX)
+        self._looking_up = Pool(partial(self.dial, for_recording=True), connections_max=LOOKING_UP_MAX + URGENT_MAX)
 
     async def open(self) -> None:
         """Open a first connection; if the database is not reachable, later callers open theirs."""
@@ -144,16 +159,16 @@ class Database:
 
     @asynccontextmanager
     async def looking_up(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:
-        """The same for reads by key. It has its own pool, so that reads and recording never wait for each other; one of
-        its connections is only for urgent reads. The caller sets the deadline."""
+        """Like `recording`, for reads by key. It has its own pool, so that reads and recording never wait for each
+        other; one of its connections is only for urgent reads. The caller sets the deadline."""
         reserve = 0 if is_urgent else URGENT_MAX
         async with self._borrowed(self._looking_up, inf, reserve=reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
 
     @asynccontextmanager
     async def _borrowed(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:
-        until = min(until, monotonic() + self._lent_s_max)
-        connection = await pool.take(min(until, monotonic() + POOL_WAIT_S), reserve=reserve, dialled_by=until)
+        until = min(until, monotonic() + self._checkout_s_max)
+        connection = await pool.take(min(until, monotonic() + POOL_WAIT_S), reserve=reserve, open_deadline=until)
         try:
             with _lent(connection, until):
                 yield connection
@@ -162,7 +177,7 @@ class Database:
             connection.hang_up()
             raise
         finally:
-            pool.give_back(connection)
+            pool.put_back(connection)
 
     @asynccontextmanager
     async def transaction(self, *, until: float = inf, statement_timeout_ms: int | None = None) -> AsyncIterator[Tx]:
@@ -175,7 +190,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self, *, until: float = inf) -> AsyncIterator[Tx]:
-        """For reads that must agree with each other: all statements see the database as it is at the first one."""
+        """For reads that must be consistent: all statements see the database as it is at the first statement."""
         async with self._begun(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT now()", until) as tx:
             yield tx
 
@@ -221,7 +236,7 @@ def _lent(connection: Connection, until: float) -> Iterator[None]:
     if until == inf:
         yield
         return
-    timer = asyncio.get_running_loop().call_later(until - monotonic(), connection.cut_off)
+    timer = asyncio.get_running_loop().call_later(until - monotonic(), connection.drop_connection)
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
 """Checks of a PostgreSQL server: refuse one that can lose acknowledged writes, or a pooler that shares sessions.
 
-The server keeps session settings, LISTEN and prepared statements on a connection. A pooler that gives each transaction
+Regulars keeps session settings, LISTEN and prepared statements on a connection. A pooler that gives each transaction
 another session breaks all three without an error, so it is refused.
 """
 
@@ -12,8 +12,8 @@ import psycopg
 from regulars.kit import db_session
 
 # `synchronous_commit` has several durable values (local, remote_write, remote_apply): only `off` loses commits.
-LOSING_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-# Other clients of the pooler may hold the session that we compare with.
+UNSAFE_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+# Another client of the pooler may be using the session that we compare with, so one comparison is not enough.
 TRIES: Final = 3
 FIX: Final = "set `pool_mode = session` in the pooler, or name PostgreSQL itself in DATABASE_URL"
 
@@ -23,21 +23,21 @@ class NotDurableError(Exception):
 
 
 def assert_durable(connection: psycopg.Connection[Any]) -> None:
-    losing = losing_settings(connection)
-    if losing:
+    unsafe = unsafe_settings(connection)
+    if unsafe:
         raise NotDurableError(
-            f"This PostgreSQL may lose acknowledged writes in a crash ({', '.join(losing)}); "
+            f"This PostgreSQL may lose acknowledged writes in a crash ({', '.join(unsafe)}); "
             "turn these settings on and start again."
         )
 
 
-def losing_settings(connection: psycopg.Connection[Any]) -> list[str]:
+def unsafe_settings(connection: psycopg.Connection[Any]) -> list[str]:
     """The settings, as `name = value`, under which a crash can lose acknowledged writes."""
     # `reset_val` is the value at the start of a session, before `db_session` raises it for the session.
     rows = connection.execute(
-        "SELECT name, reset_val FROM pg_settings WHERE name = ANY(%s) ORDER BY name", (list(LOSING_SETTINGS),)
+        "SELECT name, reset_val FROM pg_settings WHERE name = ANY(%s) ORDER BY name", (list(UNSAFE_SETTINGS),)
     ).fetchall()
-    return [f"{name} = {setting}" for name, setting in rows if LOSING_SETTINGS[name] == setting]
+    return [f"{name} = {setting}" for name, setting in rows if UNSAFE_SETTINGS[name] == setting]
 
 
 class Pooling(StrEnum):
@@ -50,27 +50,27 @@ class TransactionPoolerError(Exception):
     """The message is one sentence for the person who runs the command."""
 
 
-def refuse_by_transaction(connection: psycopg.Connection[Any], url: str) -> None:
+def refuse_transaction_pooling(connection: psycopg.Connection[Any], url: str) -> None:
     if find_pooling(connection, url) is Pooling.TRANSACTION:
         raise TransactionPoolerError(
-            f"A pooler stands before PostgreSQL and lends connections by transaction, which loses sessions; {FIX}."
+            f"A pooler in front of PostgreSQL lends connections by transaction, which loses sessions; {FIX}."
         )
 
 
 def find_pooling(connection: psycopg.Connection[Any], url: str) -> Pooling:
     """Compare the backend of each statement with the backend at connect, and with that of a second client."""
-    if _session(connection) == connection.info.backend_pid:
+    if _backend_pid(connection) == connection.info.backend_pid:
         return Pooling.NONE
     # With session pooling, two connected clients never share a session and never change theirs.
     with db_session.connect(url) as other:
         for _ in range(TRIES):
-            ours = _session(connection)
+            our_pid = _backend_pid(connection)
             with other.transaction():
-                if _session(other) == ours or _session(connection) != ours:
+                if _backend_pid(other) == our_pid or _backend_pid(connection) != our_pid:
                     return Pooling.TRANSACTION
     return Pooling.SESSION
 
 
-def _session(connection: psycopg.Connection[Any]) -> int:
+def _backend_pid(connection: psycopg.Connection[Any]) -> int:
     [(number,)] = connection.execute("SELECT pg_backend_pid()").fetchall()
     return int(number)

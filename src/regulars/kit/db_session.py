@@ -67,25 +67,15 @@ def connect(url: str, *, application_name: str = APPLICATION_NAME) -> psycopg.Co
     return connection
 
 
-async def connect_async(url: str) -> AsyncConnection[TupleRow]:
-    """The same for a command that is asynchronous."""
-    connection = await AsyncConnection.connect(url, autocommit=True, **arguments(url))
-    try:
-        await pin(connection)
-    except BaseException:
-        await connection.close()
-        raise
-    return connection
-
-
 def arguments(url: str, *, application_name: str = APPLICATION_NAME, **limits: int) -> dict[str, Any]:
-    """Connection parameters beside the address: its own options, then ours, then limits such as `lock_timeout`.
+    """Connection parameters in addition to the address: the options in the address, then ours, then limits such as
+    `lock_timeout`.
 
     The caller runs `pin` first on the new connection.
     """
-    given = conninfo_to_dict(url)
+    parameters = conninfo_to_dict(url)
     ours = {**_PINNED, **{name: str(value) for name, value in limits.items()}}
-    options = [str(given["options"])] if given.get("options") else []
+    options = [str(parameters["options"])] if parameters.get("options") else []
     return {
         "connect_timeout": CONNECT_TIMEOUT_S,
         "client_encoding": "UTF8",

@@ -1,7 +1,7 @@
 """The base class of API errors, and the errors that any request may get: one class each, with a fixed status and a
 stable code.
 
-A room's own errors are in its `errors.py`. Cause, fix and whether to retry are attributes of the class: the page of
+A module's own errors are in its `errors.py`. Cause, fix and whether to retry are attributes of the class: the page of
 errors and `docs/errors.md` are generated from them, and the OpenAPI document lists the errors that the routes declare.
 """
 

@@ -18,11 +18,11 @@ class EtagMismatch(Exception):
     """Another user changed the part after the form was rendered."""
 
 
-def etag_of(piece: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(piece)).hexdigest()[:CHARACTERS]
+def etag_of(part: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(part)).hexdigest()[:CHARACTERS]
 
 
-def require_etag(piece: object, etag: str | None) -> None:
+def require_etag(part: object, etag: str | None) -> None:
     """None for a caller without a form, such as a command: it overwrites."""
-    if etag is not None and etag != etag_of(piece):
+    if etag is not None and etag != etag_of(part):
         raise EtagMismatch

@@ -21,51 +21,56 @@ class LostError(psycopg.OperationalError):
 
 
 @dataclass(slots=True)
-class _Trap:
+class _ArmedFailpoint:
     act: Act
     passes: int
     seconds: float
-    sprung: Callable[[str, Act], None]
+    before_failing: Callable[[str, Act], None]
 
 
-_traps: Final[dict[str, _Trap]] = {}
+_armed: Final[dict[str, _ArmedFailpoint]] = {}
 
 
-def hit(place: str, cut: Callable[[], object] | None = None) -> None:
-    """Fail here if the failpoint is armed. `cut` closes the connection of the caller, if it has its own."""
-    if _traps and place in _traps:
-        _spring(place, cut)
+def hit(place: str, drop_connection: Callable[[], object] | None = None) -> None:
+    """Fail here if the failpoint is armed. `drop_connection` closes the connection of the caller, if it has its own."""
+    if _armed and place in _armed:
+        _fail(place, drop_connection)
 
 
 def is_set(place: str) -> bool:
     """Whether the failpoint is armed, for callers that must prepare for it."""
-    return place in _traps
+    return place in _armed
 
 
 def arm(
-    place: str, act: Act, *, passes: int = 0, seconds: float = 0.0, sprung: Callable[[str, Act], None] = lambda *_: None
+    place: str,
+    act: Act,
+    *,
+    passes: int = 0,
+    seconds: float = 0.0,
+    before_failing: Callable[[str, Act], None] = lambda *_: None,
 ) -> None:
-    """Arm a failpoint: it fails once, after `passes` calls of `hit`. `sprung` is called just before."""
-    _traps[place] = _Trap(act, passes, seconds, sprung)
+    """Arm a failpoint: it fails once, after `passes` calls of `hit`. `before_failing` is called just before."""
+    _armed[place] = _ArmedFailpoint(act, passes, seconds, before_failing)
 
 
 def disarm() -> None:
-    _traps.clear()
+    _armed.clear()
 
 
-def _spring(place: str, cut: Callable[[], object] | None) -> None:
-    trap = _traps[place]
-    if trap.passes > 0:
-        trap.passes -= 1
+def _fail(place: str, drop_connection: Callable[[], object] | None) -> None:
+    armed = _armed[place]
+    if armed.passes > 0:
+        armed.passes -= 1
         return
-    del _traps[place]
-    trap.sprung(place, trap.act)
-    if trap.act == "kill":
+    del _armed[place]
+    armed.before_failing(place, armed.act)
+    if armed.act == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif trap.act == "sleep":
+    elif armed.act == "sleep":
         # The whole process stops, as if it were swapped out or suspended.
-        time.sleep(trap.seconds)
-    elif trap.act == "cut" and cut is not None:
-        cut()
+        time.sleep(armed.seconds)
+    elif armed.act == "cut" and drop_connection is not None:
+        drop_connection()
     else:
-        raise LostError(f"a trap at {place}")
+        raise LostError(f"a failpoint at {place}")

@@ -6,7 +6,7 @@ from typing import Final
 
 import aiohttp
 
-# A longer wait is cut to a year: the sum of a moment and the wait must still be a valid moment.
+# A longer wait is cut to a year: the current time plus the wait must still be a valid date.
 _AHEAD_MAX: Final = timedelta(days=366)
 _DIGITS_MAX: Final = 9
 
@@ -33,7 +33,7 @@ def read_http_date(text: str | None) -> datetime | None:
 
 
 def describe_network_error(error: BaseException) -> str:
-    """One sentence for people. The name of a Python class says nothing to them."""
+    """One sentence for users, who do not know the names of Python classes."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "The host's name could not be resolved."
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

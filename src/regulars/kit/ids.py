@@ -34,11 +34,11 @@ _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 # which takes a third of the time, and this runs twice per sale. Each id is padded to 32 digits in 32 bytes, with its
 # 160 bits at the low end. The first step moves the upper half of them to the upper half of the bytes, the next does the
 # same in each half, and after the fifth every digit has a byte of its own. A step is a mask and a shift.
-_SPELLED_AT_ONCE = 32
+_ENCODED_AT_ONCE = 32
 _PADDING = bytes(16)
 _CHARACTERS = ALPHABET.encode().ljust(256, b"\0")
 _STEPS = tuple(
-    (int.from_bytes(((1 << bits) - 1 << bits).to_bytes(width, "big") * (32 // width * _SPELLED_AT_ONCE), "big"), shift)
+    (int.from_bytes(((1 << bits) - 1 << bits).to_bytes(width, "big") * (32 // width * _ENCODED_AT_ONCE), "big"), shift)
     for bits, width, shift in ((80, 32, 48), (40, 16, 24), (20, 8, 12), (10, 4, 6), (5, 2, 3))
 )
 
@@ -58,18 +58,18 @@ class IdKind:
     prefix: str
 
     def encode(self, identifier: UUID) -> str:
-        [text] = self.spell([identifier.bytes])
+        [text] = self.encode_all([identifier.bytes])
         return text
 
-    def spell(self, identifiers: Sequence[bytes]) -> list[str]:
+    def encode_all(self, identifiers: Sequence[bytes]) -> list[str]:
         """The canonical ids of UUIDs, each given as its sixteen bytes."""
-        spelled: list[str] = []
-        for start in range(0, len(identifiers), _SPELLED_AT_ONCE):
-            some = identifiers[start : start + _SPELLED_AT_ONCE]
-            digits = _spread(int.from_bytes(_PADDING + _PADDING.join(some), "big")).to_bytes(32 * len(some), "big")
+        encoded: list[str] = []
+        for start in range(0, len(identifiers), _ENCODED_AT_ONCE):
+            batch = identifiers[start : start + _ENCODED_AT_ONCE]
+            digits = _spread(int.from_bytes(_PADDING + _PADDING.join(batch), "big")).to_bytes(32 * len(batch), "big")
             text = digits.translate(_CHARACTERS).decode()
-            spelled += [self.prefix + text[end - SUFFIX_CHARACTERS : end] for end in range(32, len(text) + 1, 32)]
-        return spelled
+            encoded += [self.prefix + text[end - SUFFIX_CHARACTERS : end] for end in range(32, len(text) + 1, 32)]
+        return encoded
 
     def decode(self, text: str) -> UUID | None:
         """Parse a canonical id of this kind; None if it is malformed, because it then refers to nothing."""
@@ -155,27 +155,28 @@ def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
     if at is not None:
         milliseconds = round(at.timestamp() * 1_000)
     fraction = min((nanoseconds << 12) // 1_000_000, (1 << 12) - count)
+    # 7 is the version of the UUID, and the 2 below its variant.
     first = milliseconds << 16 | 0x7 << 12 | fraction
-    chance = random.getrandbits  # an id must be unique, not secret
-    made = [(time_ << 64 | 0x2 << 62 | chance(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
-    if (remembered := _new.get()) is not None:
-        remembered += made
-    return made
+    random_bits = random.getrandbits  # an id must be unique, not secret
+    new_ids = [(time_ << 64 | 0x2 << 62 | random_bits(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
+    if (collected := _collected_ids.get()) is not None:
+        collected += new_ids
+    return new_ids
 
 
 # The ids that were made inside `collecting_new_ids`; None outside of it.
-_new: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default=None)
+_collected_ids: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default=None)
 
 
 @contextmanager
 def collecting_new_ids() -> Iterator[list[bytes]]:
     """Collect all ids that this task makes in the block."""
-    made: list[bytes] = []
-    token = _new.set(made)
+    new_ids: list[bytes] = []
+    token = _collected_ids.set(new_ids)
     try:
-        yield made
+        yield new_ids
     finally:
-        _new.reset(token)
+        _collected_ids.reset(token)
 
 
 def new_uuids_since(begun: datetime) -> Iterator[UUID]:

@@ -25,14 +25,15 @@ encode = _encoder.encode
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 # Numbers that may overflow a double have an exponent or hundreds of digits. With all digits mapped to one, both are
 # found by a plain search, which is several times quicker than a pattern over the original.
-_DIGITS_ALIKE = bytes.maketrans(b"123456789E", b"000000000e")
+_NORMALIZE_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
 _EXPONENT = b"0e"
 _LARGE_EXPONENT = re.compile(rb"[0-9][eE]\+?[0-9]{3}")
 DOUBLE_DIGITS_MAX = 308
 # An integer is stored as it was sent, even if a double cannot represent it.
 INTEGER_DIGITS_MAX = 400
 _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
-_BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
+_NORMALIZE_BRACKETS = bytes.maketrans(b"{}", b"[]")
+# By how much each byte changes the depth; 255 is -1 as a signed byte.
 _STEPS = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 # More than is allowed, so that a document that is too deep stays too deep.
@@ -49,8 +50,8 @@ def check_bytes(body: bytes) -> None:
     if b"\\u" in body and _SUSPICIOUS_ESCAPE.search(body):
         _check_values(body)
     else:
-        alike = body.translate(_DIGITS_ALIKE)
-        if (_EXPONENT in alike and _LARGE_EXPONENT.search(body)) or _MANY_DIGITS in alike:
+        normalized = body.translate(_NORMALIZE_DIGITS)
+        if (_EXPONENT in normalized and _LARGE_EXPONENT.search(body)) or _MANY_DIGITS in normalized:
             _check_values(body)
 
 
@@ -65,10 +66,11 @@ def check_text(body: bytes) -> None:
         raise InvalidJson("The body has a raw NUL byte.")
 
 
-def without_traps(body: bytes) -> bytes:
+def make_decodable(body: bytes) -> bytes:
     """A copy of the same length without what a recursive decoder fails on: deep nesting and lone surrogates.
 
-    Every bracket and what it encloses get a depth, bracket 2n - 1 and content 2n, by passes in C.
+    Depths are counted in half steps: a bracket of level n has the depth 2n - 1, and its content 2n. Each pass over the
+    bytes runs in C, so that a large body costs little.
     """
     parts = body.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
     parts[1::2] = [bytes(len(text)) for text in parts[1::2]]
@@ -81,14 +83,14 @@ def without_traps(body: bytes) -> bytes:
 def _check_depth(body: bytes) -> None:
     """Remove the innermost brackets, one level at a time: a few passes in C, even for a hostile body."""
     outside_strings = b"".join(body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-    brackets = outside_strings.translate(_BRACKETS_ALIKE, _NO_BRACKETS)
+    brackets = outside_strings.translate(_NORMALIZE_BRACKETS, _NO_BRACKETS)
     for _ in range(DEPTH_MAX):
-        left = brackets.replace(b"[]", b"")
-        if not left:
+        reduced = brackets.replace(b"[]", b"")
+        if not reduced:
             return
-        if len(left) == len(brackets):
+        if len(reduced) == len(brackets):
             break
-        brackets = left
+        brackets = reduced
     raise InvalidJson(f"The body is nested deeper than {DEPTH_MAX} levels, or its brackets do not match.")
 
 
@@ -119,8 +121,8 @@ def _check_strings(value: Any, field: str) -> None:
             _check_string(name, field)
             _check_strings(member, f"{field}.{name}" if field else name)
     elif isinstance(value, list):
-        for place, item in enumerate(value):
-            _check_strings(item, f"{field}[{place}]")
+        for index, item in enumerate(value):
+            _check_strings(item, f"{field}[{index}]")
 
 
 def _check_string(text: str, field: str) -> None:

@@ -1,9 +1,10 @@
 """Keyset pagination: a list is the order of an index, read from a position, forward or backward.
 
-A statement has placeholders for what depends on the request: `{narrowed}` for the active filters, `{beyond}` for the
-position and `{ordered}` for the order; if the order is not simply its keys, `{direction}` and `{than}`. A subselect has
-the alias of its table, so that a placeholder means the same inside and outside. A filter without an index searches a
-bounded number of rows (`scan`): a rare filter never reads a whole organization.
+A statement has placeholders for what depends on the request. `{and_filters}` is replaced by the active filters and
+`{and_after_position}` by the condition for the position; both begin with AND, or are empty. `{ordered}` is replaced by
+the keys with their directions; `{direction}` (ASC or DESC) and `{comparison}` (> or <) are for a statement that spells
+out its order itself. A subselect has the alias of its table, so that a placeholder means the same inside and outside.
+A filter without an index searches a bounded number of rows (`scan`): a rare filter never reads a whole organization.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,23 +50,24 @@ class Keyset:
     async def fetch(
         self,
         tx: Tx,
-        statement: SQL,
+        statement: SQL | LiteralString,
         page: PageRequest,
         values: Values,
         *,
         make: Callable[..., T],
         filters: Filters = NO_FILTERS,
-        **slots: Composable,
+        **placeholders: Composable,
     ) -> PageRows[T]:
         """The rows of the statement, whose last clause is `LIMIT %(limit)s`."""
         clauses = self._clauses(page, values, filters)
-        rows = await tx.fetch(statement.format(**clauses, **slots), {"limit": page.limit, **self._values(page, values)})
+        composed = (SQL(statement) if isinstance(statement, str) else statement).format(**clauses, **placeholders)
+        rows = await tx.fetch(composed, {"limit": page.limit, **self._values(page, values)})
         return PageRows(make(*row) for row in rows)
 
     async def scan(
         self,
         tx: Tx,
-        statement: SQL,
+        statement: SQL | LiteralString,
         page: PageRequest,
         values: Values,
         *,
@@ -74,48 +76,63 @@ class Keyset:
         indexed: Filters = NO_FILTERS,
         filters: Filters,
         rows_max: int,
+        **placeholders: Composable,
     ) -> PageRows[T]:
-        """The matching rows among the next `rows_max` of the table. The inner query selects these by `{indexed}` and
-        `LIMIT %(looked_at)s`; the outer query filters them by `{narrowed}`."""
+        """The matching rows among the next `rows_max` of the table. The inner query selects these by
+        `{and_indexed_filters}` and `LIMIT %(scan_limit)s`; the outer query filters them by `{and_filters}`."""
         is_narrowed = any(values[name] is not None for name in filters)
-        given = {**values, "looked_at": rows_max if is_narrowed else page.limit}
-        inside = narrow(values, indexed)
-        found = await self.fetch(tx, statement, page, given, make=make, filters=filters, indexed=inside)
+        all_values = {**values, "scan_limit": rows_max if is_narrowed else page.limit}
+        and_indexed = narrow(values, indexed)
+        found = await self.fetch(
+            tx,
+            statement,
+            page,
+            all_values,
+            make=make,
+            filters=filters,
+            and_indexed_filters=and_indexed,
+            table=SQL(table),
+            **placeholders,
+        )
         if is_narrowed and len(found) < page.limit and not page.is_backward:
-            found.ended_at = await self._find_end(tx, SQL(table), page, values, indexed=inside, rows_max=rows_max)
+            found.ended_at = await self._find_end(
+                tx, SQL(table), page, values, and_indexed=and_indexed, rows_max=rows_max
+            )
         return found
 
     async def _find_end(
-        self, tx: Tx, table: Composable, page: PageRequest, values: Values, *, indexed: Composable, rows_max: int
+        self, tx: Tx, table: Composable, page: PageRequest, values: Values, *, and_indexed: Composable, rows_max: int
     ) -> Position | None:
         """The position of the last row that was scanned, or None if the list ends before."""
         statement = SQL(
             """
             SELECT {columns} FROM {table}
-            WHERE organization_id = %(organization_id)s {indexed} {beyond}
+            WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
             ORDER BY {ordered}
             LIMIT 1 OFFSET %(skipped)s
             """
         ).format(
             columns=SQL(", ").join(self._columns),
             table=table,
-            indexed=indexed,
+            and_indexed_filters=and_indexed,
             **self._clauses(page, values, NO_FILTERS),
         )
         rows = await tx.fetch(statement, {"skipped": rows_max - 1, **self._values(page, values)})
-        return tuple(_spell(value) for value in rows[0]) if rows else None
+        return tuple(_format(value) for value in rows[0]) if rows else None
 
     def _clauses(self, page: PageRequest, values: Values, filters: Filters) -> dict[str, Composable]:
-        is_down = self._is_descending != page.is_backward
-        than, direction = SQL("<" if is_down else ">"), SQL("DESC" if is_down else "ASC")
-        places = [Placeholder(name) for name in self._names()]
-        beyond = SQL("AND ({}) {} ({})").format(SQL(", ").join(self._columns), than, SQL(", ").join(places))
+        is_falling = self._is_descending != page.is_backward
+        comparison, direction = SQL("<" if is_falling else ">"), SQL("DESC" if is_falling else "ASC")
+        placeholders = [Placeholder(name) for name in self._names()]
+        after_position = SQL("AND ({}) {} ({})").format(
+            SQL(", ").join(self._columns), comparison, SQL(", ").join(placeholders)
+        )
         return {
-            "narrowed": narrow(values, filters),
-            "beyond": beyond if self._has_position(page) else SQL(""),
+            "and_filters": narrow(values, filters),
+            "and_after_position": after_position if self._has_position(page) else SQL(""),
             "ordered": SQL(", ").join(SQL("{} {}").format(column, direction) for column in self._columns),
             "direction": direction,
-            "than": than,
+            "comparison": comparison,
         }
 
     def _values(self, page: PageRequest, values: Values) -> dict[str, Any]:
@@ -125,7 +142,8 @@ class Keyset:
         return {**values, **dict(zip(self._names(), read, strict=True))}
 
     def _has_position(self, page: PageRequest) -> bool:
-        """Cursors are signed, so a position is one of ours; one of another order has another length."""
+        """Cursors are signed, so a position is always one that we wrote. It may be of a list in another order; then it
+        has another number of keys and is ignored."""
         return page.position is not None and len(page.position) == len(self._columns)
 
     def _names(self) -> Iterable[str]:
@@ -139,23 +157,24 @@ def page_of(
     *,
     fits: Callable[[T], bool] = lambda _row: True,
 ) -> PageRows[T]:
-    """A page of a short list in memory. If the row of the position is gone, the page starts at the beginning."""
-    turned = list(rows[::-1] if page.is_backward else rows)
-    start = next((place + 1 for place, row in enumerate(turned) if position_of(row) == page.position), 0)
-    return PageRows([row for row in turned[start:] if fits(row)][: page.limit])
+    """A page of a short list in memory. If the row of the position no longer exists, the page starts at the
+    beginning."""
+    in_direction = list(rows[::-1] if page.is_backward else rows)
+    start = next((index + 1 for index, row in enumerate(in_direction) if position_of(row) == page.position), 0)
+    return PageRows([row for row in in_direction[start:] if fits(row)][: page.limit])
 
 
 def narrow(values: Values, filters: Filters) -> Composable:
-    """The conditions that have a value, each with an AND before it."""
+    """The SQL conditions of the filters that have a value, each preceded by AND."""
     return SQL(" ").join(SQL("AND {}").format(SQL(text)) for name, text in filters.items() if values[name] is not None)
 
 
-async def walk_in_order(tx: Tx) -> None:
-    """Make the planner read in index order for the rest of the transaction: before the first ANALYZE it expects few
-    rows of an organization, and would sort all of them."""
+async def read_in_index_order(tx: Tx) -> None:
+    """Make the planner read in index order until the transaction ends: before the first ANALYZE it expects few rows of
+    an organization, and would sort all of them."""
     await tx.execute("SET LOCAL enable_bitmapscan = off")
     await tx.execute("SET LOCAL enable_sort = off")
 
 
-def _spell(value: Any) -> str:
+def _format(value: Any) -> str:
     return format_timestamp(value) if isinstance(value, datetime) else str(value)

@@ -127,15 +127,15 @@ class Metrics:
         return MetricsSnapshot(
             worker=self.worker,
             statuses={name: dict(route.statuses) for name, route in self._routes.items() if route.statuses},
-            seconds={name: _frozen(route.seconds) for name, route in self._routes.items() if route.statuses},
-            items={name: _frozen(histogram) for name, histogram in self._batches.items()},
+            seconds={name: _take_snapshot(route.seconds) for name, route in self._routes.items() if route.statuses},
+            items={name: _take_snapshot(histogram) for name, histogram in self._batches.items()},
             gauges=[GaugeSnapshot(g.name, g.meaning, g.label, g.read()) for g in self._gauges.values()],
         )
 
     def render(self) -> bytes:
         """The response to Prometheus: the counts of this process and of the other live ones."""
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Page([self.snapshot(), *self._siblings()]))
+        registry.register(_Collector([self.snapshot(), *self._siblings()]))
         return generate_latest(registry)
 
     def _siblings(self) -> Iterator[MetricsSnapshot]:
@@ -146,7 +146,7 @@ class Metrics:
                     yield msgspec.json.decode(path.read_bytes(), type=MetricsSnapshot)
 
 
-class _Page(Collector):
+class _Collector(Collector):
     def __init__(self, snapshots: Sequence[MetricsSnapshot]) -> None:
         self._snapshots = snapshots
 
@@ -173,7 +173,7 @@ class _Page(Collector):
         return [requests, seconds, items, *gauges.values()]
 
 
-def _frozen(histogram: Histogram) -> HistogramSnapshot:
+def _take_snapshot(histogram: Histogram) -> HistogramSnapshot:
     return HistogramSnapshot(counts=list(histogram.counts), total=histogram.total)
 
 

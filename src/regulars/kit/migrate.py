@@ -15,7 +15,7 @@ from regulars.kit.releases import MIGRATIONS, Limits, ProcessRole
 # Another node may be migrating at the same time: wait as long as its migration may take.
 OTHER_NODE_WAIT_S = 3600.0
 OTHER_NODE_POLL_S = 0.2
-# A migration that cannot get its lock at once would make every request behind it wait.
+# While a migration waits for its lock, every request that needs the table waits behind it, so it waits only this long.
 LOCK_TIMEOUT = "5s"
 STATEMENT_TIMEOUT = "10min"
 # CREATE INDEX CONCURRENTLY reads the table twice and waits for all older transactions.
@@ -95,7 +95,7 @@ def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
                 (LOCK_TIMEOUT, STATEMENT_TIMEOUT),
             )
             connection.execute(ONE_PART_AT_A_TIME)
-            _execute(connection, file, statements, left="changed nothing")
+            _execute(connection, file, statements, consequence="changed nothing")
         failpoint.hit("migration", connection.close)
         _register(connection, file.stem, Limits.of_file(statements))
     return True
@@ -126,14 +126,14 @@ def _run_outside(url: str, file: Path, statements: bytes) -> None:
         )
         for statement in statements.split(b";\n"):
             if statement.strip():
-                _execute(outside, file, statement, left="is to be run again")
+                _execute(outside, file, statement, consequence="is to be run again")
 
 
-def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes, *, left: str) -> None:
+def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes, *, consequence: str) -> None:
     try:
         connection.execute(statements)
     except psycopg.Error as error:
-        raise MigrationError(f"Migration {file.stem} failed and {left}: {_one_line(error)}") from error
+        raise MigrationError(f"Migration {file.stem} failed and {consequence}: {_one_line(error)}") from error
 
 
 @contextmanager

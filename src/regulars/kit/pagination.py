@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A page of a list; each room has a subclass, whose name is used in the OpenAPI document."""
+    """A page of a list; each module has a subclass, whose name is used in the OpenAPI document."""
 
     data: list[T]
     has_more: bool
@@ -53,7 +53,7 @@ def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
             raise ValueError
         decoded = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         position = msgspec.json.decode(decoded[_SIGNATURE_BYTES:], type=tuple[str, ...])
-        # Compared with a newly written cursor: each position has exactly one.
+        # Each position has exactly one cursor, so a valid cursor is equal to one that is written anew.
         if not hmac.compare_digest(write_cursor(secret, scope, position), cursor):
             raise ValueError
         return position

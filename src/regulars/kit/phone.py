@@ -30,7 +30,7 @@ def is_e164(text: str) -> bool:
 
 class _Country(NamedTuple):
     lengths: frozenset[int]
-    # The national prefix, which is dialled inside the country and is no part of the number.
+    # The national prefix, which is dialled inside the country and is not part of the number.
     national_prefix: re.Pattern[str] | None
 
 

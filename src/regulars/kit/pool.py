@@ -23,14 +23,14 @@ class PoolTimeout(psycopg.OperationalError):
 
 
 class _Waiter(NamedTuple):
-    may_have_one: "asyncio.Future[None]"
+    granted: "asyncio.Future[None]"
     reserve: int
 
 
 class Pool:
-    def __init__(self, dial: Callable[[], Awaitable[Connection]], *, at_most: int) -> None:
+    def __init__(self, dial: Callable[[], Awaitable[Connection]], *, connections_max: int) -> None:
         self._dial = dial
-        self._at_most = at_most
+        self._connections_max = connections_max
         self._idle: list[Connection] = []
         self._waiting: list[_Waiter] = []
         self._lent = 0
@@ -43,13 +43,13 @@ class Pool:
         """Open one connection, without a retry."""
         self._idle.append(await self._dial())
 
-    async def take(self, until: float, *, reserve: int = 0, dialled_by: float = inf) -> Connection:
+    async def take(self, until: float, *, reserve: int = 0, open_deadline: float = inf) -> Connection:
         """A live connection outside any transaction. Waits until `until`; leaves `reserve` connections to others.
 
-        A connection that is being opened at that moment has until `dialled_by`: of several hosts, the first may not
+        A connection that is being opened at that moment has until `open_deadline`: of several hosts, the first may not
         respond.
         """
-        if self._lent < self._at_most - reserve:
+        if self._lent < self._connections_max - reserve:
             self._lent += 1
         else:
             await self._wait(until, reserve)
@@ -59,12 +59,12 @@ class Pool:
                 if connection.is_idle():
                     return connection
                 connection.hang_up()
-            return await self._dial_until(until, dialled_by)
+            return await self._dial_until(until, open_deadline)
         except BaseException:
             self._release()
             raise
 
-    def give_back(self, connection: Connection) -> None:
+    def put_back(self, connection: Connection) -> None:
         if connection.closed:
             # After a restart of PostgreSQL all idle connections are dead: close them now, so that only this caller gets
             # an error.
@@ -76,7 +76,7 @@ class Pool:
         self._release()
 
     def close(self) -> None:
-        """Close idle connections now, and the others when they are given back."""
+        """Close idle connections now, and the others when they are put back."""
         self._is_closed = True
         self._hang_up_idle()
 
@@ -89,34 +89,34 @@ class Pool:
         self._waiting.append(waiter)
         try:
             async with asyncio.timeout(max(0.0, until - monotonic())):
-                await waiter.may_have_one
+                await waiter.granted
         except BaseException as error:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
-            elif waiter.may_have_one.done() and not waiter.may_have_one.cancelled():
+            elif waiter.granted.done() and not waiter.granted.cancelled():
                 self._release()
             if isinstance(error, TimeoutError):
                 raise PoolTimeout("no connection became free in time") from None
             raise
 
     def _release(self) -> None:
-        """A connection was given back: the first waiter whose reserve allows it may have one.
+        """A connection was put back: the first waiter whose reserve allows it may have one.
 
         A waiter that was just cancelled stays in the list until its task has run. It must be passed over, because it
         would not take the connection, which would then be lost to the pool.
         """
         self._lent -= 1
         for waiter in self._waiting:
-            if self._lent < self._at_most - waiter.reserve and not waiter.may_have_one.done():
+            if self._lent < self._connections_max - waiter.reserve and not waiter.granted.done():
                 self._waiting.remove(waiter)
                 self._lent += 1
-                waiter.may_have_one.set_result(None)
+                waiter.granted.set_result(None)
                 return
 
-    async def _dial_until(self, until: float, dialled_by: float) -> Connection:
+    async def _dial_until(self, until: float, open_deadline: float) -> Connection:
         while True:
             try:
-                async with asyncio.timeout(None if dialled_by == inf else dialled_by - monotonic()):
+                async with asyncio.timeout(None if open_deadline == inf else open_deadline - monotonic()):
                     return await self._dial()
             except TimeoutError:
                 raise PoolTimeout("no connection could be made in time") from None

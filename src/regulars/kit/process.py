@@ -7,9 +7,9 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-# A batch of requests or facts has tens of thousands of objects that live until its commit. An earlier garbage
-# collection finds nothing to free. It took a twentieth of the time of a server process, and a third of that of a build
-# of columns.
+# A batch of requests or facts has tens of thousands of objects that live until its commit. A garbage collection before
+# that finds nothing to free. Such collections took a twentieth of the time of a server process, and a third of the time
+# in which a worker builds the columnar copies for segments.
 YOUNG_OBJECTS_MAX: Final = 20_000
 
 
@@ -41,7 +41,7 @@ def on_stop_signals(then: Callable[[], None]) -> None:
         loop.add_signal_handler(number, then)
 
 
-def spare_the_collector() -> None:
+def reduce_garbage_collection() -> None:
     """Exclude the objects made at start from garbage collection, because they stay until the end."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS_MAX)

@@ -52,15 +52,17 @@ class Limits(msgspec.Struct, frozen=True):
         oldest = self.server if role is ProcessRole.SERVER else self.worker
         if oldest is None or known >= oldest:
             return None
-        without = (
-            " (`regulars serve --no-worker` may still run)" if role is ProcessRole.WORKER and self._takes(known) else ""
+        server_hint = (
+            " (`regulars serve --no-worker` may still run)"
+            if role is ProcessRole.WORKER and self._allows_server(known)
+            else ""
         )
         return (
             f"A newer release migrated the database: its {role}s need migration {oldest:04}, and this release ends at"
-            f" {known:04}; start the newer release{without}, or restore the backup from before the upgrade."
+            f" {known:04}; start the newer release{server_hint}, or restore the backup from before the upgrade."
         )
 
-    def _takes(self, known: int) -> bool:
+    def _allows_server(self, known: int) -> bool:
         return self.server is None or known >= self.server
 
 
@@ -68,7 +70,7 @@ def newest_migration(folder: Path) -> int:
     return max((int(file.name[:4]) for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")), default=0)
 
 
-# The number that this release is known by. Read once: an upgrade may replace the files beneath a running process.
+# The number of this release. It is read once, because an upgrade may replace the files of a running process.
 KNOWN: Final = newest_migration(MIGRATIONS)
 
 
@@ -89,7 +91,7 @@ def read_limits(connection: psycopg.Connection[Any]) -> Limits:
 
 
 def exclude_older(connection: psycopg.Connection[Any], *, than: int) -> None:
-    """Have every release before this migration refused from now on, as if the migration itself had said so."""
+    """Refuse every release older than this migration from now on, as if the migration file named it as the oldest."""
     connection.execute(
         "UPDATE migrations SET oldest_server = %(n)s, oldest_worker = %(n)s WHERE name LIKE %(name)s",
         {"n": than, "name": f"{than:04}\\_%"},

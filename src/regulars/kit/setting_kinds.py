@@ -1,6 +1,6 @@
 """The kinds of settings: how the text or TOML value of each is parsed, and how the kind is described to users.
 
-Each `parse` raises ValueError with the rest of a sentence: "must be …".
+Each `parse` raises ValueError with the end of a sentence that begins with the setting's name: "must be …".
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class SettingKind:
     is_secret: bool = False
 
 
-def whole(minimum: int, maximum: int, *, unit: str | None = None) -> SettingKind:
+def whole_number(minimum: int, maximum: int, *, unit: str | None = None) -> SettingKind:
     def parse(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value, re.ASCII):
             value = int(value)
@@ -66,11 +66,11 @@ def public_url(value: object) -> str:
     text = nonblank(value).rstrip("/")
     try:
         parts = urllib.parse.urlsplit(text)
-        named = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        named = False
+        is_valid = False
         parts = urllib.parse.urlsplit("")
-    if not named or parts.query or parts.fragment or parts.username:
+    if not is_valid or parts.query or parts.fragment or parts.username:
         raise ValueError("must be an address like https://regulars.example.com")
     return text
 

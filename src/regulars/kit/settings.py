@@ -24,7 +24,7 @@ CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
 CONFIG_FILE_NAME: Final = "regulars.toml"
 DATABASE_URL_VARIABLE: Final = "DATABASE_URL"
 # Settings of earlier releases, so that a file or a unit that still names one does not stop the start.
-GONE: Final = frozenset({"environment"})
+REMOVED: Final = frozenset({"environment"})
 # Names of this family belong to the test suite, which runs our commands as child processes that inherit them.
 TEST_PREFIX: Final = "REGULARS_TEST_"
 PORT_MAX: Final = 65_535
@@ -38,7 +38,7 @@ class SettingsError(Exception):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Described:
+class SettingDescription:
     """One setting with its value and description, for operators."""
 
     name: str
@@ -52,7 +52,7 @@ class Described:
 
 
 def default_data_dir() -> Path:
-    """Root is a service account and gets the system folder; anyone else keeps data in the home folder."""
+    """Root is a service account and gets the system folder; other users get a folder in their home folder."""
     if os.geteuid() == 0:
         return Path("/var/lib/regulars")
     if sys.platform == "darwin":
@@ -79,8 +79,10 @@ class Settings:
         Path, kinds.FOLDER, "Folder of the embedded database and of the files that running processes share."
     ] = dataclasses.field(default_factory=default_data_dir)
     host: Annotated[str, kinds.TEXT, "Address the server listens on; 0.0.0.0 is every interface."] = "127.0.0.1"
-    port: Annotated[int, kinds.whole(0, PORT_MAX), "Port the server listens on; 0 lets the system choose."] = 8080
-    workers: Annotated[int, kinds.whole(1, 64), "Number of server processes that share the port."] = 1
+    port: Annotated[int, kinds.whole_number(0, PORT_MAX), "Port the server listens on; 0 lets the system choose."] = (
+        8080
+    )
+    workers: Annotated[int, kinds.whole_number(1, 64), "Number of server processes that share the port."] = 1
     public_url: Annotated[
         str | None,
         kinds.PUBLIC_URL,
@@ -125,7 +127,7 @@ class Settings:
     ] = ()
     audit_address_days: Annotated[
         int,
-        kinds.whole(1, 3660, unit="days"),
+        kinds.whole_number(1, 3660, unit="days"),
         "How long the audit log keeps the network addresses of visitors; the acts themselves stay.",
     ] = 396
     log_format: Annotated[
@@ -139,14 +141,14 @@ class Settings:
         "The lowest level of log lines that are written.",
     ] = "info"
     rate_limit_per_s: Annotated[
-        int, kinds.whole(0, 1_000_000), "Sustained requests per second for each API key; 0 is no limit."
+        int, kinds.whole_number(0, 1_000_000), "Sustained requests per second for each API key; 0 is no limit."
     ] = 1000
     rate_limit_burst: Annotated[
-        int, kinds.whole(1, 10_000_000), "Requests each API key may make in a burst after idle time."
+        int, kinds.whole_number(1, 10_000_000), "Requests each API key may make in a burst after idle time."
     ] = 2000
     occurred_at_tolerance_s: Annotated[
         int,
-        kinds.whole(0, 300, unit="s"),
+        kinds.whole_number(0, 300, unit="s"),
         "How far ahead of the database's clock a sale may be dated, because registers run fast.",
     ] = 30
     write_path: Annotated[
@@ -170,34 +172,34 @@ class Settings:
         str, kinds.PUBLIC_URL, "Where Twilio is reached, for organizations that send their texts through it."
     ] = "https://api.twilio.com"
     database_pool_max: Annotated[
-        int, kinds.whole(2, 1000, unit="connections"), "Database connections each process keeps at most."
+        int, kinds.whole_number(2, 1000, unit="connections"), "Database connections each process keeps at most."
     ] = 10
     analysis_memory_mb: Annotated[
         int,
-        kinds.whole(64, 1_048_576, unit="MB"),
+        kinds.whole_number(64, 1_048_576, unit="MB"),
         "Memory for the columns that segments are counted from; the least recently used are evicted first.",
     ] = 900
     statement_timeout_ms: Annotated[
         int,
-        kinds.whole(0, 3_600_000, unit="ms"),
+        kinds.whole_number(0, 3_600_000, unit="ms"),
         "A statement that runs longer is cancelled; 0 is no limit. Those of requests have 9 s at most.",
     ] = 30_000
     lock_timeout_ms: Annotated[
-        int, kinds.whole(1, 60_000, unit="ms"), "A statement that waits longer for a row is cancelled."
+        int, kinds.whole_number(1, 60_000, unit="ms"), "A statement that waits longer for a row is cancelled."
     ] = 500
     shutdown_grace_s: Annotated[
-        int, kinds.whole(0, 300, unit="s"), "How long a stopping server finishes the requests in flight."
+        int, kinds.whole_number(0, 300, unit="s"), "How long a stopping server finishes the requests in flight."
     ] = 10
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         """Without secrets, so that they reach no log by accident."""
-        shown = (
+        values = (
             f"{name}={getattr(self, name)!r}"
             for name, declaration in declarations().items()
             if not declaration.kind.is_secret
         )
-        return f"Settings({', '.join(shown)})"
+        return f"Settings({', '.join(values)})"
 
     @property
     def is_embedded(self) -> bool:
@@ -244,26 +246,26 @@ def load(environ: Mapping[str, str] | None = None, toml_path: Path | None = None
     from_environment = _environment_values(environ, known)
     path = _find_file(environ, toml_path, from_environment)
     for name, raw in _file_values(path, known).items():
-        values[name] = _parsed(known[name], raw, shown=f"'{name}' in {path}")
+        values[name] = _parsed(known[name], raw, label=f"'{name}' in {path}")
         sources[name] = str(path)
     for name, (variable, text) in from_environment.items():
-        values[name] = _parsed(known[name], text, shown=variable)
+        values[name] = _parsed(known[name], text, label=variable)
         sources[name] = variable
     return Settings(**values, sources=sources)
 
 
-def describe(settings: Settings) -> list[Described]:
+def describe(settings: Settings) -> list[SettingDescription]:
     """Every setting with its value, where it came from and what it means; passwords are masked."""
     fields = {field.name: field for field in dataclasses.fields(Settings)}
     return [
-        Described(
+        SettingDescription(
             name=name,
             variable=variable_of(name),
-            value=_shown(getattr(settings, name), declaration),
+            value=_format_value(getattr(settings, name), declaration),
             source=settings.sources.get(name, "default"),
             kind=declaration.kind.name,
             unit=declaration.kind.unit,
-            default=_default_shown(fields[name], declaration),
+            default=_format_default(fields[name], declaration),
             meaning=declaration.meaning,
         )
         for name, declaration in declarations().items()
@@ -273,7 +275,7 @@ def describe(settings: Settings) -> list[Described]:
 def masked_url(url: str) -> str:
     """The address without its password, before the host or in the query.
 
-    A password written without escapes may hold `/` and `@`, so everything up to the last `@` goes.
+    A password written without escapes may contain `/` and `@`, so everything up to the last `@` is removed.
     """
     url = re.sub(r"(?<=://)([^/@:]*):.*@", rf"\1:{MASK}@", url)
     return re.sub(r"(?i)([?&](?:password|sslpassword)=)[^&]*", rf"\1{MASK}", url)
@@ -288,7 +290,7 @@ def _environment_values(environ: Mapping[str, str], known: Mapping[str, Declarat
     for variable, text in environ.items():
         if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX) or variable == CONFIG_VARIABLE:
             continue
-        if variable.removeprefix(PREFIX).lower() in GONE:
+        if variable.removeprefix(PREFIX).lower() in REMOVED:
             _log.warning("%s does nothing any more; take it out.", variable)
             continue
         if variable not in variables:
@@ -319,7 +321,7 @@ def _file_values(path: Path | None, known: Mapping[str, Declaration]) -> dict[st
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error}.") from error
-    for name in GONE & values.keys():
+    for name in REMOVED & values.keys():
         _log.warning("'%s' in %s does nothing any more; take it out.", name, path)
         del values[name]
     for name in values:
@@ -328,12 +330,12 @@ def _file_values(path: Path | None, known: Mapping[str, Declaration]) -> dict[st
     return values
 
 
-def _parsed(declaration: Declaration, raw: object, *, shown: str) -> Any:
+def _parsed(declaration: Declaration, raw: object, *, label: str) -> Any:
     try:
         return declaration.kind.parse(raw)
     except ValueError as error:
-        given = "" if declaration.kind.is_secret else f", not {raw!r}"
-        raise SettingsError(f"{shown} {error}{given}.") from None
+        not_value = "" if declaration.kind.is_secret else f", not {raw!r}"
+        raise SettingsError(f"{label} {error}{not_value}.") from None
 
 
 def _nearest(name: str, candidates: list[str]) -> str:
@@ -341,13 +343,13 @@ def _nearest(name: str, candidates: list[str]) -> str:
     return f"; did you mean {close[0]}?" if close else "; `regulars config` lists them all."
 
 
-def _default_shown(field: "dataclasses.Field[Any]", declaration: Declaration) -> str:
+def _format_default(field: "dataclasses.Field[Any]", declaration: Declaration) -> str:
     if field.default_factory is not dataclasses.MISSING:
         return str(field.default_factory())
-    return _shown(field.default, declaration)
+    return _format_value(field.default, declaration)
 
 
-def _shown(value: object, declaration: Declaration) -> str:
+def _format_value(value: object, declaration: Declaration) -> str:
     if value is None or value == ():
         return ""
     if isinstance(value, tuple):

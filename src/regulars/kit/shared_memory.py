@@ -22,5 +22,5 @@ def new_block() -> int:
 
 
 def map_block(descriptor: int | None) -> memoryview:
-    """The block of this descriptor; without one, a block that only this process has."""
+    """The block of this file descriptor; without a descriptor, a new block that only this process uses."""
     return memoryview(mmap.mmap(-1 if descriptor is None else descriptor, BLOCK_BYTES))

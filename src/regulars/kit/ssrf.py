@@ -1,8 +1,8 @@
 """Protection against server-side request forgery: which addresses the server may connect to for a URL of a user.
 
 Allowed are addresses of the public internet and networks that the operator allows. The host name is resolved here,
-every address is checked, and only checked addresses are dialled: a name that resolves differently a moment later
-changes nothing.
+every address is checked, and only checked addresses are dialled: it does not matter if the name resolves differently
+afterwards.
 """
 
 import asyncio
@@ -88,9 +88,9 @@ class AddressPolicy:
 
     def check(self, addresses: Sequence[Address], *, is_plain: bool) -> None:
         """Refuse unless every address may be dialled; plain http only to networks that the operator allowed."""
-        for given in addresses:
-            mapped = given.ipv4_mapped if isinstance(given, ipaddress.IPv6Address) else None
-            address: Address = mapped or given
+        for resolved in addresses:
+            mapped = resolved.ipv4_mapped if isinstance(resolved, ipaddress.IPv6Address) else None
+            address: Address = mapped or resolved
             if any(address in network for network in self._allow if network.version == address.version):
                 continue
             if is_plain:

@@ -14,7 +14,7 @@ _HARMLESS: Final = re.compile(r"\+[1-9][0-9]{6,14}|[+-]?[0-9]+(\.[0-9]+)?")
 _RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 # Some spreadsheets split a cell at a semicolon or a line break in spite of the quotes, so a new cell may begin in the
 # middle of this one.
-_CUT: Final = re.compile(r"([;\t\r\n][ \"]*)(?=[=+@-])")
+_NEW_CELL: Final = re.compile(r"([;\t\r\n][ \"]*)(?=[=+@-])")
 
 
 def check_external_id(value: str, *, field: str = "external_id") -> str:
@@ -63,7 +63,7 @@ def is_control(character: str) -> bool:
 
 def safe_cell(text: str) -> str:
     """The text, with an apostrophe before each part that a spreadsheet would run as a formula."""
-    text = _CUT.sub(r"\1'", text)
+    text = _NEW_CELL.sub(r"\1'", text)
     if text.startswith(_RISKY) and not _HARMLESS.fullmatch(text):
         return f"'{text}"
     return text

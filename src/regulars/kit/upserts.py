@@ -19,7 +19,7 @@ async def upsert_with_retries(
     """The outcome of each item, in their order.
 
     `upsert` gets the items of each key in their order and returns the outcomes of the keys it wrote. A key that it
-    leaves out lost a race against another transaction, and is tried again on the winner's row.
+    does not return lost a race against another transaction, and is tried again on the row of that transaction.
     """
     outcomes: dict[int, Outcome] = {}
     waiting: dict[str, list[int]] = {}
@@ -28,9 +28,9 @@ async def upsert_with_retries(
     for _ in range(ATTEMPTS_MAX):
         if not waiting:
             break
-        written = await upsert({key: [items[position] for position in at] for key, at in waiting.items()})
-        for key, decided in written.items():
-            outcomes.update(zip(waiting.pop(key), decided, strict=True))
+        written = await upsert({key: [items[position] for position in positions] for key, positions in waiting.items()})
+        for key, its_outcomes in written.items():
+            outcomes.update(zip(waiting.pop(key), its_outcomes, strict=True))
     if waiting:
         raise Unavailable("The same rows are being created and erased over and over; try again.")
     return [outcomes[position] for position in range(len(items))]

@@ -18,7 +18,7 @@ FAULTS_MAX: Final = 20
 _Variant = tuple[inspect.Type, Mapping[str, Any]]
 
 
-class Spelled(float):
+class SpelledNumber(float):
     """A number with its spelling in the document."""
 
     __slots__ = ("text",)
@@ -31,36 +31,36 @@ class Spelled(float):
     text: str
 
 
-class Enough(Exception):  # no error: it ends the walk
+class TooManyFaults(Exception):  # not an error: it ends the search for faults
     """There are more errors than a response lists."""
 
 
 class Faults:
     """The errors that a walk found, in the order of the type's fields, which is that of the specification."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.given = given
-        self.found: list[ApiError] = []
-        self.is_cut = False
+    def __init__(self, check_arguments: Mapping[str, Any]) -> None:
+        self.check_arguments = check_arguments
+        self.errors: list[ApiError] = []
+        self.is_truncated = False
 
     def add(self, field: str, code: str, message: str) -> None:
-        self.take(_required(field) if code == "REQUIRED" else invalid(field, code, message))
+        self.append(_required(field) if code == "REQUIRED" else invalid(field, code, message))
 
-    def take(self, error: ApiError) -> None:
-        if len(self.found) == FAULTS_MAX:
-            self.is_cut = True
-            raise Enough
-        self.found.append(error)
+    def append(self, error: ApiError) -> None:
+        if len(self.errors) == FAULTS_MAX:
+            self.is_truncated = True
+            raise TooManyFaults
+        self.errors.append(error)
 
-    def together(self) -> ApiError:
+    def combine(self) -> ApiError:
         """One refusal with the class and message of the first error, and the fields of all."""
-        first, more = self.found[0], len(self.found) - 1
+        first, more = self.errors[0], len(self.errors) - 1
         detail = first.detail
-        if self.is_cut:
+        if self.is_truncated:
             detail += f" At least {FAULTS_MAX} more faults were found; errors lists the first {FAULTS_MAX}."
         elif more:
             detail += f" {more} more {'fault is' if more == 1 else 'faults are'} listed in errors."
-        return type(first)(detail, errors=tuple([error for one in self.found for error in one.errors][:FAULTS_MAX]))
+        return type(first)(detail, errors=tuple([error for one in self.errors for error in one.errors][:FAULTS_MAX]))
 
 
 def _required(field: str) -> ValidationError:
@@ -78,11 +78,11 @@ def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> No
         if not any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant, _ in variants):
             faults.add(field, "REQUIRED", "")
         return
-    wanted = [(variant, extra) for variant, extra in variants if not isinstance(variant, inspect.NoneType)]
-    fitting = next((variant for variant in wanted if _fits(variant[0], value)), None)
+    allowed = [(variant, extra) for variant, extra in variants if not isinstance(variant, inspect.NoneType)]
+    fitting = next((variant for variant in allowed if _fits(variant[0], value)), None)
     if fitting is None:
-        extra = wanted[0][1]
-        code, message = _misfit([variant for variant, _ in wanted], extra)
+        extra = allowed[0][1]
+        code, message = _type_fault([variant for variant, _ in allowed], extra)
         faults.add(field, code, _with_hint(message, extra))
         return
     type_, extra = fitting
@@ -92,14 +92,16 @@ def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> No
         return
     if "check" in extra:
         try:
-            extra["check"](value, field=field, **{name: faults.given[name] for name in extra.get("takes", ())})
+            extra["check"](
+                value, field=field, **{name: faults.check_arguments[name] for name in extra.get("takes", ())}
+            )
         except ApiError as error:
-            faults.take(error)
+            faults.append(error)
     _walk_into(type_, value, faults, field)
 
 
 def _variants(type_: inspect.Type, outer: Mapping[str, Any] = MappingProxyType({})) -> Iterator[_Variant]:
-    """The types that a value may have, each with the extras of all that encloses it; the outer ones win."""
+    """The types that a value may have, each with the `extra` of the types around it; outer ones take precedence."""
     type_, own = _unwrap(type_)
     extra = {**own, **outer}
     if isinstance(type_, inspect.UnionType):
@@ -113,28 +115,30 @@ def _walk_into(type_: inspect.Type, value: Any, faults: Faults, field: str) -> N
     if isinstance(type_, inspect.StructType):
         _walk_members(type_, value, faults, field)
     elif isinstance(type_, inspect.ListType):
-        for place, item in enumerate(value):
-            walk(type_.item_type, item, faults, f"{field}[{place}]")
+        for index, item in enumerate(value):
+            walk(type_.item_type, item, faults, f"{field}[{index}]")
     elif isinstance(type_, inspect.DictType):
         for name, item in value.items():
             fault = _limit_fault(_bare(type_.key_type), name)
             if fault is not None:
                 faults.add(field, fault[0], f"The name of a member is wrong: {fault[1]}")
             if item is None and not _takes_null(type_.value_type):
-                faults.add(_member(field, name), "WRONG_TYPE", f"{_NULL} {_misfit_in_map(type_.value_type)}")
+                faults.add(
+                    _member(field, name), "WRONG_TYPE", f"{_NULL_MESSAGE} {_type_fault_in_map(type_.value_type)}"
+                )
             else:
                 walk(type_.value_type, item, faults, _member(field, name))
 
 
-_NULL: Final = "null is no scalar; leave the key out."
+_NULL_MESSAGE: Final = "null is no scalar; leave the key out."
 
 
 def _takes_null(type_: inspect.Type) -> bool:
     return any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant, _ in _variants(type_))
 
 
-def _misfit_in_map(type_: inspect.Type) -> str:
-    return _misfit([variant for variant, _ in _variants(type_)], {})[1]
+def _type_fault_in_map(type_: inspect.Type) -> str:
+    return _type_fault([variant for variant, _ in _variants(type_)], {})[1]
 
 
 def _walk_members(type_: inspect.StructType, value: Any, faults: Faults, field: str) -> None:
@@ -159,7 +163,7 @@ def _bare(type_: inspect.Type) -> inspect.Type:
 
 
 def _fits(type_: inspect.Type, value: Any) -> bool:
-    """Whether the value is of the JSON type that the type is written in, and among those it lists."""
+    """Whether the value has the JSON type of this type, and is one of the allowed values if the type lists them."""
     match type_:
         case inspect.StructType() | inspect.DictType():
             return isinstance(value, dict)
@@ -179,7 +183,7 @@ def _fits(type_: inspect.Type, value: Any) -> bool:
     return isinstance(type_, (inspect.AnyType, inspect.RawType))
 
 
-_IN_WORDS: Final[dict[type[inspect.Type], str]] = {
+_TYPE_NAMES: Final[dict[type[inspect.Type], str]] = {
     inspect.StructType: "an object",
     inspect.DictType: "an object",
     inspect.ListType: "a list",
@@ -190,7 +194,7 @@ _IN_WORDS: Final[dict[type[inspect.Type], str]] = {
 }
 
 
-def _misfit(types: Sequence[inspect.Type], extra: Mapping[str, Any]) -> tuple[str, str]:
+def _type_fault(types: Sequence[inspect.Type], extra: Mapping[str, Any]) -> tuple[str, str]:
     if "wanted" in extra:
         return "WRONG_TYPE", f"It must be {extra['wanted']}."
     allowed = [str(value) for type_ in types if isinstance(type_, inspect.LiteralType) for value in type_.values]
@@ -199,8 +203,8 @@ def _misfit(types: Sequence[inspect.Type], extra: Mapping[str, Any]) -> tuple[st
     kinds = {type(type_) for type_ in types if not (isinstance(type_, inspect.ListType) and type_.max_length == 0)}
     if inspect.FloatType in kinds:
         kinds.discard(inspect.IntType)
-    words = sorted(_IN_WORDS[kind] for kind in kinds)
-    return "WRONG_TYPE", f"It must be {', '.join(words[:-1])}{' or ' if words[:-1] else ''}{words[-1]}."
+    names = sorted(_TYPE_NAMES[kind] for kind in kinds)
+    return "WRONG_TYPE", f"It must be {', '.join(names[:-1])}{' or ' if names[:-1] else ''}{names[-1]}."
 
 
 def _limit_fault(type_: inspect.Type, value: Any) -> tuple[str, str] | None:
@@ -210,12 +214,12 @@ def _limit_fault(type_: inspect.Type, value: Any) -> tuple[str, str] | None:
         if type_.le is not None and value > type_.le:
             return "OUT_OF_RANGE", f"It must be at most {type_.le:,}."
     elif isinstance(type_, (inspect.StrType, inspect.ListType, inspect.DictType)):
-        things = "characters" if isinstance(type_, inspect.StrType) else "members"
+        unit = "characters" if isinstance(type_, inspect.StrType) else "members"
         if type_.min_length is not None and len(value) < type_.min_length:
-            enough = "It must not be empty." if type_.min_length == 1 else f"It must have {type_.min_length} {things}."
+            enough = "It must not be empty." if type_.min_length == 1 else f"It must have {type_.min_length} {unit}."
             return "LENGTH", enough
         if type_.max_length is not None and len(value) > type_.max_length:
-            return "LENGTH", f"It has more than {type_.max_length:,} {things}."
+            return "LENGTH", f"It has more than {type_.max_length:,} {unit}."
     return None
 
 

@@ -92,7 +92,7 @@ def with_key(settings: Settings, *, may_make: bool) -> Settings:
 
 
 def register(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
-    """Compare the key with the one this database knows; the first one becomes it."""
+    """Compare the key with the fingerprint in the database; the first key is recorded there."""
     if vault.fingerprint is not None:
         connection.execute(
             "INSERT INTO vault_key (fingerprint, created_at) VALUES (%s, now()) ON CONFLICT DO NOTHING",
@@ -118,20 +118,20 @@ def known_fingerprint(connection: psycopg.Connection[Any]) -> str | None:
 
 
 class KnownKey(NamedTuple):
-    """The fingerprint of the key in the database, and since when no plain copy of a secret is stored beside it."""
+    """The fingerprint of the encryption key, and since when the database has no unencrypted copy of a secret."""
 
     fingerprint: str
     sealed_at: datetime | None
 
 
 async def lock_known_key(connection: psycopg.AsyncConnection[Any]) -> KnownKey | None:
-    """In the transaction that stores a sealed value: until it ends, the key is not changed."""
+    """Call it in the transaction that stores a sealed value: the key cannot be changed until the transaction ends."""
     row = await (await connection.execute("SELECT fingerprint, sealed_at FROM vault_key FOR SHARE")).fetchone()
     return None if row is None else KnownKey(*row)
 
 
 async def lock_key(connection: psycopg.AsyncConnection[Any], vault: AnyVault) -> None:
-    """Call it first in a transaction that seals a value: until it ends, the key is not changed."""
+    """Call it first in a transaction that seals a value: the key cannot be changed until the transaction ends."""
     known = await lock_known_key(connection)
     if known is not None and vault.fingerprint is not None and vault.fingerprint != known.fingerprint:
         raise VaultError(f"The secret key was changed meanwhile; use the one with the fingerprint {known.fingerprint}.")
@@ -154,9 +154,9 @@ def new_key_file(path: Path) -> Vault:
 
 
 def take_over_new_key(folder: Path, known: str | None) -> None:
-    """Finish a rotation of the key file: the new one takes its place, and the old one stays under its fingerprint.
+    """Finish a rotation of the key file: the new file replaces it, and the old one is renamed to its fingerprint.
 
-    Called after the commit, and again when a process starts: a process that was killed in between left the new file.
+    Called after the commit, and again when a process starts, because a process may have been killed before.
     """
     new, current = folder / NEW_KEY_FILE_NAME, folder / KEY_FILE_NAME
     if not new.exists() or Vault(_read_key_file(new)).fingerprint != known:
@@ -185,7 +185,7 @@ def _make_key_file(path: Path) -> None:
             os.link(unfinished, path)
     finally:
         Path(unfinished).unlink()
-    # A secret that is sealed next must not outlast, in a power cut, the name of the file that opens it.
+    # After a power cut, a secret that was sealed with this key must not exist without the file that opens it.
     disk.sync(path.parent)
 
 

@@ -1,4 +1,4 @@
-"""Types of the API that several rooms use, each with its rule and its description for OpenAPI."""
+"""Types of the API that several modules use, each with its rule and its description for OpenAPI."""
 
 from typing import Annotated, Any, Final
 

@@ -1,7 +1,8 @@
 """Whether the database accepts writes: it may be a read-only standby, or its disk may be full.
 
-An operator ends both states: by promoting the standby, or by making room. The state follows from the last writes. While
-it is bad, a small write that is committed tests every few seconds whether it has ended.
+An operator ends both states: by promoting the standby, or by freeing disk space. Whether it is a standby is queried;
+that its disk is full is known from the errors of writes. From such an error on, a small write every few seconds tests
+whether the disk still is full.
 """
 
 from typing import Final, LiteralString
@@ -26,7 +27,7 @@ _PROBE: Final[tuple[LiteralString, ...]] = (
 )
 
 
-def trouble(error: BaseException) -> str:
+def describe_outage(error: BaseException) -> str:
     """The message for the caller about a database error that is not the caller's fault."""
     if isinstance(error, ReadOnlySqlTransaction):
         return READ_ONLY
@@ -41,23 +42,23 @@ class Writability:
         self._is_full = False
         self._probed_at = float("-inf")
 
-    def saw(self, error: BaseException) -> str:
+    def record_error(self, error: BaseException) -> str:
         """Record the database error of a request; return the message for its caller."""
         self._is_full = self._is_full or isinstance(error, DiskFull)
-        return trouble(error)
+        return describe_outage(error)
 
-    async def find_trouble(self, *, until: float) -> str | None:
-        """Why the database accepts no writes, or None."""
+    async def find_write_error(self, *, until: float) -> str | None:
+        """Why the database accepts no writes, as a sentence; None if it accepts them."""
         async with self._database.reading(until=until) as tx:
             [(is_read_only,)] = await tx.fetch(IS_READ_ONLY)
         if is_read_only:
             return READ_ONLY
         if self._is_full and monotonic() - self._probed_at >= PROBE_EVERY_S:
             self._probed_at = monotonic()
-            self._is_full = not await self._takes_a_write(until)
+            self._is_full = not await self._accepts_write(until)
         return DISK_FULL if self._is_full else None
 
-    async def _takes_a_write(self, until: float) -> bool:
+    async def _accepts_write(self, until: float) -> bool:
         try:
             async with self._database.transaction(until=until) as tx:
                 for statement in _PROBE:

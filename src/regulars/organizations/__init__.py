@@ -1,5 +1,5 @@
 """Organizations and their API keys.
 
-Owns the tables `organizations`, `organization_slugs` and `api_keys`. A key is scoped to one organization; all data seen
-and written through it is that organization's (specification, section 5).
+Owns the tables `organizations`, `organization_slugs` and `api_keys`. A key belongs to one organization and gives access
+only to the data of that organization (specification, section 5).
 """

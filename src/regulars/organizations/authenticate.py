@@ -14,8 +14,8 @@ from regulars.organizations import queries
 from regulars.organizations.model import KeyHolder, Permission, hash_key, is_well_formed
 
 CACHE_S = 1.0
-# A busy key is queried again before its second is over, so that its callers do not all wait for a query at once. The
-# same statement refreshes all busy keys that are due soon.
+# A busy key is queried again before its cache entry expires, so that its callers do not all wait for a query at the
+# same time. The same statement refreshes all busy keys whose entry expires soon.
 REFRESH_AFTER_S = 0.5
 REFRESH_ALONG_AFTER_S = 0.25
 CACHED_KEYS_MAX = 10_000
@@ -25,7 +25,7 @@ _log = log.get(__name__)
 
 
 @dataclass(slots=True)
-class _Confirmed:
+class _CachedKey:
     """A cached key: its holder, when the database was queried, and whether the key was used since."""
 
     queried_at: float
@@ -40,7 +40,7 @@ class Authenticator:
     def __init__(self, database: Database, *, default_country: str | None = None) -> None:
         self._database = database
         self._default_country = default_country
-        self._cache: dict[bytes, _Confirmed] = {}
+        self._cache: dict[bytes, _CachedKey] = {}
         self._queries: dict[bytes, asyncio.Task[KeyHolder | None]] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._used: set[UUID] = set()
@@ -122,7 +122,7 @@ class Authenticator:
                 found.country or self._default_country,
                 is_ingest_only=found.permission is Permission.INGEST,
             )
-            self._cache[key] = _Confirmed(queried_at, caller)
+            self._cache[key] = _CachedKey(queried_at, caller)
             self._used.add(found.id)
         return failed
 

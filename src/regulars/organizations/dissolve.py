@@ -1,11 +1,11 @@
 """Delete an organization and all its rows, while the others are in use.
 
-The database's catalog says which tables hold its rows: all with a column `organization_id`. A list written by hand
-would miss the next new table. The order matters more than the speed:
+The database's catalog tells which tables have its rows: all tables with a column `organization_id`. A list written by
+hand would miss the next new table. The order matters more than the speed:
 
 1. revoke its keys; after two seconds no server process accepts them;
 2. delete its rows in small transactions, so that no lock is held for long;
-3. a minute later, when all statements of that moment have ended, delete the rows that they added;
+3. a minute later, when all statements that ran meanwhile have ended, delete the rows that they added;
 4. delete its keys, its slugs and the organization itself last, so that an interrupted run can be started again.
 """
 
@@ -17,9 +17,9 @@ from uuid import UUID
 from regulars.kit.db import Database
 from regulars.organizations import queries
 
-# A process caches a key for a second.
+# After this time no server process accepts a revoked key: each caches a key for a second.
 KEYS_FORGOTTEN_S: Final = 2.0
-# Twice the longest time that a statement may run.
+# The wait before the second deletion: twice the longest time that a statement may run.
 STRAGGLERS_S: Final = 60.0
 ROWS_PER_TRANSACTION_MAX: Final = 5_000
 ROWS_PER_SCAN_MAX: Final = 200_000
@@ -51,13 +51,13 @@ async def _delete_rows(database: Database, organization_id: UUID, on_deleted: On
 async def _delete_rows_of(database: Database, table: str, organization_id: UUID, on_deleted: OnDeleted) -> None:
     while True:
         async with database.transaction() as tx:
-            ctids = await queries.find_ctids(tx, table, organization_id, at_most=ROWS_PER_SCAN_MAX)
+            ctids = await queries.find_ctids(tx, table, organization_id, rows_max=ROWS_PER_SCAN_MAX)
         if not ctids:
             return
         for first in range(0, len(ctids), ROWS_PER_TRANSACTION_MAX):
             async with database.transaction() as tx:
-                some = ctids[first : first + ROWS_PER_TRANSACTION_MAX]
-                on_deleted(table, await queries.delete_by_ctids(tx, table, organization_id, some))
+                batch = ctids[first : first + ROWS_PER_TRANSACTION_MAX]
+                on_deleted(table, await queries.delete_by_ctids(tx, table, organization_id, batch))
 
 
 def referring_first(references: Mapping[str, set[str]]) -> list[str]:
@@ -66,7 +66,8 @@ def referring_first(references: Mapping[str, set[str]]) -> list[str]:
     waiting = {table: targets & set(references) - {table} for table, targets in references.items()}
     while waiting:
         targets = set().union(*waiting.values())
-        free = sorted(set(waiting) - targets) or sorted(waiting)
-        ordered += free
-        waiting = {table: rest for table, rest in waiting.items() if table not in free}
+        # If all remaining tables refer to each other in a circle, any order will do.
+        unreferenced = sorted(set(waiting) - targets) or sorted(waiting)
+        ordered += unreferenced
+        waiting = {table: targets for table, targets in waiting.items() if table not in unreferenced}
     return ordered

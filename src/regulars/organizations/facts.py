@@ -1,4 +1,4 @@
-"""The facts that organizations publish to the rooms above."""
+"""The facts of organizations: events that are recorded for listeners in the modules that import it."""
 
 from typing import ClassVar
 

@@ -17,21 +17,21 @@ from regulars.organizations.model import (
     SECRET_BYTES,
     ApiKey,
     Organization,
-    Particulars,
     Permission,
+    SecretAndCountry,
     hash_key,
     new_key,
 )
-from regulars.organizations.particulars import NameTaken
 from regulars.organizations.sealing import protect
+from regulars.organizations.settings import NameTaken
 from regulars.organizations.slugs import ensure_slug
 
 Connection = AsyncConnection[TupleRow]
 
 
 async def create_organization(connection: Connection, name: str) -> Organization:
-    """Create an organization, or raise `NameTaken`. An existing one is never returned, because the caller joins the
-    organization."""
+    """Create an organization, or raise `NameTaken`. An existing one is never returned, because the caller becomes a
+    member of the organization."""
     organization = Organization(new_uuid(), name, await _now(connection))
     stored = await protect(connection, organization.id, secrets.token_bytes(SECRET_BYTES))
     is_new = await queries.insert_organization_if_new(
@@ -56,11 +56,11 @@ async def find_organization_name(connection: Connection, organization_id: UUID) 
     return await queries.find_organization_name(connection, organization_id)
 
 
-async def find_particulars(connection: Connection, organization_id: UUID) -> Particulars:
-    particulars = await queries.find_particulars(connection, organization_id)
-    if particulars is None:
+async def find_secret_and_country(connection: Connection, organization_id: UUID) -> SecretAndCountry:
+    secret_and_country = await queries.find_secret_and_country(connection, organization_id)
+    if secret_and_country is None:
         raise LookupError(f"There is no organization {organization_id}.")
-    return particulars
+    return secret_and_country
 
 
 async def is_demo(connection: Connection, organization_id: UUID) -> bool:

@@ -29,15 +29,15 @@ class Organization:
 
 
 @dataclass(frozen=True, slots=True)
-class Particulars:
-    """The settings of an organization for use cases that run without a request, such as imports and the demo."""
+class SecretAndCountry:
+    """The settings of an organization that use cases without a request need, such as imports and the demo."""
 
     secret: bytes = field(repr=False)
     default_country: str | None
 
 
 class Permission(StrEnum):
-    """What a key may do."""
+    """The permission of an API key."""
 
     FULL = "full"
     # May write, but not read stored data: for tills and other devices that may be stolen.
@@ -58,7 +58,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """The caller that a key identifies, with what a request needs."""
+    """The caller that an API key identifies, with the settings of the organization that a request needs."""
 
     organization_id: UUID
     api_key_id: UUID
@@ -73,7 +73,7 @@ def new_key() -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Whether the text has the form of a key: a mistyped key or another token costs no query."""
+    """Whether the text has the form of a key, so that a mistyped key or another token is refused without a query."""
     if len(key) != _KEY_CHARACTERS or not key.startswith(KEY_PREFIX):
         return False
     random = key[len(KEY_PREFIX) : -CHECKSUM_CHARACTERS]

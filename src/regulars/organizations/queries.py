@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow, class_row
 from regulars.kit.arrays import Blobs, Uuids
 from regulars.kit.db import Tx
 from regulars.kit.vault import VaultError
-from regulars.organizations.model import ApiKey, Organization, Particulars, Permission
+from regulars.organizations.model import ApiKey, Organization, Permission, SecretAndCountry
 from regulars.organizations.secret import open_secret
 
 Connection = AsyncConnection[TupleRow]
@@ -40,12 +40,12 @@ async def find_organization_name(connection: Connection, organization_id: UUID) 
     return None if row is None else str(row[0])
 
 
-async def find_particulars(connection: Connection, organization_id: UUID) -> Particulars | None:
+async def find_secret_and_country(connection: Connection, organization_id: UUID) -> SecretAndCountry | None:
     cursor = await connection.execute(
         "SELECT secret, sealed_secret, default_country FROM organizations WHERE id = %s", (organization_id,)
     )
     row = await cursor.fetchone()
-    return None if row is None else Particulars(open_secret(organization_id, row[0], row[1]), row[2])
+    return None if row is None else SecretAndCountry(open_secret(organization_id, row[0], row[1]), row[2])
 
 
 async def is_demo(connection: Connection, organization_id: UUID) -> bool:
@@ -240,10 +240,10 @@ async def find_tables_of_organizations(tx: Tx) -> dict[str, set[str]]:
     return {table: set(targets) for table, targets in rows}
 
 
-async def find_ctids(tx: Tx, table: str, organization_id: UUID, *, at_most: int) -> list[str]:
+async def find_ctids(tx: Tx, table: str, organization_id: UUID, *, rows_max: int) -> list[str]:
     """The row addresses (ctid) of the organization's rows in a table."""
     query = sql.SQL("SELECT ctid::text FROM {} WHERE organization_id = %s LIMIT %s").format(sql.Identifier(table))
-    return [row[0] for row in await tx.fetch(query, (organization_id, at_most))]
+    return [row[0] for row in await tx.fetch(query, (organization_id, rows_max))]
 
 
 async def delete_by_ctids(tx: Tx, table: str, organization_id: UUID, ctids: Sequence[str]) -> int:

@@ -1,4 +1,5 @@
-"""Seal (encrypt) the secrets of organizations: beside the plain secrets, instead of them, and with another key."""
+"""Seal (encrypt) the secrets of organizations: first in addition to the plain secrets, later instead of them; and seal
+them again with another key."""
 
 import hmac
 from typing import Any, Final, NamedTuple
@@ -26,7 +27,8 @@ async def protect(connection: queries.Connection, organization_id: UUID, secret:
     """How to store the secret of a new organization: plain if this process lacks the database's key, or an error if
     plain secrets are no longer allowed.
 
-    Call it in the transaction of the new row: until that ends, nothing is sealed and the key is not changed.
+    Call it in the transaction that inserts the row: until it ends, no plain secret is deleted and the key is not
+    changed.
     """
     known = await lock_known_key(connection)
     vault = current_vault()
@@ -59,7 +61,7 @@ def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
 
     Call it in a transaction. The table lock prevents new organizations meanwhile, whose secret would be stored plain.
     """
-    # Before the lock on the table, in the order of `protect`: otherwise the two could deadlock.
+    # Called before the table is locked, in the same order as in `protect`: otherwise the two could deadlock.
     mark_sealed(connection)
     connection.execute("LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE")
     write_sealed(connection, vault)
@@ -73,7 +75,7 @@ def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
 
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
-    """Seal every secret with another key; the secrets themselves stay."""
+    """Encrypt every secret with another key; the secrets themselves do not change."""
     sealed_ones = await queries.list_sealed_secrets(tx)
     for identifier, sealed in sealed_ones:
         secret = old.open(sealed, context=context_of(identifier))

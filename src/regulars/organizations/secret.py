@@ -1,4 +1,4 @@
-"""The secret of an organization: the key of the hashes of phone numbers, of cursors and of callback addresses. It never
+"""The secret of an organization: the key that hashes phone numbers and signs cursors and callback addresses. It never
 changes.
 
 The database stores it sealed (encrypted), plain, or both. A process has one key, so the vault is set once per process.
@@ -33,7 +33,7 @@ def seal_secret(vault: AnyVault, organization_id: UUID, secret: bytes) -> bytes:
 
 
 def open_secret(organization_id: UUID, plain: bytes | None, sealed: bytes | None) -> bytes:
-    """The secret of a row of `organizations`; raises `VaultError` where it is sealed and the key is missing."""
+    """The secret of a row of `organizations`; raises `VaultError` if it is sealed and the encryption key is missing."""
     if plain is not None:
         return bytes(plain)
     if sealed is None:

@@ -35,8 +35,12 @@ def is_slug(text: str) -> bool:
 async def ensure_slug(connection: Connection, organization_id: UUID, name: str, *, now: datetime) -> str:
     """Return the current slug; create one for an organization without, such as one of an older release."""
     base = slug_of(name)
-    numbered = [base, *(f"{base}-{number}" for number in range(2, NUMBERS_TRIED_MAX)), f"{base[:12]}-{organization_id}"]
-    for candidate in numbered:
+    candidates = [
+        base,
+        *(f"{base}-{number}" for number in range(2, NUMBERS_TRIED_MAX)),
+        f"{base[:12]}-{organization_id}",
+    ]
+    for candidate in candidates:
         current = await queries.find_current_slug(connection, organization_id)
         if current is not None:
             return current

@@ -1,5 +1,5 @@
-"""Runs the PostgreSQL that comes in a wheel: where its files are, whose account it uses, how it starts and stops.
+"""Runs the embedded PostgreSQL, whose programs come in a Python wheel: its files, its account, its start and stop.
 
 The wheel's own start-up code is not used: as root it widens the permissions of every folder above the data.
-Callers use `embedded`; the other files are its own, apart from the errors and, for backups, the programs.
+Other modules import only `embedded`, `errors` and, for backups, `programs` and `relay`.
 """

@@ -20,6 +20,7 @@ class Account:
     name: str
     uid: int
     gid: int
+    # Whether it is not the account of this process, because this process runs as root.
     is_other: bool
 
 
@@ -91,11 +92,11 @@ def _dedicated_account() -> pwd.struct_passwd:
             f"PostgreSQL refuses to run as root and there is no useradd to make the account {DEDICATED_ACCOUNT}; "
             "run as an ordinary user or set DATABASE_URL."
         )
-    made = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX)  # noqa: S603  # fixed words only
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX)  # noqa: S603  # fixed words only
     try:
         return pwd.getpwnam(DEDICATED_ACCOUNT)
     except KeyError:
         raise EmbeddedDatabaseError(
             f"PostgreSQL refuses to run as root and the account {DEDICATED_ACCOUNT} could not be made: "
-            f"{' '.join(made.stderr.split())}"
+            f"{' '.join(result.stderr.split())}"
         ) from None

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from regulars.kit import disk, log
 from regulars.postgres import account as accounts
-from regulars.postgres import configuration, generation, start_log
+from regulars.postgres import cluster_lock, configuration, start_log
 from regulars.postgres.account import Account
 from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.postgres.folder import SOCKET_NAME, Folder
@@ -23,7 +23,7 @@ START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 90
 CONNECT_SECONDS_MAX = 5
 POLL_SECONDS = 0.05
-# On Linux; other systems use `ps`.
+# Linux lists processes here; on other systems `ps` is run.
 PROCESSES = Path("/proc")
 # No process can have this id, so PostgreSQL treats the pid file as stale.
 UNUSED_PID = "2147483647"
@@ -73,18 +73,18 @@ def postmaster(folder: Folder) -> int | None:
 
 def start(cluster: Cluster) -> None:
     folder = cluster.folder
-    with generation.hold_cluster_lock(folder, seconds_max=START_SECONDS_MAX) as claim:
+    with cluster_lock.hold_cluster_lock(folder, seconds_max=START_SECONDS_MAX) as lock_descriptor:
         if not folder.cluster.exists():
             _create(cluster)
         check_major_version(folder, cluster.major)
         configuration.write(folder, cluster.account, superuser=SUPERUSER, throwaway=cluster.throwaway)
         _invalidate_stale_pid_file(folder)
-        _launch(cluster, claim)
+        _launch(cluster, lock_descriptor)
     _create_database(folder)
 
 
 def wait_until_ready(folder: Folder) -> None:
-    """Wait: a postmaster that another command started may still be replaying its log."""
+    """Wait until connections are accepted: a postmaster that another command started may still be replaying its log."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         try:
@@ -133,9 +133,9 @@ def _create(cluster: Cluster) -> None:
     ]
     if cluster.throwaway:
         command.append("--no-sync")
-    made = accounts.run(cluster.account, command, folder=folder.settings)
-    if made.returncode != 0:
-        reason = made.stderr.strip().rpartition("\n")[2]
+    result = accounts.run(cluster.account, command, folder=folder.settings)
+    if result.returncode != 0:
+        reason = result.stderr.strip().rpartition("\n")[2]
         raise EmbeddedDatabaseError(f"The data folder {folder.root} could not be filled by initdb: {reason}")
     folder.unfinished_cluster.rename(folder.cluster)
     # initdb has synced the files inside; the directory entry of the cluster itself is synced here.
@@ -143,21 +143,21 @@ def _create(cluster: Cluster) -> None:
         disk.sync(folder.root)
 
 
-def _launch(cluster: Cluster, claim: int) -> None:
+def _launch(cluster: Cluster, lock_descriptor: int) -> None:
     folder = cluster.folder
-    start_log.forget(folder)
+    start_log.delete(folder)
     deadline = time.monotonic() + START_SECONDS_MAX
-    while _run_start_command(cluster, claim).returncode != 0:
+    while _run_start_command(cluster, lock_descriptor).returncode != 0:
         reason = start_log.reason(folder)
         # Child processes of a killed postmaster may still finish a statement, and a second PostgreSQL on the same files
         # would destroy them. PostgreSQL refuses to start then, so retry until they have ended.
         if "pre-existing shared memory block" not in reason or time.monotonic() > deadline:
             raise EmbeddedDatabaseError(f"The embedded PostgreSQL in {folder.root} did not start: {reason}")
         time.sleep(10 * POLL_SECONDS)
-        start_log.forget(folder)
+        start_log.delete(folder)
 
 
-def _run_start_command(cluster: Cluster, claim: int) -> subprocess.CompletedProcess[str]:
+def _run_start_command(cluster: Cluster, lock_descriptor: int) -> subprocess.CompletedProcess[str]:
     folder = cluster.folder
     options = f"-c config_file={shlex.quote(str(folder.settings / configuration.MAIN_FILE))}"
     command: list[str | Path] = [
@@ -170,13 +170,13 @@ def _run_start_command(cluster: Cluster, claim: int) -> subprocess.CompletedProc
         f"--log={start_log.path(folder)}",
         f"--options={options}",
     ]
-    return accounts.run(cluster.account, command, folder=folder.settings, descriptors=[claim])
+    return accounts.run(cluster.account, command, folder=folder.settings, descriptors=[lock_descriptor])
 
 
 def _create_database(folder: Folder) -> None:
     with psycopg.connect(url(folder, "postgres"), autocommit=True, connect_timeout=CONNECT_SECONDS_MAX) as connection:
-        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
-        if known is None:
+        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
+        if found is None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
 
 
@@ -208,17 +208,17 @@ def _invalidate_stale_pid_file(folder: Folder) -> None:
     The file stays: its seventh line names the shared memory by which PostgreSQL finds out whether processes of the
     killed postmaster still use the data files.
     """
-    # The lock file of the socket has no such line, and no other process uses the socket's folder.
+    # The lock file of the socket names no shared memory, and no other process uses the socket's folder: it is deleted.
     (folder.socket / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
     if _read_pid(folder) is None:
         _remove_unreadable_pid_file(folder)
         return
-    # The folder belongs to the database's account, so a link in it must not lead root's write elsewhere.
+    # The folder belongs to the database's account: a symbolic link in it must not redirect a write by root.
     descriptor = os.open(_pid_file(folder), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "r+") as file:
-        _, _, rest = file.read().partition("\n")
+        _, _, other_lines = file.read().partition("\n")
         file.seek(0)
-        file.write(f"{UNUSED_PID}\n{rest}")
+        file.write(f"{UNUSED_PID}\n{other_lines}")
         file.truncate()
 
 

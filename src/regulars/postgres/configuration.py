@@ -1,4 +1,4 @@
-"""The settings files of the embedded cluster, written afresh at every start so that a new release brings its own."""
+"""The settings files of the embedded cluster. They are written at every start, so that those of a new release apply."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ SETTINGS = {
     "log_truncate_on_rotation": "on",
     "log_rotation_age": "1d",
     "log_rotation_size": "0",
-    # Statements and their parameters hold personal data, so errors are logged without them.
+    # Statements and their parameters contain personal data, so errors are logged without them.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
     "log_parameter_max_length_on_error": "0",
@@ -50,7 +50,7 @@ THROWAWAY = {"max_wal_size": "1GB", "min_wal_size": "80MB", "shared_buffers": "6
 
 
 def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) -> None:
-    places = {
+    paths = {
         "data_directory": str(folder.cluster),
         "hba_file": str(folder.settings / HBA_FILE),
         "ident_file": str(folder.settings / IDENT_FILE),
@@ -58,16 +58,16 @@ def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) 
         "log_directory": str(folder.logs),
     }
     buffers = {"shared_buffers": memory.shared_buffers(memory.available_bytes())}
-    settings = {**SETTINGS, **places, **buffers, **(THROWAWAY if throwaway else {})}
+    settings = {**SETTINGS, **paths, **buffers, **(THROWAWAY if throwaway else {})}
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
     lines.append(f"include_if_exists = {_quoted(LOCAL_FILE)}")
-    _put(folder.settings / MAIN_FILE, "\n".join(lines))
+    _write_file(folder.settings / MAIN_FILE, "\n".join(lines))
     if not (folder.settings / LOCAL_FILE).exists():
-        _put(folder.settings / LOCAL_FILE, "# Settings in this file come last and stay as they are.")
+        _write_file(folder.settings / LOCAL_FILE, "# Settings in this file come last and stay as they are.")
     # Only the account that runs the cluster, and root when root started it, become its superuser.
-    _put(folder.settings / HBA_FILE, "local all all peer map=owner")
+    _write_file(folder.settings / HBA_FILE, "local all all peer map=owner")
     names = {account.name, "root"} if account.is_other else {account.name}
-    _put(folder.settings / IDENT_FILE, "\n".join(f'owner "{name}" "{superuser}"' for name in sorted(names)))
+    _write_file(folder.settings / IDENT_FILE, "\n".join(f'owner "{name}" "{superuser}"' for name in sorted(names)))
 
 
 def _quoted(value: str) -> str:
@@ -78,7 +78,7 @@ def _as_list_item(path: Path) -> str:
     return '"' + str(path).replace('"', '""') + '"'
 
 
-def _put(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_text(f"{text}\n")
     temporary.chmod(0o644 if os.geteuid() == 0 else 0o600)

@@ -25,7 +25,7 @@ LOCK_SECONDS_MAX = 120
 LOCK_POLL_SECONDS = 0.02
 
 _held_locks: dict[tuple[int, Path], int] = {}
-_guard = threading.Lock()
+_thread_lock = threading.Lock()
 
 
 def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
@@ -35,14 +35,14 @@ def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
     """
     account = accounts.choose()
     folder = folders.prepare(_absolute(data_dir), account)
-    with _guard, _start_lock(folder):
+    with _thread_lock, _start_lock(folder):
         folders.create_subfolders(folder, account)
         cluster = _cluster(folder, account, throwaway=throwaway)
         if clusters.is_running(folder):
             clusters.wait_until_ready(folder)
         else:
             clusters.start(cluster)
-            # Only now is it certain that nothing runs from an older copy.
+            # Only after the start it is certain that no process runs programs of an older copy.
             wheels.remove_older_copies(wheels.locate(), folder.programs)
         _become_user(folder)
     return clusters.url(folder)
@@ -74,7 +74,7 @@ def prepare_folder(data_dir: Path) -> None:
 def release(data_dir: Path) -> None:
     """Unregister this process as a user of the database; the last user stops it."""
     folder = Folder(_absolute(data_dir))
-    with _guard:
+    with _thread_lock:
         users_lock = _held_locks.pop((os.getpid(), folder.root), None)
         if users_lock is None:
             return
@@ -104,7 +104,7 @@ def binaries(data_dir: Path) -> Path:
     """The folder with pg_dump, pg_restore, psql and pgbench of the same version as the database."""
     account = accounts.choose()
     folder = folders.prepare(_absolute(data_dir), account)
-    with _guard, _start_lock(folder):
+    with _thread_lock, _start_lock(folder):
         folders.create_subfolders(folder, account)
         return _cluster(folder, account).bin
 

@@ -1,4 +1,4 @@
-"""The data folder: its layout, its permissions, and the place of the socket."""
+"""The data folder: its layout, its permissions, and where the socket is."""
 
 import hashlib
 import os
@@ -62,9 +62,9 @@ class Folder:
 
     @property
     def socket(self) -> Path:
-        inside = self.root / "socket"
-        if len(os.fsencode(inside / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX:
-            return inside
+        in_data_folder = self.root / "socket"
+        if len(os.fsencode(in_data_folder / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX:
+            return in_data_folder
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         return SHORT_SOCKET_PARENT / f"regulars-{name}"
 
@@ -76,7 +76,7 @@ def prepare(data_dir: Path, account: Account) -> Folder:
     account gets access to a data folder that is empty (except for locks) or already ours.
     """
     folder = Folder(data_dir)
-    if any(mark in str(data_dir) for mark in UNSAFE_IN_PATHS):
+    if any(character in str(data_dir) for character in UNSAFE_IN_PATHS):
         raise EmbeddedDatabaseError(
             f"The data folder {data_dir} has a quote, dollar, backslash or line break in its name; "
             "set REGULARS_DATA_DIR to another."
@@ -154,8 +154,8 @@ def _check_private(path: Path, account: Account) -> None:
 def _check_reachable(folder: Folder, account: Account) -> None:
     if not account.is_other:
         return
-    tried = accounts.run(account, ["/bin/sh", "-c", 'cd "$0"', folder.settings], folder=Path("/"))
-    if tried.returncode != 0:
+    result = accounts.run(account, ["/bin/sh", "-c", 'cd "$0"', folder.settings], folder=Path("/"))
+    if result.returncode != 0:
         raise EmbeddedDatabaseError(
             f"The database's account {account.name} cannot enter {folder.root}, because a folder above it is closed to "
             "other users; set REGULARS_DATA_DIR to a folder such as /var/lib/regulars."

@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Final
 
 MEBIBYTE: Final = 1 << 20
-# One eighth of the memory: the system's page cache and our own processes need the rest.
-SHARE: Final = 8
-LEAST: Final = 128 * MEBIBYTE
-MOST: Final = 1024 * MEBIBYTE
+# One eighth of the memory. The system's page cache and our own processes need the remaining memory.
+DIVISOR: Final = 8
+BUFFERS_BYTES_MIN: Final = 128 * MEBIBYTE
+BUFFERS_BYTES_MAX: Final = 1024 * MEBIBYTE
 # The memory limit of a container: cgroup v2, then cgroup v1.
 LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def shared_buffers(memory_bytes: int) -> str:
     """The value of `shared_buffers` for a machine with this much memory."""
-    return f"{min(max(memory_bytes // SHARE, LEAST), MOST) // MEBIBYTE}MB"
+    return f"{min(max(memory_bytes // DIVISOR, BUFFERS_BYTES_MIN), BUFFERS_BYTES_MAX) // MEBIBYTE}MB"
 
 
 def available_bytes(limits: tuple[Path, ...] = LIMITS) -> int:

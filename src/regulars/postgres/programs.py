@@ -13,24 +13,29 @@ from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
 # Where distributions install several versions side by side; PATH takes precedence.
 SYSTEM_FOLDERS: Final = (("/usr/lib/postgresql", "*/bin"), ("/usr", "pgsql-*/bin"))
 VERSION_S_MAX: Final = 10
+# PostgreSQL's version number divided by this is the major version: 170004 is 17.4.
 MAJOR: Final = 10_000
 
 
-def fitting(server_version: int) -> Path:
+def find_programs(server_version: int) -> Path:
     """The bin folder of programs that are at least as new as the server, which pg_dump requires."""
-    wanted = server_version // MAJOR
+    server_major = server_version // MAJOR
     try:
-        ours = wheel.locate()
+        bundled = wheel.locate()
     except EmbeddedDatabaseError:
-        ours = None
-    if ours is not None and ours.major >= wanted:
-        return ours.bin
-    folders = [folder for folder in _system_folders() if (major(folder) or 0) >= wanted]
+        bundled = None
+    if bundled is not None and bundled.major >= server_major:
+        return bundled.bin
+    folders = [folder for folder in _system_folders() if (major(folder) or 0) >= server_major]
     if not folders:
-        has = f"the programs of this release are of version {ours.major}" if ours else "this release brings no programs"
+        available = (
+            f"the programs of this release are of version {bundled.major}"
+            if bundled
+            else "this release brings no programs"
+        )
         raise ProgramsError(
-            f"The database is PostgreSQL {wanted}, and {has}; install pg_dump, pg_restore and psql of version {wanted} "
-            "or newer."
+            f"The database is PostgreSQL {server_major}, and {available}; install pg_dump, pg_restore and psql of"
+            f" version {server_major} or newer."
         )
     return folders[0]
 
@@ -46,10 +51,10 @@ def major(folder: Path) -> int | None:
     if not all((folder / program).exists() for program in ("pg_dump", "pg_restore", "psql")):
         return None
     try:
-        shown = subprocess.run(  # noqa: S603  # a program of PostgreSQL's, asked for its version
+        output = subprocess.run(  # noqa: S603  # a program of PostgreSQL's, asked for its version
             [folder / "pg_dump", "--version"], check=False, capture_output=True, text=True, timeout=VERSION_S_MAX
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r"\) (\d+)", shown.stdout)
-    return int(found[1]) if found else None
+    version = re.search(r"\) (\d+)", output.stdout)
+    return int(version[1]) if version else None

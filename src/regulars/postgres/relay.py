@@ -20,10 +20,10 @@ from regulars.postgres.errors import ProgramsError
 SOCKET_NAME: Final = ".s.PGSQL.5432"
 # The SSLRequest message of PostgreSQL's protocol; a server that supports TLS replies with the letter S.
 TLS_REQUEST: Final = bytes((0, 0, 0, 8, 4, 210, 22, 47))
-YES: Final = b"S"
+TLS_SUPPORTED: Final = b"S"
 PIECE_BYTES: Final = 1 << 16
 # The authentication request of the server, and the method with channel binding, which a program behind the relay cannot
-# use because it has no TLS connection of its own.
+# use because it does not connect with TLS itself.
 AUTHENTICATION: Final = b"R"
 SASL: Final = bytes((0, 0, 0, 10))
 WITH_CHANNEL_BINDING: Final = b"SCRAM-SHA-256-PLUS\0"
@@ -43,7 +43,7 @@ def opened(connection: psycopg.Connection[Any]) -> Iterator[Path]:
             " leave it out of the address for this command."
         )
     with tempfile.TemporaryDirectory(prefix="regulars-relay-") as folder:
-        relay = Relay(Path(folder) / SOCKET_NAME, options, trust(options))
+        relay = Relay(Path(folder) / SOCKET_NAME, options, make_tls_context(options))
         with relay.running():
             yield Path(folder)
 
@@ -51,12 +51,12 @@ def opened(connection: psycopg.Connection[Any]) -> Iterator[Path]:
 def effective_options(connection: psycopg.Connection[Any]) -> Options:
     """All options of the connection, whether they came from the address, the environment or a file."""
     found = {option.keyword.decode(): option.val.decode() for option in connection.pgconn.info if option.val}
-    # Of several hosts, the one that the driver connected to.
+    # If the address has several hosts, use the one that the driver connected to.
     connected = {"host": connection.info.host, "hostaddr": connection.info.hostaddr, "port": str(connection.info.port)}
     return found | connected
 
 
-def trust(options: Options) -> ssl.SSLContext:
+def make_tls_context(options: Options) -> ssl.SSLContext:
     """The TLS context by the rules of PostgreSQL's `sslmode`."""
     mode, roots = options.get("sslmode", "prefer"), options.get("sslrootcert", "")
     default = Path.home() / ".postgresql" / "root.crt"
@@ -64,12 +64,12 @@ def trust(options: Options) -> ssl.SSLContext:
         roots = str(default)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # With certificates to check against, `require` checks them too.
-    checks = mode in {"verify-ca", "verify-full"} or (mode == "require" and bool(roots))
+    verifies = mode in {"verify-ca", "verify-full"} or (mode == "require" and bool(roots))
     context.check_hostname = mode == "verify-full" or roots == "system"
-    context.verify_mode = ssl.CERT_REQUIRED if checks or roots == "system" else ssl.CERT_NONE
+    context.verify_mode = ssl.CERT_REQUIRED if verifies or roots == "system" else ssl.CERT_NONE
     if roots == "system":
         context.load_default_certs()
-    elif roots and checks:
+    elif roots and verifies:
         context.load_verify_locations(roots)
     certificate = options.get("sslcert") or str(default.with_name("postgresql.crt"))
     if Path(certificate).is_file():
@@ -88,7 +88,7 @@ class Relay:
         self._listening = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
-        self._carrying: set[asyncio.Task[None]] = set()
+        self._forwarding: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
 
     @contextlib.contextmanager
@@ -112,35 +112,35 @@ class Relay:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        async with await asyncio.start_unix_server(self._let_in, self._path):
+        async with await asyncio.start_unix_server(self._on_connection, self._path):
             self._listening.set()
             await self._stop.wait()
-        if self._carrying:
-            await asyncio.wait(self._carrying, timeout=END_S_MAX)
+        if self._forwarding:
+            await asyncio.wait(self._forwarding, timeout=END_S_MAX)
 
-    def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = self._loop.create_task(self._carry(reader, writer))
-        self._carrying.add(task)
-        task.add_done_callback(self._carrying.discard)
+    def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._forward(reader, writer))
+        self._forwarding.add(task)
+        task.add_done_callback(self._forwarding.discard)
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
                 server_reader, server_writer = await self._dial()
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             self._failure = error
-            await _closed(writer)
+            await _close(writer)
             return
-        there = asyncio.create_task(_pump(reader, server_writer))
-        back = asyncio.create_task(_pump_answers(server_reader, writer))
+        to_server = asyncio.create_task(_pump(reader, server_writer))
+        to_program = asyncio.create_task(_pump_responses(server_reader, writer))
         # When one direction ends, both end: PostgreSQL's protocol has no half-closed connections.
-        await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
-        if there.done() and not back.done():
-            await asyncio.wait({back}, timeout=END_S_MAX)
-        there.cancel()
-        back.cancel()
-        await _closed(server_writer)
-        await _closed(writer)
+        await asyncio.wait({to_server, to_program}, return_when=asyncio.FIRST_COMPLETED)
+        if to_server.done() and not to_program.done():
+            await asyncio.wait({to_program}, timeout=END_S_MAX)
+        to_server.cancel()
+        to_program.cancel()
+        await _close(server_writer)
+        await _close(writer)
 
     async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         host = self._options["host"]
@@ -149,24 +149,25 @@ class Relay:
         )
         try:
             writer.write(TLS_REQUEST)
-            if await reader.readexactly(len(YES)) != YES:
+            if await reader.readexactly(len(TLS_SUPPORTED)) != TLS_SUPPORTED:
                 raise ConnectionError("the server no longer offers it")
             await writer.start_tls(self._context, server_hostname=host)
         except BaseException:
-            await _closed(writer)
+            await _close(writer)
             raise
         return reader, writer
 
 
-async def _closed(writer: asyncio.StreamWriter) -> None:
+async def _close(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(END_S_MAX):
             await writer.wait_closed()
 
 
-async def _pump_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Forward responses. The first one is changed: it may offer channel binding, which only a TLS client can use."""
+async def _pump_responses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Forward the server's messages. From the first one the offer of channel binding is removed, because only a TLS
+    client can use it."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         kind = await reader.readexactly(1)
         length = await reader.readexactly(4)

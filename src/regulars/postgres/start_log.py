@@ -14,18 +14,18 @@ def path(folder: Folder) -> Path:
     return folder.logs / "start.log"
 
 
-def forget(folder: Folder) -> None:
+def delete(folder: Folder) -> None:
     path(folder).unlink(missing_ok=True)
 
 
 def reason(folder: Folder) -> str:
     """The last error of the failed process, on one line."""
-    first = _lines(path(folder))
-    pids = {line["pid"] for line in first}
+    start_lines = _lines(path(folder))
+    pids = {line["pid"] for line in start_lines}
     daily = max(folder.logs.glob("postgresql-*.log"), key=lambda log: log.stat().st_mtime, default=None)
-    later = [line for line in (_lines(daily) if daily else []) if line["pid"] in pids]
-    said = [line["text"] for line in (*first, *later) if not line["text"].startswith(ROUTINE)]
-    return "; ".join(said) or f"see {path(folder)}"
+    daily_lines = [line for line in (_lines(daily) if daily else []) if line["pid"] in pids]
+    errors = [line["text"] for line in (*start_lines, *daily_lines) if not line["text"].startswith(ROUTINE)]
+    return "; ".join(errors) or f"see {path(folder)}"
 
 
 def _lines(log: Path) -> list[re.Match[str]]:

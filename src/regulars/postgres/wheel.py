@@ -63,22 +63,22 @@ def copy_into(wheel: Wheel, folder: Path) -> None:
     it is synced to disk: after a power cut there is a complete copy or none. It is compared nevertheless, because it
     may be damaged later, and a damaged program fails without a useful message.
     """
-    home = folder / wheel.version
-    if _is_whole(wheel, home):
+    target = folder / wheel.version
+    if _is_complete(wheel, target):
         return
     unfinished = folder / f".{wheel.version}.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     for source in _sources(wheel):
-        shutil.copytree(source, _place(wheel, source, unfinished), symlinks=True, ignore=NOT_COPIED)
+        shutil.copytree(source, _target_of(wheel, source, unfinished), symlinks=True, ignore=NOT_COPIED)
     _let_everyone_read(unfinished)
     disk.sync_tree(unfinished)
-    shutil.rmtree(home, ignore_errors=True)
-    unfinished.rename(home)
+    shutil.rmtree(target, ignore_errors=True)
+    unfinished.rename(target)
     disk.sync(folder)
 
 
 def remove_older_copies(wheel: Wheel, folder: Path) -> None:
-    """Call it only while no process runs from them: a running PostgreSQL still loads libraries from its own copy."""
+    """Call it only while no process uses older copies: a running PostgreSQL still loads libraries from its own copy."""
     if not folder.is_dir():
         return
     for copy in folder.iterdir():
@@ -91,21 +91,21 @@ def _sources(wheel: Wheel) -> list[Path]:
     return [wheel.install, *(folder for folder in libraries if folder.is_dir())]
 
 
-def _place(wheel: Wheel, source: Path, home: Path) -> Path:
-    return home / source.relative_to(wheel.package.parent)
+def _target_of(wheel: Wheel, source: Path, folder: Path) -> Path:
+    return folder / source.relative_to(wheel.package.parent)
 
 
-def _is_whole(wheel: Wheel, home: Path) -> bool:
-    return home.is_dir() and all(_is_copied(source, _place(wheel, source, home)) for source in _sources(wheel))
+def _is_complete(wheel: Wheel, target: Path) -> bool:
+    return target.is_dir() and all(_is_copied(source, _target_of(wheel, source, target)) for source in _sources(wheel))
 
 
 def _is_copied(source: Path, copy: Path) -> bool:
     for folder, folders, names in os.walk(source):
-        left_out = NOT_COPIED(folder, [*folders, *names])
-        folders[:] = [name for name in folders if name not in left_out]
+        ignored = NOT_COPIED(folder, [*folders, *names])
+        folders[:] = [name for name in folders if name not in ignored]
         for name in names:
             original = Path(folder, name)
-            if name not in left_out and not _is_same(original, copy / original.relative_to(source)):
+            if name not in ignored and not _is_same(original, copy / original.relative_to(source)):
                 return False
     return True
 
@@ -118,7 +118,7 @@ def _is_same(original: Path, copy: Path) -> bool:
 
 
 def _let_everyone_read(folder: Path) -> None:
-    # A strict umask in the clone must not keep the database's account from running the copy.
+    # If the files were installed with a strict umask, the database's account must still be able to run the copy.
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             executable = path.is_dir() or os.access(path, os.X_OK)

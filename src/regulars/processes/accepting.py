@@ -29,8 +29,8 @@ class AcceptingServer(Server):
         self.servers += [Acceptor(listening, self._new_protocol) for listening in sockets or ()]  # type: ignore[misc]  # it has the methods that uvicorn calls
 
     def _new_protocol(self) -> HttpToolsProtocol:
-        made = self.config.http_protocol_class
-        return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[call-arg,return-value]  # as uvicorn makes it
+        protocol_class = self.config.http_protocol_class
+        return protocol_class(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[call-arg,return-value]  # the same call as in uvicorn
 
 
 class Acceptor:
@@ -38,11 +38,11 @@ class Acceptor:
 
     def __init__(self, listening: socket.socket, new_protocol: Callable[[], HttpToolsProtocol]) -> None:
         self._loop = asyncio.get_running_loop()
-        # A descriptor of its own, because libuv watches the other one.
+        # A duplicate of the file descriptor, because libuv watches the original.
         self._listening = listening.dup()
         self._listening.setblocking(False)
         self._new_protocol = new_protocol
-        self._entering: set[asyncio.Task[None]] = set()
+        self._connecting: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._open()
 
@@ -53,7 +53,7 @@ class Acceptor:
             self._listening.close()
 
     async def wait_closed(self) -> None:
-        await asyncio.gather(*self._entering)
+        await asyncio.gather(*self._connecting)
 
     def _open(self) -> None:
         if not self._is_closed:
@@ -70,11 +70,11 @@ class Acceptor:
                 self._loop.remove_reader(self._listening)
                 self._loop.call_later(RETRY_AFTER_S, self._open)
                 return
-            entering = self._loop.create_task(self._enter(connection))
-            self._entering.add(entering)
-            entering.add_done_callback(self._entering.discard)
+            connecting = self._loop.create_task(self._connect(connection))
+            self._connecting.add(connecting)
+            connecting.add_done_callback(self._connecting.discard)
 
-    async def _enter(self, connection: socket.socket) -> None:
+    async def _connect(self, connection: socket.socket) -> None:
         try:
             _, protocol = await self._loop.connect_accepted_socket(self._new_protocol, connection)
         except OSError:

@@ -17,10 +17,11 @@ from regulars.kit.releases import KNOWN
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
 JOIN_S_MAX: Final = 2.0
-# Followed by the newest known migration and the fingerprint of the key, `-` without one; older releases add less.
+# Followed by the newest known migration and the fingerprint of the encryption key, or `-` without a key. Older releases
+# add less.
 APPLICATION_NAME: Final = "regulars in use"
 NO_KEY: Final = "-"
-# The children of a killed server need a moment to end.
+# The child processes of a killed server need some time to end.
 RESTORE_WAIT: Final = "3s"
 
 Connection = psycopg.Connection[Any]
@@ -33,7 +34,8 @@ class InUseError(Exception):
 
 
 class ConnectedProcess(NamedTuple):
-    """A connected server or worker: the newest migration it knows, and the fingerprint of its key if it gives one."""
+    """A connected server or worker: the newest migration it knows, and the fingerprint of its encryption key if it
+    publishes one."""
 
     release: int
     fingerprint: str | None
@@ -44,7 +46,7 @@ class Presence:
 
     def __init__(self) -> None:
         self.name = f"{APPLICATION_NAME} {KNOWN:04}"
-        self.is_over = False
+        self.has_ended = False
         # Set when there is something to do before the next check.
         self.wake = threading.Event()
 
@@ -53,7 +55,7 @@ class Presence:
         self.wake.set()
 
     def end(self) -> None:
-        self.is_over = True
+        self.has_ended = True
         self.wake.set()
 
 
@@ -67,17 +69,17 @@ def shared(url: str) -> Iterator[Presence]:
         raise InUseError("The database is being restored; start again when that is done.")
     if connection is None:
         _log.warning("in_use.lock_lost")
-    keeper = threading.Thread(target=_keep, args=(url, connection, presence), name="in-use", daemon=True)
-    keeper.start()
+    lock_thread = threading.Thread(target=_hold_lock, args=(url, connection, presence), name="in-use", daemon=True)
+    lock_thread.start()
     try:
         yield presence
     finally:
         presence.end()
-        keeper.join(JOIN_S_MAX)
+        lock_thread.join(JOIN_S_MAX)
 
 
 @contextlib.contextmanager
-def alone(connection: Connection) -> Iterator[None]:
+def exclusive(connection: Connection) -> Iterator[None]:
     """Hold the lock on this connection while no server and no worker does."""
     connection.execute("SELECT set_config('lock_timeout', %s, false)", (RESTORE_WAIT,))
     try:
@@ -94,35 +96,35 @@ def alone(connection: Connection) -> Iterator[None]:
             connection.execute("SELECT pg_advisory_unlock(%s)", (ADVISORY_LOCK,))
 
 
-def list_users(connection: Connection) -> list[ConnectedProcess]:
+def list_processes(connection: Connection) -> list[ConnectedProcess]:
     """The servers and workers that use the database."""
     rows = connection.execute(
         "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
         " AND starts_with(application_name, %s)",
         (APPLICATION_NAME,),
     ).fetchall()
-    return [_user(name.removeprefix(APPLICATION_NAME).strip()) for (name,) in rows]
+    return [_parse_name(name.removeprefix(APPLICATION_NAME).strip()) for (name,) in rows]
 
 
-def _user(description: str) -> ConnectedProcess:
-    number, _, fingerprint = description.partition(" ")
+def _parse_name(description: str) -> ConnectedProcess:
+    release, _, fingerprint = description.partition(" ")
     return ConnectedProcess(
-        int(number) if number.isdecimal() else 0, fingerprint if fingerprint not in {"", NO_KEY} else None
+        int(release) if release.isdecimal() else 0, fingerprint if fingerprint not in {"", NO_KEY} else None
     )
 
 
-def _keep(url: str, connection: Connection | None, presence: Presence) -> None:
+def _hold_lock(url: str, connection: Connection | None, presence: Presence) -> None:
     while True:
         presence.wake.wait(CHECK_INTERVAL_S)
         presence.wake.clear()
-        if presence.is_over:
+        if presence.has_ended:
             break
         if connection is None:
             connection = _connected(url, presence.name)
             if connection is not None and not _has_locked(connection):
                 connection.close()
                 connection = None
-        elif not _says(connection, presence.name):
+        elif not _publish_name(connection, presence.name):
             _log.warning("in_use.lock_lost")
             connection.close()
             connection = None
@@ -145,7 +147,7 @@ def _has_locked(connection: Connection) -> bool:
         return True
 
 
-def _says(connection: Connection, name: str) -> bool:
+def _publish_name(connection: Connection, name: str) -> bool:
     """Set the application name; return whether the connection is alive."""
     try:
         connection.execute("SELECT set_config('application_name', %s, false)", (name,))

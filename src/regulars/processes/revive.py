@@ -14,21 +14,22 @@ _log = log.get(__name__)
 
 
 async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
-    """Watch the database until `stop` is set. The server counts as a user of it, so it ends earlier only by a crash."""
+    """Watch the database until `stop` is set. The server is registered as a user of the database, so before that it
+    ends only by a crash."""
     failures = 0
     stopped = asyncio.create_task(stop.wait())
     wait = CHECK_INTERVAL_S
-    known = await asyncio.to_thread(embedded.postmaster, data_dir)
+    known_pid = await asyncio.to_thread(embedded.postmaster, data_dir)
     try:
         while not stop.is_set():
             await asyncio.wait({stopped}, timeout=wait)
             if stop.is_set():
                 return
-            running = await _revived(data_dir)
-            if running is not None:
-                if running != known:
+            pid = await _restart_if_dead(data_dir)
+            if pid is not None:
+                if pid != known_pid:
                     _log.warning("database.restarted")
-                known, failures, wait = running, 0, CHECK_INTERVAL_S
+                known_pid, failures, wait = pid, 0, CHECK_INTERVAL_S
             else:
                 wait = RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)]
                 failures += 1
@@ -36,8 +37,9 @@ async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
         stopped.cancel()
 
 
-async def _revived(data_dir: Path) -> int | None:
-    """The number of its postmaster, which a child of ours may have started before we noticed; None if there is none."""
+async def _restart_if_dead(data_dir: Path) -> int | None:
+    """Start the database again if it is dead; returns the process id of its postmaster, which one of our child
+    processes may have started already, or None if the start failed."""
     try:
         running = await asyncio.to_thread(embedded.postmaster, data_dir)
         if running is not None:
@@ -45,6 +47,6 @@ async def _revived(data_dir: Path) -> int | None:
         _log.error("database.gone")
         await asyncio.to_thread(embedded.ensure_running, data_dir)
         return await asyncio.to_thread(embedded.postmaster, data_dir)
-    except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
+    except Exception as error:  # noqa: BLE001  # the watch continues after any error
         _log.error("database.not_restarted", reason=" ".join(str(error).split()))
         return None

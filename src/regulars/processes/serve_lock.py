@@ -1,4 +1,4 @@
-"""One `regulars serve` per data folder, and no restore beneath a running one."""
+"""A lock that allows one `regulars serve` per data folder, and no restore while one runs."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,8 @@ def held(settings: Settings) -> Iterator[None]:
             settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(settings.data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        # With an external database nothing else needs the folder, and a read-only container may not have one.
+        # Only the embedded database needs the folder; with an external database, a read-only container may not have
+        # one.
         if settings.is_embedded:
             raise InUseError(
                 f"The data folder {settings.data_dir} cannot be written ({error.strerror}); set REGULARS_DATA_DIR."

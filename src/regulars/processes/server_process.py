@@ -13,14 +13,14 @@ import uvicorn
 
 from regulars.http.application import Application
 from regulars.kit import log, metrics
-from regulars.kit.process import spare_the_collector
+from regulars.kit.process import reduce_garbage_collection
 from regulars.kit.settings import Settings
 from regulars.processes.accepting import AcceptingServer
 from regulars.server import create_app
 
 BACKLOG: Final = 2048
-# Longer than the idle time of usual proxies and client pools, so that they close a connection first and never
-# send a request into one that we are closing.
+# Longer than the idle time of usual proxies and client pools, so that they close an idle connection first. Otherwise
+# they might send a request on a connection that we are closing.
 KEEP_ALIVE_S: Final = 75
 # The part of the grace period that is reserved for closing the pool after the last response.
 CLOSING_S: Final = 1
@@ -31,7 +31,7 @@ EXIT_BY_FORCE: Final = 70
 _log = log.get(__name__)
 
 
-class _Server(AcceptingServer):
+class _UvicornServer(AcceptingServer):
     def __init__(self, config: uvicorn.Config, *, when_started: asyncio.Event) -> None:
         super().__init__(config)
         self._when_started = when_started
@@ -55,15 +55,15 @@ async def serve(
     shared: memoryview | None = None,
 ) -> bool:
     """Serve until `stop` is set; return whether the server started at all."""
-    server = _Server(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
-    spare_the_collector()
+    server = _UvicornServer(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
+    reduce_garbage_collection()
     serving = asyncio.create_task(_serve(server, listening))
     publishing = asyncio.create_task(_publish_metrics(stop))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
-        with _left_by_force(after_s=settings.shutdown_grace_s + STUCK_S):
+        with _exits_by_force(after_s=settings.shutdown_grace_s + STUCK_S):
             await serving
     finally:
         for task in (publishing, stopping):
@@ -72,14 +72,15 @@ async def serve(
 
 
 @contextlib.contextmanager
-def _left_by_force(*, after_s: float) -> Iterator[None]:
-    """End the process when the block does not end in time; a thread does it, so that nothing can block it."""
+def _exits_by_force(*, after_s: float) -> Iterator[None]:
+    """End the process if the block does not end in time. A thread does it, so that a blocked event loop cannot prevent
+    it."""
 
-    def leave() -> None:
+    def exit_now() -> None:
         _log.error("server.left_by_force", after_s=after_s)
         os._exit(EXIT_BY_FORCE)
 
-    timer = threading.Timer(after_s, leave)
+    timer = threading.Timer(after_s, exit_now)
     timer.daemon = True
     timer.start()
     try:
@@ -88,8 +89,8 @@ def _left_by_force(*, after_s: float) -> Iterator[None]:
         timer.cancel()
 
 
-async def _serve(server: _Server, listening: socket.socket) -> None:
-    # Uvicorn leaves the process when the application cannot start; its log line says why.
+async def _serve(server: _UvicornServer, listening: socket.socket) -> None:
+    # Uvicorn raises SystemExit if the application cannot start; its log line gives the reason.
     with contextlib.suppress(SystemExit):
         await server.serve(sockets=[listening])
 

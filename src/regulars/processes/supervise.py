@@ -11,7 +11,7 @@ from regulars.kit import log
 RESTART_WAITS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 # A child that ran this long was healthy, so the waits before a restart begin with the shortest again.
 HEALTHY_AFTER_S: Final = 60.0
-# Beyond the grace a child gives itself, before it is killed.
+# A child is killed this long after its own grace period has ended.
 KILL_MARGIN_S: Final = 1.0
 
 _log = log.get(__name__)
@@ -19,7 +19,7 @@ _log = log.get(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Child:
-    """A command of ours; it gets the file descriptors and watches the lifeline among them."""
+    """A `regulars` command. It inherits the file descriptors; one of them is the lifeline, which it watches."""
 
     name: str
     arguments: Sequence[str]
@@ -27,7 +27,7 @@ class Child:
 
 
 async def supervise(child: Child, *, stop: asyncio.Event, grace_s: float) -> None:
-    """Keep one child running until `stop` is set; then ask it to end, and kill it after the grace."""
+    """Keep one child running until `stop` is set; then send it a stop signal, and kill it after the grace period."""
     failures = 0
     stopped = asyncio.create_task(stop.wait())
     loop = asyncio.get_running_loop()
@@ -47,7 +47,8 @@ async def supervise(child: Child, *, stop: asyncio.Event, grace_s: float) -> Non
 
 
 async def _run(child: Child, stopped: "asyncio.Task[bool]", *, grace_s: float) -> int | None:
-    """Run it until it ends or is to stop; a machine short of memory or processes may not even start it."""
+    """Run the child until it ends or `stopped` is done; returns None if it could not even be started, for lack of
+    memory or processes."""
     try:
         process = await _start(child)
     except OSError as error:
@@ -61,7 +62,7 @@ async def _run(child: Child, stopped: "asyncio.Task[bool]", *, grace_s: float) -
 
 
 async def _start(child: Child) -> asyncio.subprocess.Process:
-    # A session of its own keeps the terminal's Ctrl+C for the parent, which then stops its children in order.
+    # In a new session, so that Ctrl+C in the terminal reaches only the parent, which then stops its children in order.
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -150,7 +150,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
     if phone_number is not None:
         if not phone_number.strip() or len(phone_number) > STRING_CHARACTERS_MAX:
             raise invalid("phone_number", "LENGTH", f"It must have 1 to {STRING_CHARACTERS_MAX} characters.")
-        # A plus in a query string means a space; a number that arrives with one in front was sent with a plus.
+        # In a query string a plus means a space: a number that begins with a space was sent with a plus.
         written = "+" + phone_number[1:] if phone_number.startswith(" ") else phone_number
         phone_number = read_phone(written, default_country=caller.default_country).number
     organization_id, secret = caller.organization_id, caller.secret
@@ -175,7 +175,7 @@ def _respond(outcome: UpsertedProfile | ApiError, caller: Caller) -> ApiResponse
     if isinstance(outcome, ApiError):
         return outcome
     profile, is_new = outcome.profile, outcome.change == "created"
-    # The request brought everything that a new profile has.
+    # A key that may only ingest may see a new profile, because all its data came with the request.
     if caller.is_ingest_only and not is_new:
         return ApiResponse(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
     return ApiResponse(201 if is_new else 200, encode(show_profile(profile)))
@@ -204,7 +204,7 @@ ROUTES: tuple[Route, ...] = (
         description="Creates the profile with this `external_id`, or updates it: a field left out is unchanged, null "
         "clears it, attributes are merged. A write that changes nothing does not move `updated_at`.",
         body=ProfileIn,
-        answers={200: ProfileOut, 201: ProfileOut},
+        responses={200: ProfileOut, 201: ProfileOut},
         receipts={200: ProfileReceipt},
         errors=(ValidationError, ReservedExternalId),
         examples={
@@ -240,7 +240,7 @@ ROUTES: tuple[Route, ...] = (
                 "Only profiles with this number, however it is written. A leading space is read as the plus it was.",
             ),
         ),
-        answers={200: ProfilePageOut},
+        responses={200: ProfilePageOut},
         errors=(ValidationError, InvalidCursor),
         handle=handle_list,
     ),
@@ -253,7 +253,7 @@ ROUTES: tuple[Route, ...] = (
         "item does not affect the others. All items that are accepted are committed together. Each item costs one "
         "request of the rate limit.",
         body=ProfileBatchIn,
-        answers={200: ProfileBatchOut},
+        responses={200: ProfileBatchOut},
         errors=(ValidationError,),
         examples={
             "two_customers": {
@@ -277,7 +277,7 @@ ROUTES: tuple[Route, ...] = (
         operation_id="getProfile",
         tag="Profiles",
         summary="Read a profile",
-        answers={200: ProfileOut},
+        responses={200: ProfileOut},
         errors=(ProfileNotFound,),
         find=partial(_find, show=show_profile),
     ),
@@ -290,7 +290,7 @@ ROUTES: tuple[Route, ...] = (
         "never creates a profile, and if one value is refused nothing is applied. The flat map itself is accepted as "
         "a body too; a field `attributes` always means the described form.",
         body=WrappedAttributesIn,
-        answers={200: AttributesOut},
+        responses={200: AttributesOut},
         receipts={200: AttributesReceipt},
         errors=(ValidationError, ProfileNotFound),
         examples={
@@ -304,7 +304,7 @@ ROUTES: tuple[Route, ...] = (
         operation_id="getProfileAttributes",
         tag="Profiles",
         summary="Read the attributes of a profile",
-        answers={200: AttributesOut},
+        responses={200: AttributesOut},
         errors=(ProfileNotFound,),
         find=partial(_find, show=_attributes_out),
     ),

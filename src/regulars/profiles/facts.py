@@ -1,4 +1,4 @@
-"""The facts that profiles publish to the rooms above."""
+"""The facts of profiles: events that are recorded for listeners in the modules that import it."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -18,8 +18,8 @@ Change = Literal["created", "updated", "deleted"]
 
 
 class ProfileChange(msgspec.Struct, frozen=True):
-    """One change of one profile, with the profile as the API would have shown it right after; of a deleted one only
-    its two ids."""
+    """One change of one profile, with the profile as the API showed it right after. A deleted profile has only its two
+    ids."""
 
     id: UUID
     change: Change
@@ -41,7 +41,7 @@ _EMPTY_EXTERNAL_ID = b'"external_id":""'
 
 
 async def publish_changes(tx: Tx, organization_id: UUID, changes: Sequence[tuple[Profile, Change]]) -> None:
-    """Record the changes in order, each with the profile right after it, if a room above listens."""
+    """Record the changes in order, each with the profile right after it, if a listener is interested in them."""
     if not changes or not await outbox.has_interest(tx, organization_id, ProfilesChanged):
         return
     published = [
@@ -56,7 +56,7 @@ async def publish_changes(tx: Tx, organization_id: UUID, changes: Sequence[tuple
 
 
 async def publish_light_profiles(tx: Tx, organization_id: UUID, profiles: Iterable[ProfileRef]) -> None:
-    """Publish light profiles that this transaction created; the caller knows that they stay."""
+    """Publish light profiles that this transaction created; the caller knows that it will not delete them again."""
     made = [light_profile(profile.external_id, identifier=profile.id, now=tx.now) for profile in profiles]
     await publish_changes(tx, organization_id, [(profile, "created") for profile in made])
 
@@ -64,10 +64,10 @@ async def publish_light_profiles(tx: Tx, organization_id: UUID, profiles: Iterab
 def _write_light_profile() -> bytes:
     moment = datetime(2000, 1, 1, tzinfo=UTC)
     shown = msgspec.json.encode(show_profile(light_profile("", identifier=UUID(int=0), now=moment)))
-    rest = shown[shown.index(_EMPTY_EXTERNAL_ID) + len(_EMPTY_EXTERNAL_ID) :]
-    return rest.replace(format_timestamp(moment).encode(), b"{at}") + b"}"
+    tail = shown[shown.index(_EMPTY_EXTERNAL_ID) + len(_EMPTY_EXTERNAL_ID) :]
+    return tail.replace(format_timestamp(moment).encode(), b"{at}") + b"}"
 
 
-# The JSON of a light profile after its external_id, for the statement that writes such a fact itself. It is the same
-# for all light profiles but for the times, which `{at}` marks.
+# The JSON of a light profile after its external_id, for the SQL statement that writes such a fact itself. It is the
+# same for all light profiles except for the times, which are the placeholder `{at}`.
 LIGHT_PROFILE_JSON = _write_light_profile()

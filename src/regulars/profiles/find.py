@@ -13,7 +13,7 @@ from regulars.profiles.model import Profile, ProfileRef
 async def find_profiles(
     tx: Tx, organization_id: UUID, references: Collection[Reference]
 ) -> dict[Reference, ProfileRef]:
-    """The profiles that the references name; a reference that names none is absent."""
+    """The profiles that the references name; a reference without a profile is not in the result."""
     ids, external_ids = split_references(references)
     found: dict[Reference, ProfileRef] = {}
     if ids:
@@ -28,7 +28,7 @@ async def find_profiles(
 async def find_profiles_by_phone(
     tx: Tx, organization_id: UUID, numbers: Collection[str]
 ) -> dict[str, list[ProfileRef]]:
-    """The profiles that have the E.164 numbers, the oldest first; a number that no profile has is absent."""
+    """The profiles that have the E.164 numbers, oldest first; a number that no profile has is not in the result."""
     found: dict[str, list[ProfileRef]] = {}
     if numbers:
         for number, profile in await queries.find_profile_refs_by_phone(tx, organization_id, sorted(set(numbers))):
@@ -39,8 +39,8 @@ async def find_profiles_by_phone(
 async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
     """Lock the profiles against deletion until the transaction ends; returns those that still exist.
 
-    A transaction calls this before it writes a profile's id into another table: an erasure then waits, and finds what
-    was written. Other transactions may refer to the same profile, or change its fields, at the same time.
+    A transaction calls this before it writes a profile's id into another table: an erasure then waits, and finds the
+    row that was written. Other transactions may refer to the same profile, or change its fields, at the same time.
     """
     return await queries.lock_against_deletion(tx, organization_id, sorted(set(ids))) if ids else set()
 
@@ -56,7 +56,7 @@ async def find_profile(tx: Tx, organization_id: UUID, reference: Reference) -> P
 
 
 async def read_profiles(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, Profile]:
-    """The whole profiles that the references name; a reference that names none is absent."""
+    """Like `find_profiles`, with all fields of the profiles."""
     ids, external_ids = split_references(references)
     found: dict[Reference, Profile] = {}
     if ids:
@@ -78,7 +78,7 @@ async def list_profiles(
     since: Since | None = None,
     limit: int,
 ) -> list[Profile]:
-    """Profiles in the order of their creation, from the one after `after` on, or in that of their last change."""
+    """Profiles in the order of their creation, starting after the id `after`, or in the order of their last change."""
     if "\0" in (external_id or "") or "\0" in (phone_number or ""):
         return []
     return await queries.list_profiles(

@@ -1,4 +1,4 @@
-"""What a profile is, how an upsert changes it, and how its phone number is read."""
+"""The data of a profile, how an upsert changes it, and how its phone number is parsed."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ AttributeKey = Annotated[str, Meta(min_length=1, max_length=ATTRIBUTE_KEY_CHARAC
 
 
 class Phone(msgspec.Struct, frozen=True):
-    """A number in E.164, or what was sent where it could not be read; only the first can ever be texted."""
+    """A number in E.164 (`reachable`), or the text that was sent if it could not be parsed; that cannot be texted."""
 
     number: str
     reachable: bool
@@ -40,7 +40,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileRef(msgspec.Struct, frozen=True):
-    """A profile as other rooms refer to it."""
+    """A profile as other modules refer to it."""
 
     id: UUID
     external_id: str
@@ -49,14 +49,15 @@ class ProfileRef(msgspec.Struct, frozen=True):
 
 
 class ProfileUpsert(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller says about a profile: an unset field is left alone, None clears it, attributes are merged."""
+    """The fields of a profile that a caller sent: an unset field does not change, None clears it, attributes are
+    merged."""
 
     external_id: str
     phone: Phone | UnsetType | None = UNSET
     first_name: str | UnsetType | None = UNSET
     last_name: str | UnsetType | None = UNSET
     attributes: Mapping[str, str | None] = {}
-    # The unknown members of the body it was read from.
+    # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
@@ -69,7 +70,7 @@ class AttributeChanges(msgspec.Struct, frozen=True):
 
 
 def apply(upsert: ProfileUpsert, profile: Profile, *, now: datetime) -> Profile:
-    """The profile after the upsert; the very same object if nothing changes, so that `updated_at` does not move.
+    """The profile after the upsert; the same object if nothing changes, so that `updated_at` does not change either.
 
     Raises ValidationError when the merge would give the profile too many attributes.
     """
@@ -111,16 +112,16 @@ def light_profile(external_id: str, *, identifier: UUID, now: datetime) -> Profi
 
 
 def with_updated_at(profile: Profile, *, now: datetime) -> Profile:
-    # A transaction that began earlier may come to write later: the time of a change never runs backwards.
+    # A transaction that began earlier may write later: `updated_at` never decreases.
     return msgspec.structs.replace(profile, updated_at=max(now, profile.updated_at))
 
 
 def merge(attributes: dict[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The attributes after the changes, of which None removes a key; the same object if there are no changes."""
+    """The attributes after the changes; None removes a key. Returns the same object if there are no changes."""
     if not changes:
         return attributes
     merged = {key: value for key, value in {**attributes, **changes}.items() if value is not None}
-    # Counted after the merge, so that one call may put 500 new keys in the place of 500 old ones.
+    # Counted after the merge, so that one call may replace 500 old keys by 500 new ones.
     if len(merged) > ATTRIBUTES_MAX:
         raise _too_many_attributes()
     return merged
@@ -129,7 +130,8 @@ def merge(attributes: dict[str, str], changes: Mapping[str, str | None]) -> dict
 def check_attributes(
     changes: Mapping[str, str | None] | Sequence[Any], *, field: str = "attributes"
 ) -> Mapping[str, str | None]:
-    """Refuse more than any profile could take, whatever attributes it has; an empty list is an empty map."""
+    """Refuse changes that exceed the limits of every profile, whatever attributes it has; an empty list is accepted as
+    an empty map."""
     if not isinstance(changes, Mapping):
         return {}
     if sum(value is not None for value in changes.values()) > ATTRIBUTES_MAX:
@@ -142,18 +144,18 @@ def _too_many_attributes(field: str = "attributes") -> ValidationError:
 
 
 def read_phone(text: str, *, default_country: str | None) -> Phone:
-    """Read a number as E.164, or store it exactly as sent: a phone number is never a reason to refuse a profile.
+    """Parse a number to E.164, or store it exactly as sent: a phone number is never a reason to refuse a profile.
 
-    It is read when it begins with a plus or `00`, or by the rules of the organization's default country.
+    It can be parsed if it begins with a plus or `00`, or with the rules of the organization's default country.
     """
     if is_e164(text):
         return Phone(text, reachable=True)
-    # Typography puts narrow and unbreakable spaces into numbers; any of them counts as a space.
+    # Numbers may contain narrow or non-breaking spaces; each counts as a space.
     written = " ".join(text.split())
     if written.startswith("00"):
         written = "+" + written[2:]
     is_international = written.startswith("+")
-    # Letters would be read as the keys of a telephone, or as an extension, which no text message reaches.
+    # The library would read letters as the keys of a telephone, or as an extension, which cannot be texted.
     if any(character.isalpha() for character in written) or not (is_international or default_country):
         return Phone(text, reachable=False)
     try:

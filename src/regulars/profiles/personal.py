@@ -1,4 +1,4 @@
-"""The personal data of profiles, which is all of it, and how a profile is erased."""
+"""The personal data of profiles, which is every field, and how a profile is erased."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -36,14 +36,14 @@ async def delete_profiles(tx: Tx, organization_id: UUID, profiles: Sequence[Prof
 
 
 async def erase_waiting_changes(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
-    """Remove the profiles from facts that no listener has handled yet, but for the facts of their deletion."""
-    gone = set(ids)
+    """Remove the profiles from facts that no listener has handled yet, except from the facts of their deletion."""
+    erased = set(ids)
 
-    def without(fact: ProfilesChanged) -> ProfilesChanged | None:
-        remaining = tuple(one for one in fact.changes if one.id not in gone or one.change == "deleted")
+    def without_erased(fact: ProfilesChanged) -> ProfilesChanged | None:
+        remaining = tuple(change for change in fact.changes if change.id not in erased or change.change == "deleted")
         return msgspec.structs.replace(fact, changes=remaining) if remaining else None
 
-    await rewrite_waiting_facts(tx, organization_id, ProfilesChanged, gone, without)
+    await rewrite_waiting_facts(tx, organization_id, ProfilesChanged, erased, without_erased)
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:

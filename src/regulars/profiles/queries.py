@@ -1,7 +1,7 @@
 """The SQL of profiles.
 
 Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
-an organization, and a cached plan for `= ANY` reads the whole organization from then on.
+an organization, and makes and caches a plan for `= ANY` that reads all rows of the organization.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.profiles.model import Profile, ProfileRef
 
-# Below every UUIDv7: a list without a cursor begins after it.
+# Smaller than every UUIDv7: a list without a cursor begins after this id.
 _BEFORE_ALL = UUID(int=0)
 _NAMES: Final = names_of(Profile)
 _LIST = fill("SELECT {names} FROM profiles WHERE organization_id = %(organization_id)s AND ", names=_NAMES)
-# Locks the named profiles in the order of their ids; how strongly, and the closing bracket, follow.
+# Locks the named profiles in the order of their ids; the caller appends the lock mode and the closing bracket.
 _LOCK = fill(
     """
 SELECT {locked}
@@ -132,9 +132,9 @@ async def list_profiles(
     else:
         conditions.append("(updated_at, id) > (%(moment)s, %(after)s) AND updated_at < %(horizon)s")
         order = " ORDER BY updated_at, id LIMIT %(limit)s"
-    fitting: LiteralString = " AND ".join(conditions)
+    where: LiteralString = " AND ".join(conditions)
     rows = await tx.fetch(
-        _LIST + fitting + order,
+        _LIST + where + order,
         {
             "organization_id": organization_id,
             "after": (after or _BEFORE_ALL) if since is None else since.id,
@@ -244,7 +244,7 @@ def _records(profiles: Sequence[Profile]) -> str:
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of the (key, value) attributes that at least one profile has; the scan for a value ends at its first."""
+    """The (key, value) attributes that at least one profile has; the scan for a value ends at the first profile."""
     rows = await tx.fetch(
         """
         SELECT it.key, it.value

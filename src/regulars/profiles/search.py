@@ -16,9 +16,9 @@ from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile, read_phone
 from regulars.profiles.queries import find_profiles_by_id, profile_in
 
-# A number that more profiles share is a switchboard, and does not identify a person.
+# A phone number that more profiles share is probably a switchboard, and does not identify a person.
 SAME_NUMBER_MAX: Final = 50
-# How many customers a user chooses from.
+# The number of customers in a suggestion list.
 CANDIDATES_MAX: Final = 8
 
 
@@ -32,7 +32,8 @@ class ProfileHit(NamedTuple):
 async def search_exactly(
     tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
 ) -> list[Profile]:
-    """The profiles with this id or number. A user who may not see personal data finds by canonical id alone."""
+    """The profiles with this id or phone number. A user who may not see personal data can search only by canonical
+    id."""
     reference = read_reference(PROFILE, text)
     if not isinstance(reference, ById) and (not sees_personal or "\0" in text):
         return []
@@ -46,7 +47,7 @@ async def search_exactly(
 
 
 async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageRequest) -> PageRows[ProfileHit]:
-    """Customers whose name begins with the text, accents and case aside, in alphabetical order."""
+    """Customers whose name begins with the text, ignoring accents and case, in alphabetical order."""
     beginning = "" if "\0" in text else await _fold_name(tx, text)
     if not beginning:
         return PageRows()
@@ -56,7 +57,7 @@ async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageReq
 async def find_candidates(
     tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
 ) -> list[Profile]:
-    """The customers that a user may mean: found by an id or a number, else by the beginning of a name."""
+    """Suggestions for a search text: customers with this id or phone number, else with a name that begins like this."""
     if not text:
         return []
     found = await search_exactly(
@@ -73,69 +74,67 @@ async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> lis
     return await find_profiles_by_id(tx, organization_id, ids) if ids else []
 
 
-# Sorts after every character: a prefix, and the prefix with this appended, are the ends of a range.
+# Sorts after every other character: all texts with a prefix are between the prefix and the prefix plus this character.
 _LAST_CHARACTER: Final = "\U0010ffff"
-# Either order of the names has an index of its own.
+# There is one index for "first last" and one for "last first".
 _BY_NAME: Final = Keyset({"folded": str, "id": UUID})
 _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
 
 
 async def _fold_name(tx: Tx, text: str) -> str:
-    """The text as names are indexed: the function that the index uses folds the search text too."""
+    """The text without accents and case, by the same SQL function that the index uses."""
     rows = await tx.fetch("SELECT folded_name(%s, NULL)", (text,))
     return str(rows[0][0])
 
 
 async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileHit]:
-    """Profiles of which either name, or both in either order, begin so; each once.
+    """Profiles whose first name, last name, or full name in either order begins with `beginning`; each profile once.
 
-    Each index scan has one lower and one upper bound. With two conditions for the lower bound PostgreSQL takes the
-    wider one, and reads all the names before the page.
+    Each index scan has one lower and one upper bound. With two conditions for the lower bound PostgreSQL uses the wider
+    one, and reads all names before the page.
     """
-    first, last = beginning, beginning + _LAST_CHARACTER
+    start, bound = beginning, beginning + _LAST_CHARACTER
     if page.is_backward:
-        first, last = last, first
+        start, bound = bound, start
     return await _BY_NAME.fetch(
         tx,
-        SQL(
-            """
-            SELECT folded, id, external_id, phone_number, phone_reachable, first_name, last_name, attributes,
-                   created_at, updated_at
-            FROM (
-                (
-                    SELECT folded_name(first_name, last_name) COLLATE "C" AS folded, id, external_id, phone_number,
-                           phone_reachable, first_name, last_name, attributes, created_at, updated_at
-                    FROM profiles
-                    WHERE organization_id = %(organization_id)s
-                      AND (first_name IS NOT NULL OR last_name IS NOT NULL)
-                      AND (folded_name(first_name, last_name) COLLATE "C", id) {than} (%(position_0)s, %(position_1)s)
-                      AND folded_name(first_name, last_name) COLLATE "C" {within} %(bound)s
-                    ORDER BY folded_name(first_name, last_name) COLLATE "C" {direction}, id {direction}
-                    LIMIT %(limit)s
-                )
-                UNION ALL
-                (
-                    SELECT folded_name(last_name, first_name) COLLATE "C" AS folded, id, external_id, phone_number,
-                           phone_reachable, first_name, last_name, attributes, created_at, updated_at
-                    FROM profiles
-                    WHERE organization_id = %(organization_id)s
-                      AND first_name IS NOT NULL AND last_name IS NOT NULL
-                      AND (folded_name(last_name, first_name) COLLATE "C", id) {than} (%(position_0)s, %(position_1)s)
-                      AND folded_name(last_name, first_name) COLLATE "C" {within} %(bound)s
-                      -- The other branch has those who are found by the first name.
-                      AND NOT starts_with(folded_name(first_name, last_name), %(beginning)s)
-                    ORDER BY folded_name(last_name, first_name) COLLATE "C" {direction}, id {direction}
-                    LIMIT %(limit)s
-                )
-            ) AS found
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
-        page if page.position is not None else page._replace(position=(first, str(UUID(int=0)))),
-        {"organization_id": organization_id, "beginning": beginning, "bound": last},
+        """
+        SELECT folded, id, external_id, phone_number, phone_reachable, first_name, last_name, attributes,
+               created_at, updated_at
+        FROM (
+            (
+                SELECT folded_name(first_name, last_name) COLLATE "C" AS folded, id, external_id, phone_number,
+                       phone_reachable, first_name, last_name, attributes, created_at, updated_at
+                FROM profiles
+                WHERE organization_id = %(organization_id)s
+                  AND (first_name IS NOT NULL OR last_name IS NOT NULL)
+                  AND (folded_name(first_name, last_name) COLLATE "C", id) {comparison} (%(position_0)s, %(position_1)s)
+                  AND folded_name(first_name, last_name) COLLATE "C" {bound_comparison} %(bound)s
+                ORDER BY folded_name(first_name, last_name) COLLATE "C" {direction}, id {direction}
+                LIMIT %(limit)s
+            )
+            UNION ALL
+            (
+                SELECT folded_name(last_name, first_name) COLLATE "C" AS folded, id, external_id, phone_number,
+                       phone_reachable, first_name, last_name, attributes, created_at, updated_at
+                FROM profiles
+                WHERE organization_id = %(organization_id)s
+                  AND first_name IS NOT NULL AND last_name IS NOT NULL
+                  AND (folded_name(last_name, first_name) COLLATE "C", id) {comparison} (%(position_0)s, %(position_1)s)
+                  AND folded_name(last_name, first_name) COLLATE "C" {bound_comparison} %(bound)s
+                  -- The branch above has the customers who are found by "first last".
+                  AND NOT starts_with(folded_name(first_name, last_name), %(beginning)s)
+                ORDER BY folded_name(last_name, first_name) COLLATE "C" {direction}, id {direction}
+                LIMIT %(limit)s
+            )
+        ) AS found
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
+        page if page.position is not None else page._replace(position=(start, str(UUID(int=0)))),
+        {"organization_id": organization_id, "beginning": beginning, "bound": bound},
         make=lambda folded, *row: ProfileHit(profile_in(row), (folded, str(row[0]))),
-        within=SQL(">=" if page.is_backward else "<"),
+        bound_comparison=SQL(">=" if page.is_backward else "<"),
     )
 
 
@@ -143,16 +142,14 @@ async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageR
     """All customers, the newest first."""
     return await _NEWEST.fetch(
         tx,
-        SQL(
-            """
-            SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
-                   updated_at
-            FROM profiles
-            WHERE organization_id = %(organization_id)s {beyond}
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
+        """
+        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
+               updated_at
+        FROM profiles
+        WHERE organization_id = %(organization_id)s {and_after_position}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
         page,
         {"organization_id": organization_id},
         make=lambda *row: ProfileHit(profile_in(row), (str(row[0]),)),
@@ -176,7 +173,7 @@ async def _list_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: 
 
 async def count_profiles(tx: Tx, organization_id: UUID, *, most: int) -> int:
     """The number of customers, counted up to `most`."""
-    # In the order of an index: without one the planner may read through the rows of other organizations first.
+    # ORDER BY makes the planner use an index; otherwise it may scan the rows of other organizations.
     rows = await tx.fetch(
         "SELECT count(*) FROM (SELECT FROM profiles WHERE organization_id = %s ORDER BY id LIMIT %s) AS counted",
         (organization_id, most),

@@ -1,4 +1,4 @@
-"""Profiles on the wire: read upserts and attributes from a request or a line of a file, and show a profile."""
+"""The request and response types of profiles: decode upserts and attributes, and encode a profile."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -89,7 +89,8 @@ def _upsert(sent: ProfileIn, ignored: tuple[str, ...], *, default_country: str |
 
 
 def decode_attributes(body: bytes, reference: Reference) -> AttributeChanges:
-    """The body may be the map itself or an object that holds it; a member `attributes` always means the second."""
+    """The body may be the map itself, or an object with the field `attributes`, which has the map. If there is a field
+    `attributes`, it is always the second form."""
 
     def change(changes: Mapping[str, str | None] | list[Any], ignored: tuple[str, ...]) -> AttributeChanges:
         return AttributeChanges(reference, check_attributes(changes), ignored)
@@ -103,7 +104,7 @@ def _has_attributes(body: bytes) -> bool:
     try:
         return "attributes" in members_decoder.decode(body)
     except NOT_JSON:
-        # Either reader reports what is wrong with it.
+        # Not valid JSON: the reader that is then used reports the error.
         return False
 
 
@@ -141,5 +142,5 @@ def show_ids(profile: Profile) -> ProfileIdsOut:
 
 
 def sort_attributes(attributes: dict[str, str]) -> dict[str, str]:
-    """Sort by key: the database has an order of its own, and callers see the same order in every response."""
+    """Sort by key: jsonb stores keys in another order, and callers should see the same order in every response."""
     return dict(sorted(attributes.items()))

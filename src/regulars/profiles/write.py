@@ -1,6 +1,6 @@
-"""Write profiles: upsert them by their caller's id, set attributes, and create light profiles for sales.
+"""Write profiles: upsert them under the caller's own id, set attributes, and create light profiles for sales.
 
-Each use case takes a list and gives a list in the same order.
+Each use case takes a list and returns a list in the same order.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -32,7 +32,7 @@ from regulars.profiles.model import (
 
 
 class UpsertedProfile(msgspec.Struct, frozen=True):
-    """The profile right after this upsert, which may not be the last of its batch."""
+    """The profile right after this upsert; later upserts of the same batch may change it again."""
 
     profile: Profile
     change: Literal["created", "updated", "unchanged"]
@@ -45,11 +45,11 @@ async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[Profi
     """Apply the upserts in their order; several may name the same profile. A refused one changes nothing.
 
     Existing profiles are locked, and written only if an upsert changes them. A profile that does not exist is inserted
-    as its upserts leave it. If another transaction inserts it first, our insert waits and returns nothing, and the next
-    round applies the same upserts to the other transaction's row.
+    in its state after all its upserts. If another transaction inserts it first, our insert waits and returns nothing,
+    and the next attempt applies the same upserts to the other transaction's row.
     """
     outcomes = await upsert_with_retries(
-        upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_round(tx, organization_id, waiting)
+        upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_once(tx, organization_id, waiting)
     )
     await register_attributes(tx, organization_id, _first_values(zip(upserts, outcomes, strict=True)))
     await publish_changes(tx, organization_id, _changes(outcomes))
@@ -64,18 +64,19 @@ def _changes(outcomes: Iterable[UpsertOutcome]) -> list[tuple[Profile, Change]]:
     ]
 
 
-async def _upsert_round(
+async def _upsert_once(
     tx: Tx, organization_id: UUID, upserts: dict[str, list[ProfileUpsert]]
 ) -> dict[str, list[UpsertOutcome]]:
-    """One round over the profiles by external id; a profile that another transaction inserted first is absent."""
+    """One attempt for all profiles, by external id; a profile that another transaction inserted first is not in the
+    result."""
     locked = await queries.lock_profiles_to_change(tx, organization_id, ids=(), external_ids=sorted(upserts))
     stored = {profile.external_id: profile for profile in locked}
     outcomes: dict[str, list[UpsertOutcome]] = {}
     created: list[Profile] = []
     changed: list[Profile] = []
-    for external_id, in_order in upserts.items():
+    for external_id, its_upserts in upserts.items():
         before = stored.get(external_id)
-        after, outcomes[external_id] = _apply_all(before, in_order, now=tx.now)
+        after, outcomes[external_id] = _apply_all(before, its_upserts, now=tx.now)
         if after is not None and before is None:
             created.append(after)
         elif after is not None and after is not before:
@@ -109,7 +110,8 @@ def _apply_all(
 
 
 def _first_values(applied: Iterable[tuple[ProfileUpsert, UpsertOutcome]]) -> dict[str, str]:
-    """The first value of each key among the upserts that changed something; the others bring no new key."""
+    """The first value of each attribute key. Only upserts that changed something are read: the others have no new
+    key."""
     values: dict[str, str] = {}
     for upsert, outcome in applied:
         if isinstance(outcome, UpsertedProfile) and outcome.change != "unchanged":
@@ -122,9 +124,9 @@ def _first_values(applied: Iterable[tuple[ProfileUpsert, UpsertOutcome]]) -> dic
 AttributesOutcome = Profile | ProfileNotFound | ValidationError
 
 
-async def set_attributes(tx: Tx, organization_id: UUID, wanted: Sequence[AttributeChanges]) -> list[AttributesOutcome]:
+async def set_attributes(tx: Tx, organization_id: UUID, changes: Sequence[AttributeChanges]) -> list[AttributesOutcome]:
     """Apply the changes in order, to profiles that exist; returns for each the profile right after it."""
-    ids, external_ids = split_references([change.reference for change in wanted])
+    ids, external_ids = split_references([change.reference for change in changes])
     locked = await queries.lock_profiles_to_change(tx, organization_id, ids=ids, external_ids=external_ids)
     stored = {profile.id: profile for profile in locked}
     current = dict(stored)
@@ -133,7 +135,7 @@ async def set_attributes(tx: Tx, organization_id: UUID, wanted: Sequence[Attribu
     first_values: dict[str, str] = {}
     outcomes: list[AttributesOutcome] = []
     updates: list[Profile] = []
-    for change in wanted:
+    for change in changes:
         identifier = id_of.get(change.reference)
         if identifier is None:
             outcomes.append(ProfileNotFound("No profile has this id or external_id."))
@@ -165,8 +167,8 @@ RACES_MAX = 5
 async def create_light_profiles(tx: Tx, organization_id: UUID, external_ids: Collection[str]) -> dict[str, ProfileRef]:
     """The profiles with these external ids, existing or created now (`is_new`), which a sale names.
 
-    Another transaction may insert one of them between our select and our insert. The insert then waits, returns
-    nothing, and the next select finds the other's row, unless that was erased meanwhile: more than two rounds are rare.
+    Another transaction may insert one of them between our select and our insert. The insert then waits and returns
+    nothing, and the next select finds the other row, unless that was erased meanwhile. More than two attempts are rare.
     """
     missing = list(dict.fromkeys(external_ids))
     known: dict[str, ProfileRef] = {}
@@ -188,6 +190,7 @@ async def create_light_profiles(tx: Tx, organization_id: UUID, external_ids: Col
 
 
 async def remove_light_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
-    """Delete light profiles that this transaction created and no sale uses; no other transaction has seen them."""
+    """Delete light profiles that this transaction created and no sale uses. They are not committed, so no other
+    transaction can refer to them."""
     if ids:
         await queries.delete_profiles(tx, organization_id, sorted(set(ids)))

@@ -1,4 +1,4 @@
-"""Read the log: newest first, page by page, of one key or of all."""
+"""Read the log: newest first, page by page, of one API key or of all keys."""
 
 from datetime import timedelta
 from typing import Final
@@ -6,23 +6,15 @@ from uuid import UUID
 
 from regulars.kit.db import Database, Tx
 from regulars.kit.keyset import PageRequest, PageRows
-from regulars.request_log import queries
-from regulars.request_log.model import (
-    FAILED_STATUS_MIN,
-    REFUSED_STATUS_MIN,
-    RETENTION,
-    Counts,
-    RequestLogEntry,
-    ResponseFilter,
-)
+from regulars.request_log import model, queries
 from regulars.work.personal import ErasedPeople, PersonalData
 
 COUNTED_HOURS = 24
 ENTRIES_PER_TRANSACTION_MAX = 5_000
 _STATUS_MIN = {
-    ResponseFilter.ALL: 0,
-    ResponseFilter.REFUSED: REFUSED_STATUS_MIN,
-    ResponseFilter.FAILED: FAILED_STATUS_MIN,
+    model.ResponseFilter.ALL: 0,
+    model.ResponseFilter.REFUSED: model.REFUSED_STATUS_MIN,
+    model.ResponseFilter.FAILED: model.FAILED_STATUS_MIN,
 }
 
 
@@ -31,18 +23,18 @@ async def list_answers(
     organization_id: UUID,
     page: PageRequest,
     *,
-    kind: ResponseFilter = ResponseFilter.ALL,
+    kind: model.ResponseFilter = model.ResponseFilter.ALL,
     api_key_id: UUID | None = None,
-) -> PageRows[RequestLogEntry]:
-    """The newest first."""
+) -> PageRows[model.RequestLogEntry]:
+    """List the responses, newest first."""
     return await queries.list_entries(tx, organization_id, page, api_key_id=api_key_id, status_min=_STATUS_MIN[kind])
 
 
-async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> RequestLogEntry | None:
+async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> model.RequestLogEntry | None:
     return await queries.find_entry(tx, organization_id, entry_id)
 
 
-async def count_answers(tx: Tx, organization_id: UUID) -> dict[UUID, Counts]:
+async def count_answers(tx: Tx, organization_id: UUID) -> dict[UUID, model.Counts]:
     """The number of responses to each key in the last 24 hours, the current hour included."""
     return await queries.sum_counts_by_key(tx, organization_id, since=tx.now - timedelta(hours=COUNTED_HOURS))
 
@@ -51,7 +43,7 @@ async def sweep(database: Database, organization_id: UUID) -> int:
     swept = 0
     while True:
         async with database.transaction() as tx:
-            until = tx.now - RETENTION
+            until = tx.now - model.RETENTION
             deleted = await queries.delete_entries_before(
                 tx, organization_id, until=until, at_most=ENTRIES_PER_TRANSACTION_MAX
             )
@@ -69,7 +61,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 PERSONAL_DATA: Final = PersonalData(
     columns=("request_log.profile_id", "request_log.problem"),
     not_personal={
-        "request_log.target": "a path in which customers stand by canonical id only",
+        "request_log.target": "a path in which customers are named by canonical id only",
         "request_log.method": "a method of HTTP",
         "request_log.code": "the code of a refusal",
         "request_log.request_id": "made by us, or by the caller to trace a request",

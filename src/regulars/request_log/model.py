@@ -1,4 +1,4 @@
-"""An entry of the log, and the bounds of the log."""
+"""An entry of the log, and the limits of the log."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -44,21 +44,21 @@ class RequestLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The number of responses, whether the log stored them or not."""
+    """The number of responses, including those that the log did not store."""
 
     answers: int = 0
     refusals: int = 0
 
 
 def masked_target(template: str, references: tuple[str, ...]) -> str:
-    """The path, with its references filled in where they name no person."""
-    left = iter(references)
+    """The path with its references, except those that identify a person."""
+    remaining = iter(references)
     parts = []
     for part in template.split("/"):
         if not part.startswith("{"):
             parts.append(part)
             continue
-        reference = next(left, part)
+        reference = next(remaining, part)
         is_hidden = part in _PERSONAL and not reference.startswith(RESERVED_PREFIXES)
         parts.append(part if is_hidden else reference)
     return "/".join(parts)

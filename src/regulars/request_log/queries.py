@@ -5,8 +5,6 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from psycopg.sql import SQL
-
 from regulars.kit.arrays import Bigints, Ids, JsonTexts, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
@@ -75,16 +73,14 @@ async def list_entries(
     """The entries of one key or of all, with at least this status; the newest first."""
     return await _NEWEST.fetch(
         tx,
-        SQL(
-            """
-            SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-                problem::text
-            FROM request_log
-            WHERE organization_id = %(organization_id)s AND status >= %(status_min)s {narrowed} {beyond}
-            ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
+        """
+        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
+            problem::text
+        FROM request_log
+        WHERE organization_id = %(organization_id)s AND status >= %(status_min)s {and_filters} {and_after_position}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
         page,
         {"organization_id": organization_id, "api_key_id": api_key_id, "status_min": status_min},
         make=RequestLogEntry,

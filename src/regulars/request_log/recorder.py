@@ -28,9 +28,10 @@ from regulars.request_log.model import (
 )
 
 WRITE_EVERY_S: Final = 2.0
-# What one process writes for one key each time: the last successes, and more of the refusals, which users search for.
+# How many responses of one key a process writes each time: the last successes, and more of the refusals, because users
+# search for these.
 SUCCESSES_PER_WRITE_MAX: Final = 20
-# For all keys together; with many busy keys, each gets its share, and at least a few.
+# The limit for all keys together. With many busy keys, each gets an equal share, but at least a few.
 SUCCESSES_TOGETHER_MAX: Final = 1_000
 SUCCESSES_PER_WRITE_MIN: Final = 4
 ORGANIZATIONS_TOGETHER_MAX: Final = 32
@@ -99,7 +100,7 @@ class RequestLog:
         self._untrimmed: Counter[UUID] = Counter()
 
     def record(self, caller: Caller, response: ResponseRecord) -> None:
-        """Record a response. It runs within requests, so it only appends; `write` does the rest."""
+        """Record a response. It runs within requests, so it only appends; `write` does the remaining work."""
         of_key = self._recorded.get(caller.api_key_id)
         if of_key is None:
             if len(self._recorded) >= KEYS_PER_WRITE_MAX:
@@ -142,12 +143,14 @@ class RequestLog:
         hour = tx.now.replace(minute=0, second=0, microsecond=0)
         counts = {api_key_id: Counts(of_key.answers, of_key.refusals) for api_key_id, of_key in keys.items()}
         moment = _clock(tx.now)
-        refused = [_entry(key, one, moment) for key, of_key in keys.items() for one in of_key.refused]
+        refused = [_entry(key, response, moment) for key, of_key in keys.items() for response in of_key.refused]
         if refused:
             before = await queries.sum_counts(tx, organization_id, since=hour - DAY)
             refused = refused[: max(0, REFUSALS_PER_DAY_MAX - before.refusals)]
         await queries.add_counts(tx, organization_id, counts, hour=hour)
-        succeeded = [_entry(key, one, moment) for key, of_key in keys.items() for one in [*of_key.succeeded][-share:]]
+        succeeded = [
+            _entry(key, response, moment) for key, of_key in keys.items() for response in [*of_key.succeeded][-share:]
+        ]
         entries = sorted([*refused, *succeeded], key=lambda entry: entry.answered_at)
         await queries.insert_entries(tx, organization_id, entries)
         self._untrimmed.update(entry.api_key_id for entry in entries)
@@ -158,7 +161,7 @@ class RequestLog:
 
 
 def _lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] | None:
-    """The responses to a single failing organization are lost; several organizations are bisected."""
+    """If a single organization fails, its responses are lost; several organizations are bisected."""
     if len(organization_ids) > 1 and not isinstance(error, CONNECTION_ERRORS):
         return None
     for organization_id in organization_ids:
@@ -167,7 +170,7 @@ def _lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] 
 
 
 def _clock(now: datetime) -> Callable[[float], datetime]:
-    """Convert the monotonic clock to the database's, which dates all entries."""
+    """Convert times of the monotonic clock to the database's clock, which all entries use."""
     reading = monotonic()
     return lambda moment: truncate_to_milliseconds(now - timedelta(seconds=max(0.0, reading - moment)))
 
@@ -176,7 +179,7 @@ def _entry(api_key_id: UUID, response: ResponseRecord, moment: Callable[[float],
     is_refused = response.status >= REFUSED_STATUS_MIN
     code, problem = _read_problem(response.problem) if is_refused else (None, None)
     return RequestLogEntry(
-        # In the order they are written, which is near enough to the order of time.
+        # Ids are in the order in which entries are written, which is nearly the order of the responses.
         id=new_uuid(),
         api_key_id=api_key_id,
         answered_at=moment(response.ended),

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.batch import Batch, BatchResult, all_alike, batch_response, body_meta, items_meta, read_batch
+from regulars.http.batch import Batch, BatchResult, all_with_status, batch_response, body_meta, items_meta, read_batch
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
@@ -121,8 +121,8 @@ def _respond(recorded: SaleOutcome, tx: Tx, caller: Caller) -> ApiResponse:
 
 
 def _has_only_sent_data(recorded: SaleOutcome) -> bool:
-    """Whether the envelope has nothing that the caller did not send. Of a customer named by canonical id it would have
-    the external_id."""
+    """Whether the full response has nothing that the caller did not send. If the caller named the customer by canonical
+    id, the response would also have the customer's external_id."""
     return recorded.is_new and not isinstance(recorded.sale.ticket.profile, ById)
 
 
@@ -145,14 +145,15 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
     recorded = iter(await record_sales(tx, organization_id, sales, tolerance=tolerance) if sales else ())
     outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
     caller = write.request.caller
-    answers = [outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, caller) for outcome in outcomes]
-    return batch_response(answers, write.request)
+    responses = [outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, caller) for outcome in outcomes]
+    return batch_response(responses, write.request)
 
 
 async def _record_batch_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: FastRecorder
 ) -> list[MakeBody | None]:
-    """Batch requests whose sales are all new and plain; any other is decided item by item, on the fallback path."""
+    """Record batch requests whose sales are all new and ordinary; any other is handled item by item, on the fallback
+    path."""
     return await recorder.record_all(organization_id, [_as_request(write) for write in writes], status=200)
 
 
@@ -162,10 +163,10 @@ def _as_request(write: Write) -> SalesRequest:
 
     def join(bodies: Iterable[bytes]) -> bytes:
         if len(sales) == len(items):
-            return all_alike(201, bodies)
+            return all_with_status(201, bodies)
         recorded = iter(bodies)
-        answers = [item if isinstance(item, ApiError) else ApiResponse(201, next(recorded)) for item in items]
-        return batch_response(answers, write.request).body
+        responses = [item if isinstance(item, ApiError) else ApiResponse(201, next(recorded)) for item in items]
+        return batch_response(responses, write.request).body
 
     return SalesRequest(sales, write.key, write.fingerprint, join, write.notes)
 
@@ -210,7 +211,8 @@ PARAMETERS = (
 
 
 def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
-    """The room's routes; `tolerance` is how much of the future counts as now, and `recorder` the one statement."""
+    """The routes of sales. A sale may be up to `tolerance` in the future. `recorder` is the fast path, which records a
+    batch in one statement."""
     return (
         WriteRoute(
             path="/v1/sales-events",
@@ -219,10 +221,12 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             summary="Record one transaction",
             description="Keyed on external_id: the first sale stays, and sending it again returns 200 with it.",
             body=SaleIn,
-            answers={201: SalesEventEnvelope, 200: SalesEventEnvelope},
+            responses={201: SalesEventEnvelope, 200: SalesEventEnvelope},
             receipts={201: SalesEventReceipt, 200: SalesEventReceipt},
             errors=_RECORD_ERRORS,
-            answer_headers={200: {"X-Payload-Mismatch": "`true` when the ticket sent differs from the one recorded."}},
+            response_headers={
+                200: {"X-Payload-Mismatch": "`true` when the ticket sent differs from the one recorded."}
+            },
             examples={"purchase": EXAMPLE},
             prepare=decode_request,
             run=partial(_run, tolerance=tolerance),
@@ -236,7 +240,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             summary="Record up to 500 transactions",
             description="Each item is decided separately; the response has a status and a body for each, in order.",
             body=SaleBatchIn,
-            answers={200: SalesEventBatchOut},
+            responses={200: SalesEventBatchOut},
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
             run=partial(_run_batch, tolerance=tolerance),
@@ -256,7 +260,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             tag="Sales events",
             summary="List transactions",
             parameters=PARAMETERS,
-            answers={200: SalesEventPage},
+            responses={200: SalesEventPage},
             errors=(InvalidCursor, StoreNotFound, ProfileNotFound),
             handle=_list,
         ),
@@ -265,7 +269,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             operation_id="getSalesEvent",
             tag="Sales events",
             summary="Read one transaction",
-            answers={200: SalesEventOut},
+            responses={200: SalesEventOut},
             errors=(SalesEventNotFound,),
             find=_find_by_references,
         ),

@@ -16,8 +16,8 @@ from regulars.sales.encode import show
 from regulars.sales.model import StoredSale
 
 NOTE_CHARACTERS_MAX: Final = 1_000
-# These may contain personal data; only a user who may see personal data can compare them.
-FREE: Final = ("payments", "loyalty", "metadata", "profile_id")
+# Fields that may contain personal data; only a user who may see personal data can compare them.
+PERSONAL_FIELDS: Final = ("payments", "loyalty", "metadata", "profile_id")
 
 
 class Decision(StrEnum):
@@ -38,6 +38,7 @@ class CollisionLine(NamedTuple):
     store_name: str | None
     times_seen: int
     last_seen_at: datetime
+    # How many different contents were sent.
     contents: int
     review: str | None
     note: str | None
@@ -69,7 +70,7 @@ class FieldDifference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class AttemptComparison:
     """An attempt compared with the stored ticket."""
 
     first_seen_at: datetime
@@ -81,7 +82,7 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Collision:
     review: Review
-    comparisons: list[Comparison]
+    comparisons: list[AttemptComparison]
 
 
 _LAST_SEEN: Final = Keyset({"t.last_seen_at": parse_timestamp, "t.sales_event_id": UUID}, is_descending=True)
@@ -90,36 +91,34 @@ _LAST_SEEN: Final = Keyset({"t.last_seen_at": parse_timestamp, "t.sales_event_id
 async def list_collisions(
     tx: Tx, organization_id: UUID, page: PageRequest, *, is_reviewed: bool
 ) -> PageRows[CollisionLine]:
-    """The collisions that a user has reviewed, or has not; the most recent first."""
+    """The collisions that a user has reviewed, or those that no user has reviewed; most recent first."""
     return await _LAST_SEEN.fetch(
         tx,
-        SQL(
-            """
-            SELECT t.sales_event_id, e.external_id, s.external_id, s.name, t.times_seen, t.last_seen_at, k.contents,
-                   t.review, t.note, t.reviewed_by
-            FROM (
-                SELECT sales_event_id, times_seen, last_seen_at, review, note, reviewed_by
-                FROM ticket_collision_totals AS t
-                WHERE t.organization_id = %(organization_id)s AND (t.reviewed_at IS NOT NULL) = {is_reviewed}
-                  {beyond}
-                ORDER BY {ordered}
-                LIMIT %(limit)s
-            ) AS t
-            JOIN LATERAL (
-                SELECT external_id, store_id FROM sales_events
-                WHERE organization_id = %(organization_id)s AND id = t.sales_event_id LIMIT 1
-            ) AS e ON true
-            JOIN LATERAL (
-                SELECT external_id, name FROM stores
-                WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
-            ) AS s ON true
-            CROSS JOIN LATERAL (
-                SELECT count(*) AS contents FROM ticket_collisions
-                WHERE organization_id = %(organization_id)s AND sales_event_id = t.sales_event_id
-            ) AS k
+        """
+        SELECT t.sales_event_id, e.external_id, s.external_id, s.name, t.times_seen, t.last_seen_at, k.contents,
+               t.review, t.note, t.reviewed_by
+        FROM (
+            SELECT sales_event_id, times_seen, last_seen_at, review, note, reviewed_by
+            FROM ticket_collision_totals AS t
+            WHERE t.organization_id = %(organization_id)s AND (t.reviewed_at IS NOT NULL) = {is_reviewed}
+              {and_after_position}
             ORDER BY {ordered}
-            """
-        ),
+            LIMIT %(limit)s
+        ) AS t
+        JOIN LATERAL (
+            SELECT external_id, store_id FROM sales_events
+            WHERE organization_id = %(organization_id)s AND id = t.sales_event_id LIMIT 1
+        ) AS e ON true
+        JOIN LATERAL (
+            SELECT external_id, name FROM stores
+            WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
+        ) AS s ON true
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS contents FROM ticket_collisions
+            WHERE organization_id = %(organization_id)s AND sales_event_id = t.sales_event_id
+        ) AS k
+        ORDER BY {ordered}
+        """,
         page,
         {"organization_id": organization_id},
         make=CollisionLine,
@@ -131,7 +130,7 @@ def position_of(line: CollisionLine) -> Position:
     return format_timestamp(line.last_seen_at), str(line.sales_event_id)
 
 
-async def count_open(tx: Tx, organization_id: UUID, *, most: int) -> int:
+async def count_open_collisions(tx: Tx, organization_id: UUID, *, most: int) -> int:
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (
@@ -154,7 +153,7 @@ async def find_collision(tx: Tx, organization_id: UUID, sale: StoredSale) -> Col
     attempts = await _list_attempts(tx, organization_id, sale.id)
     stored = _as_request(sale)
     comparisons = [
-        Comparison(
+        AttemptComparison(
             first_seen_at=attempt.first_seen_at,
             last_seen_at=attempt.last_seen_at,
             times_seen=attempt.times_seen,
@@ -166,15 +165,11 @@ async def find_collision(tx: Tx, organization_id: UUID, sale: StoredSale) -> Col
 
 
 async def _find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> Review | None:
-    rows = await tx.fetch(
-        """
-        SELECT times_seen, last_seen_at, reviewed_at, review, note, reviewed_by
-        FROM ticket_collision_totals
-        WHERE organization_id = %s AND sales_event_id = %s
-        """,
+    return await tx.fetch_first(
+        Review,
+        "SELECT {columns} FROM ticket_collision_totals WHERE organization_id = %s AND sales_event_id = %s",
         (organization_id, sales_event_id),
     )
-    return Review(*rows[0]) if rows else None
 
 
 async def _list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> list[CollisionAttempt]:
@@ -214,7 +209,8 @@ async def decide(
 
 
 def compare(stored: dict[str, Any], attempted: dict[str, Any]) -> list[FieldDifference]:
-    """The fields that differ, lines one by one; an attempt may name store and customer by either id."""
+    """The fields that differ, line by line. An attempt may name the store and the customer by either of their ids, so
+    the stored ticket has a list of both."""
     differences = []
     for field, value in stored.items():
         sent = attempted.get(field)
@@ -241,7 +237,7 @@ def _compare_lines(stored: list[Any], attempted: list[Any]) -> list[FieldDiffere
 
 
 def _as_request(sale: StoredSale) -> dict[str, Any]:
-    """The stored ticket as a request spells it; a reference as both ids that a request may use."""
+    """The stored ticket in the form of a request, with both ids that a request may use for a reference."""
     shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(show(sale)))
     store, profile = shown.pop("store"), shown.pop("profile")
     del shown["id"], shown["created_at"]

@@ -1,4 +1,5 @@
-"""Ticket collisions: a caller sends another ticket under a stored id. The first stays, the attempt is reviewed."""
+"""Ticket collisions: a caller sends a different ticket with an id that is stored already. The first ticket stays; the
+attempt is stored for review."""
 
 import hashlib
 from collections import Counter
@@ -30,8 +31,8 @@ async def record_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tu
         # sales. So no attempt on any anonymous sale is stored with personal data.
         content = without_person(sale) if stored.profile is None else sale
         by_sale.setdefault(stored.id, Counter())[describe(content)] += 1
-    # A statement does not see its own rows: the bound of ten holds only with one attempt per sale in each statement. An
-    # eleventh statement could store nothing new.
+    # A statement does not see the rows that it inserts, so the limit of ten holds only if each statement has at most
+    # one attempt per sale. An eleventh statement could store nothing new.
     for number in range(COLLISIONS_PER_SALE_MAX):
         together = [
             (identifier, hashlib.sha256(content).digest(), content, times)
@@ -45,7 +46,7 @@ async def record_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tu
 
 
 def describe(sale: Sale) -> bytes:
-    """The attempt as a request spells it, without unknown fields; equal content gives equal bytes."""
+    """The attempt in the form of a request, without unknown fields; equal content gives equal bytes."""
     return encode(
         {
             "external_id": sale.external_id,
@@ -93,7 +94,8 @@ _INSERT_COLLISIONS: Final = _COLLISIONS.write(
 async def _insert_collisions(
     tx: Tx, organization_id: UUID, collisions: Sequence[tuple[UUID, bytes, bytes, int]]
 ) -> None:
-    """Store attempts of (sale, content hash, content, times), one per sale; beyond ten only the total counts."""
+    """Store attempts of (sale, content hash, content, times), one per sale. After ten per sale nothing is stored, and
+    only the total is counted."""
     values = {"organization": organization_id, "now": tx.now, "most": COLLISIONS_PER_SALE_MAX}
     await tx.execute(_INSERT_COLLISIONS, {**values, **_COLLISIONS.of_tuples(collisions)})
 

@@ -1,4 +1,4 @@
-"""The sales of some customers, and what was returned of them (`returned_lines.py`)."""
+"""Load the sales of some customers, and match their returns to purchases (`returned_lines.py`)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,24 +13,24 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.sales.returned_lines import CustomerSale, MatchedReturns, match_returns, returned_totals
 
-# Of one customer. A house account may have more; then the newest count.
+# The most sales that are loaded of one customer. A house account may have more; then only the newest are used.
 SALES_MAX: Final = 10_000
-# The id of a sale is younger than the sale, but for clocks.
+# The time in a sale's id is later than the sale itself, unless the clocks of the till and the server differ.
 _CLOCKS_DIFFER_MAX: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-class _Product(msgspec.Struct, gc=False):
+class _LoadedProduct(msgspec.Struct, gc=False):
     external_id: str | None = None
 
 
-class _Line(msgspec.Struct, gc=False):
+class _LoadedLine(msgspec.Struct, gc=False):
     total_price_cents: int
-    product: _Product | None = None
+    product: _LoadedProduct | None = None
 
 
-_read_lines = msgspec.json.Decoder(list[_Line]).decode
+_read_lines = msgspec.json.Decoder(list[_LoadedLine]).decode
 
 
 class LoadedSale(NamedTuple):
@@ -47,7 +47,7 @@ class LoadedSale(NamedTuple):
 async def find_customer_sales(
     tx: Tx, organization_id: UUID, since: Mapping[UUID, datetime]
 ) -> dict[UUID, list[LoadedSale]]:
-    """The sales of each customer from a moment on."""
+    """The sales of each customer since the time given for that customer."""
     rows = await tx.fetch(
         """
         SELECT s.*
@@ -78,7 +78,7 @@ async def find_customer_sales(
 
 
 def match_loaded(sales: Sequence[LoadedSale]) -> MatchedReturns[UUID]:
-    """Match the returns of one customer; lines are decoded only where there are any."""
+    """Match the returns of one customer to the purchases; without a return, no line items are decoded."""
     return match_returns(map(_with_lines, sales) if any(sale.is_return for sale in sales) else ())
 
 

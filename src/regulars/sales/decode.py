@@ -1,7 +1,7 @@
 """Decode a sale from the bytes of a request, or of a line of a file.
 
-There are two readers of a ticket, and one function that makes a sale of the result. The *plain* reader is so strict
-that msgspec has checked nearly everything when it succeeds: the common ticket is read by it alone. A ticket that it
+There are two readers of a ticket, and one function that turns the result into a sale. The *plain* reader is so strict
+that msgspec has checked nearly everything when it succeeds, and most tickets need no other reader. A ticket that it
 refuses is read again by the *full* reader, which accepts everything that is allowed and reports all errors. A test
 checks that both give the same result for a ticket that both accept.
 """
@@ -20,7 +20,7 @@ from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE, read_reference
 from regulars.kit.json import INTEGER_MAX
 from regulars.kit.text import check_external_id, check_reference, read_timestamp
-from regulars.kit.validation import Spelled
+from regulars.kit.validation import SpelledNumber
 from regulars.kit.wire import FREE_JSON_SCHEMA, HIDDEN, ExternalIdIn, ReferenceIn, Text, TimestampIn
 from regulars.sales.model import (
     FREE_OBJECT_BYTES_MAX,
@@ -58,7 +58,7 @@ def _read_free_object(raw: msgspec.Raw, *, field: str) -> bytes | None:
 
 _HINT = {"hint": "A return has type RETURN and the absolute amount, in whole cents."}
 Total = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
-# An integer that is written like `1.0` or `1e2` is one too.
+# A whole number may also be written like `1.0` or `1e2`.
 _WHOLE = {"check": read_whole, "wanted": "a whole number"}
 _DOCUMENTED_AS_INTEGER = {HIDDEN: True}
 TotalIn = Annotated[
@@ -80,16 +80,16 @@ FreeObject = Annotated[
 
 
 class LineItemIn(LineItem, frozen=True, kw_only=True):
-    """A line of a ticket on the wire."""
+    """A line of a ticket in a request."""
 
-    unit_price_cents: CentsIn | None = None  # type: ignore[assignment]  # wider than what it replaces, and frozen
+    unit_price_cents: CentsIn | None = None  # type: ignore[assignment]  # wider than the type it replaces, and frozen
     total_price_cents: CentsIn  # type: ignore[assignment]  # as above
     discount_cents: CentsIn | None = None  # type: ignore[assignment]  # as above
     tax_cents: CentsIn | None = None  # type: ignore[assignment]  # as above
 
 
 class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
-    """A sale on the wire."""
+    """A sale in a request."""
 
     external_id: Annotated[
         ExternalIdIn,
@@ -125,7 +125,7 @@ _Name = Annotated[str, Meta(min_length=1, max_length=EXTERNAL_ID_CHARACTERS_MAX)
 class _PlainProduct(Product, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     properties: Annotated[dict[str, bool | Cents | str], Meta(max_length=PROPERTY_KEYS_MAX)] = msgspec.field(
         default_factory=dict
-    )  # type: ignore[assignment]  # narrower than what it replaces, and frozen
+    )  # type: ignore[assignment]  # narrower than the type it replaces, and frozen
 
 
 class _PlainLine(LineItem, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -134,7 +134,7 @@ class _PlainLine(LineItem, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class _PlainSale(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """An ordinary ticket: whole quantities, properties without fractions, and no field that we do not know."""
+    """An ordinary ticket: whole quantities, properties without fractions, and no unknown field."""
 
     external_id: _Name
     type: SaleType
@@ -163,8 +163,8 @@ _plain_batch_decoder = msgspec.json.Decoder(_PlainBatch)
 _ITEMS = b'"items"'
 _NOT_PLAIN = (msgspec.MsgspecError, ApiError, ValueError, RecursionError)
 _reader: Reader[SaleIn] = Reader(SaleIn)
-# Floats as they were spelled.
-_spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Spelled)
+# Decodes floats together with their original spelling.
+_spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=SpelledNumber)
 # With fewer digits, a double has exactly the digits that were sent.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
 
@@ -186,8 +186,8 @@ def decode_sale(body: bytes) -> Sale:
 
 
 def decode_plainly(body: bytes) -> Sale | None:
-    """The sale, if it is an ordinary one; None leaves it to the full reader."""
-    # An escape may spell a character that is not allowed.
+    """The sale, if it is an ordinary one; None if the full reader must read it."""
+    # An escape may encode a character that is not allowed.
     if b"\\" in body:
         return None
     try:
@@ -200,8 +200,8 @@ def decode_plainly(body: bytes) -> Sale | None:
 
 
 def decode_plain_batch(body: bytes) -> list[Sale] | None:
-    """The sales of a batch request, if all are ordinary ones; None leaves it to the full reader, item by item."""
-    # If `items` occurs twice, the decoder returns the last one, and no check would read the other.
+    """The sales of a batch request, if all are ordinary ones; None if the full reader must read the items."""
+    # If `items` occurs twice, the decoder returns only the last one, and the other would not be checked.
     if b"\\" in body or body.find(_ITEMS) != body.rfind(_ITEMS):
         return None
     sales: list[Sale] = []
@@ -220,8 +220,8 @@ def decode_plain_batch(body: bytes) -> list[Sale] | None:
 
 
 def _has_free_objects(wire: _PlainSale) -> bool:
-    """Whether a raw field is present, whose content the decoder has not checked; also if it occurs twice and ends as
-    null."""
+    """Whether a raw field is present, whose content the decoder has not checked. A field that occurs twice counts as
+    present even if the last value is null."""
     return not (wire.payments is wire.loyalty is wire.metadata is _ABSENT)
 
 
@@ -241,7 +241,7 @@ def _make_fully(body: bytes, wire: SaleIn, ignored: tuple[str, ...]) -> Sale:
     lines: Sequence[LineItem] = wire.line_items
     if _HAS_MANY_DIGITS.search(body) or float in map(type, _numbers(wire)):
         document = _spelling_decoder.decode(body)
-        wire = msgspec.structs.replace(wire, **_wholes(document, _TOTALS, field=""))
+        wire = msgspec.structs.replace(wire, **_whole_numbers(document, _TOTALS, field=""))
         lines = [
             _as_spelled(line, spelled, field=f"line_items[{index}]")
             for index, (line, spelled) in enumerate(zip(lines, document["line_items"], strict=True))
@@ -255,7 +255,7 @@ _AMOUNTS = ("unit_price_cents", "total_price_cents", "discount_cents", "tax_cent
 
 
 def _numbers(wire: SaleIn) -> Iterator[object]:
-    """The numbers that are stored to the last digit: amounts and properties."""
+    """The numbers that are stored with all their digits: amounts and properties."""
     for name in _TOTALS:
         yield getattr(wire, name)
     for line in wire.line_items:
@@ -265,7 +265,7 @@ def _numbers(wire: SaleIn) -> Iterator[object]:
             yield from line.product.properties.values()
 
 
-def _wholes(document: Mapping[str, Any], names: Iterable[str], *, field: str) -> dict[str, int]:
+def _whole_numbers(document: Mapping[str, Any], names: Iterable[str], *, field: str) -> dict[str, int]:
     return {name: read_whole(document[name], field=field + name) for name in names if document.get(name) is not None}
 
 
@@ -275,8 +275,8 @@ def _as_spelled(line: LineItem, spelled: Mapping[str, Any], *, field: str) -> Li
     if product is not None and isinstance(product.properties, dict):
         properties = spelled_as_sent(spelled["product"].get("properties", {}))
         product = msgspec.structs.replace(product, properties=properties)
-    wholes = _wholes(spelled, _AMOUNTS, field=f"{field}.")
-    return msgspec.structs.replace(line, product=product, quantity=spelled["quantity"], **wholes)
+    whole_numbers = _whole_numbers(spelled, _AMOUNTS, field=f"{field}.")
+    return msgspec.structs.replace(line, product=product, quantity=spelled["quantity"], **whole_numbers)
 
 
 def _read_line(line: LineItem, *, field: str) -> LineItem:
@@ -300,7 +300,7 @@ def _read_line(line: LineItem, *, field: str) -> LineItem:
 def _make(
     wire: SaleIn | _PlainSale, lines: Sequence[LineItem], line_items: bytes, ignored: tuple[str, ...] = ()
 ) -> Sale:
-    """Make the sale from the result of either reader, with the checks that a decoder cannot do."""
+    """Make the sale from the result of the plain or the full reader, with the checks that a decoder cannot do."""
     customer = wire.profile_id
     return Sale(
         check_external_id(wire.external_id),

@@ -1,4 +1,4 @@
-"""From a stored sale to the bytes of a response. The same sale always gives the same bytes."""
+"""Encode a stored sale as the bytes of a response. The same sale always gives the same bytes."""
 
 from datetime import datetime
 from functools import lru_cache
@@ -16,8 +16,9 @@ from regulars.sales.model import Sale, StoredSale
 from regulars.work.facts import AutomationOut, AutomationState
 
 UNKNOWN_PROFILE = PROFILE.encode(UUID(int=0))
-_BEFORE_GAP = b'"profile":{"id":"'
-_GAP = _BEFORE_GAP + UNKNOWN_PROFILE.encode()
+# `split_at_profile` splits a response at the id after this text.
+_BEFORE_PROFILE_ID = b'"profile":{"id":"'
+_UNKNOWN_PROFILE_TEXT = _BEFORE_PROFILE_ID + UNKNOWN_PROFILE.encode()
 _NULL = msgspec.Raw(b"null")
 _FREE = Meta(description="As it was sent, or null.", extra_json_schema=FREE_JSON_SCHEMA)
 
@@ -109,7 +110,7 @@ def encode_new(
 
 
 class SplitResponse(NamedTuple):
-    """A response whose customer's canonical id is not known yet: the id goes between head and tail.
+    """A response whose customer's canonical id is not known yet: the id is inserted between head and tail.
 
     Without a tail the head is the whole response.
     """
@@ -125,12 +126,12 @@ class SplitResponse(NamedTuple):
 
 
 def split_at_profile(envelope: bytes) -> SplitResponse:
-    """Cut an envelope that was encoded with UNKNOWN_PROFILE.
+    """Split a response that was encoded with UNKNOWN_PROFILE at that id.
 
     The first match is the profile: a quote in a caller's text is escaped, and free objects come after the profile.
     """
-    head, _, tail = envelope.partition(_GAP)
-    return SplitResponse(head + _BEFORE_GAP, tail)
+    head, _, tail = envelope.partition(_UNKNOWN_PROFILE_TEXT)
+    return SplitResponse(head + _BEFORE_PROFILE_ID, tail)
 
 
 def show(sale: StoredSale) -> SalesEventOut:
@@ -169,5 +170,5 @@ def _show(
 
 @lru_cache(maxsize=16)
 def _format_created_at(moment: datetime) -> str:
-    """A whole batch shares one moment."""
+    """Cached, because all sales of a batch have the same `created_at`."""
     return format_timestamp(moment)

@@ -1,4 +1,4 @@
-"""The facts that sales publish to the rooms above."""
+"""The facts of sales: events that are recorded for listeners in the modules that import it."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -7,9 +7,13 @@ from regulars.work.facts import Fact
 
 
 class SalesRecorded(Fact, frozen=True):
-    """New sales are in the table; each is in exactly one fact, with the keys of product properties not yet known."""
+    """New sales were inserted; each is in exactly one fact. `property_keys` are keys of product properties that are not
+    in the catalog yet."""
 
     topic: ClassVar[str] = "sales.recorded"
 
     sales: list[UUID]
     property_keys: tuple[str, ...] = ()
+
+    def subjects(self) -> list[UUID]:
+        return self.sales

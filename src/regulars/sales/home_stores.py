@@ -1,4 +1,4 @@
-"""The home store of customers: the store of most purchases in 12 months, and of those the one visited last."""
+"""The home store of a customer: the store with most purchases in 12 months; of several, the one visited last."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,23 +10,23 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
 WINDOW: Final = timedelta(days=365)
-# Of a customer with more purchases the last recorded ones decide: a card that a till uses for all anonymous customers
-# has tens of thousands.
+# Of a customer with more purchases only the last recorded ones count: a loyalty card that a till uses for all anonymous
+# customers has tens of thousands.
 PURCHASES_MAX: Final = 200
-# An id begins with the time of the process that made it, and a sale may have occurred a little after that.
+# An id begins with the time at which a server made it, by a clock that may be behind the clock of the till.
 _CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
 
 
 class HomeStore(NamedTuple):
     id: UUID
-    # Its external id where it has no name.
+    # The external id, if the store has no name.
     name: str
     city: str | None
     country: str | None
 
 
 async def find_home_stores(tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]) -> dict[UUID, HomeStore]:
-    """The home store of each profile; a profile without a purchase is absent."""
+    """The home store of each profile; a profile without a purchase is not in the result."""
     since = tx.now - WINDOW
     rows = await tx.fetch(
         """

@@ -17,10 +17,11 @@ async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequen
 
 
 async def recount_in_time_zone(tx: Tx, organization_id: UUID, _facts: Sequence[TimeZoneChanged]) -> None:
-    """Have the days counted again in the organization's new time zone."""
+    """Request that the totals are counted again, with days in the organization's new time zone."""
     await follow_time_zone(tx, organization_id)
 
 
 async def count_new_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Add every new sale to the totals of hours and days; a sale is in one fact, and a fact takes effect once."""
+    """Add every new sale to the totals of hours and days. Each sale is counted once: it is in one fact, and a fact is
+    handled once."""
     await add_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])

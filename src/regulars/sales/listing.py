@@ -77,8 +77,8 @@ async def _list_changes(
 ) -> tuple[Sequence[StoredSale], bool, str | None]:
     """Sales in the order of their ids. The ids and the end of the page come from the same clock.
 
-    A sale never changes, so its creation is its only change. The ids of older releases were made by the clock of their
-    machine, which may have been slow: the page begins a little before the requested time.
+    A sale never changes, so its creation is its only change. Older releases made ids with the clock of their machine,
+    which may have been behind: so the page begins a little before the requested time.
     """
     limit, scope = read_limit(query), scope_of("sales-events", query)
     conditions = _value_conditions(query)
@@ -124,7 +124,7 @@ def _after(position: tuple[str, ...], *, by_time: bool) -> Condition:
 
 
 async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[str, str]) -> list[Condition]:
-    """An unknown reference in a filter is a 404, so that a typing error does not look like a store without sales."""
+    """An unknown reference in a filter gets a 404, so that a typing error does not look like a store without sales."""
     conditions: list[Condition] = []
     if "store_id" in query:
         store = read_reference(STORE, query["store_id"])
@@ -147,7 +147,7 @@ async def find_sale(tx: Tx, organization_id: UUID, reference: str) -> StoredSale
 
 
 async def find_sales(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoredSale]:
-    """The sales that the references name; a reference that names none is absent."""
+    """The sales that the references name; a reference without a sale is not in the result."""
     ids, external_ids = split_references(references)
     found: dict[Reference, StoredSale] = {}
     if ids:

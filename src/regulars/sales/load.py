@@ -17,9 +17,9 @@ from regulars.sales.model import Sale
 from regulars.sales.statements import COLUMNS, SALE_COLUMNS
 from regulars.work import outbox
 
-# Sent in pieces of this size: a call for each row would cost more than the row.
+# Rows are sent in pieces of this size: a call for each row would cost more than the row itself.
 PIECE_BYTES: Final = 1 << 18
-# As many as two batch requests bring, so that a fact is no bigger than others.
+# As many as in two batch requests, so that a fact is not larger than other facts.
 SALES_PER_FACT: Final = 1000
 _NULL: Final = "\\N"
 
@@ -42,7 +42,7 @@ async def load_sales(
         "COPY sales_events (organization_id, created_at, profile_id, " + COLUMNS + ") FROM STDIN"
     ) as copy:
         for sale, identifier in zip(sales, new_uuids_since(tx.now), strict=False):
-            # Hexadecimal digits alone are the quickest way to write an id, and PostgreSQL reads them.
+            # Hexadecimal digits without hyphens: the fastest form of an id that PostgreSQL accepts.
             profile = _NULL if sale.profile is None else profiles[sale.profile].hex
             fields = "\t".join([_NULL if (value := get(sale)) is None else write(value) for get, write in _FIELDS])
             row = f"{beginning}\t{profile}\t{identifier.hex}\t{stores[sale.store].hex}\t{fields}\n"
@@ -62,7 +62,7 @@ async def load_sales(
 
 
 def _json(text: bytes) -> str:
-    # JSON has no raw control characters, so the backslash is all that COPY would misread.
+    # JSON has no raw control characters, so only backslashes must be escaped for COPY.
     return text.decode().replace("\\", "\\\\")
 
 

@@ -1,4 +1,4 @@
-"""What a sale is, when it may trigger automations, and when two tickets under one id are the same."""
+"""The data of a sale, when it may trigger automations, and when two tickets with the same id are equal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from msgspec import Meta
 from regulars.kit.errors import ApiError, Headers, invalid
 from regulars.kit.ids import Reference
 from regulars.kit.json import INTEGER_MAX, encode
-from regulars.kit.validation import Spelled
+from regulars.kit.validation import SpelledNumber
 from regulars.kit.wire import EmptyMap, Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef
@@ -35,12 +35,13 @@ Cents = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 
 
 def read_quantity(quantity: float, *, field: str) -> int | float:
-    """A quantity of at most 15 digits, as it is; one of more only if it is the shortest spelling of a double, rounded.
+    """A quantity with at most 15 digits is returned unchanged. One with more digits is rounded if it is the shortest
+    spelling of a double, and refused otherwise.
 
-    A till that adds 0.1 and 0.2 sends 0.30000000000000004 and means 0.3. More digits in another spelling are no
-    accident of doubles, and dropping them would change what was said.
+    A till that adds 0.1 and 0.2 sends 0.30000000000000004 and means 0.3. More digits in another spelling do not come
+    from the arithmetic of doubles, and rounding them would change the data.
     """
-    text = quantity.text if isinstance(quantity, Spelled) else repr(quantity)
+    text = quantity.text if isinstance(quantity, SpelledNumber) else repr(quantity)
     digits = text.lower().partition("e")[0].replace(".", "").lstrip("-0").rstrip("0")
     if len(digits) > QUANTITY_DIGITS_MAX and isinstance(quantity, float):
         if text != repr(float(text)):
@@ -56,10 +57,10 @@ def read_whole(value: float, *, field: str) -> int:
     if isinstance(value, int):
         return value
     try:
-        exact = Decimal(value.text if isinstance(value, Spelled) else repr(value))
+        exact = Decimal(value.text if isinstance(value, SpelledNumber) else repr(value))
         is_whole = exact == exact.to_integral_value()
     except InvalidOperation:
-        # Its exponent is beyond what can be computed with: as a double it is 0, and it is no whole number.
+        # The exponent is too small to compute with: as a double the number is 0, and it is not a whole number.
         is_whole = False
     if not is_whole:
         raise invalid(field, "WRONG_TYPE", "It must be a whole number.")
@@ -67,9 +68,9 @@ def read_whole(value: float, *, field: str) -> int:
 
 
 def spelled_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties with every number as it was written, where that is known."""
+    """The properties with every number in its original spelling, if that is known."""
     return {
-        key: msgspec.Raw(value.text.encode()) if isinstance(value, Spelled) else value
+        key: msgspec.Raw(value.text.encode()) if isinstance(value, SpelledNumber) else value
         for key, value in properties.items()
     }
 
@@ -84,7 +85,7 @@ def check_properties(properties: Mapping[str, Any] | Sequence[Any], *, field: st
 
 
 class Product(msgspec.Struct, frozen=True, kw_only=True):
-    """What was sold; absent on a service, shipping or fee line."""
+    """The product that was sold; a line for a service, shipping or a fee has none."""
 
     external_id: Annotated[Text | None, Meta(description="SKU or product code.")] = None
     name: Annotated[Text | None, Meta(description="Human-readable label.")] = None
@@ -99,7 +100,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LineItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a ticket: the same shape goes in, is stored, and comes out."""
+    """A line of a ticket: requests, stored rows and responses have the same fields."""
 
     external_id: Annotated[Text | None, Meta(description="Line code.")] = None
     product: Product | None = None
@@ -129,7 +130,7 @@ def millionths(quantity: float) -> int:
 
 
 def count_units(lines: Sequence[LineItem]) -> int:
-    """The quantities of all lines in millionths; a line that is measured (kg, m) is one unit."""
+    """The sum of the quantities of all lines, in millionths; a line with a unit of measure (kg, m) counts as one."""
     units = 0
     for line in lines:
         quantity = line.quantity
@@ -153,21 +154,21 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     total_discount_cents: int
     total_tax_cents: int | None
     source: str | None
-    # JSON texts, stored to the letter.
+    # JSON texts, stored exactly as they were sent.
     payments: bytes | None
     loyalty: bytes | None
     metadata: bytes | None
     line_items: bytes
     # The keys of all product properties on the lines.
     property_keys: frozenset[str] = frozenset()
-    # Counted from the lines for the totals; None leaves that to the database.
+    # Computed from the lines for the totals; None if the database computes them.
     unit_millionths: int | None = None
     line_count: int | None = None
-    # The unknown members of the body it was read from.
+    # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
-# Encodes a response. It is called when the next batch is on its way to the database.
+# Encodes a response. It is called after the next batch was sent to the database.
 Encode = Callable[[], bytes]
 # Makes the response to a request from the responses to its sales.
 Join = Callable[[Iterable[bytes]], bytes]
@@ -187,7 +188,7 @@ class KeyedSale(Protocol):
 
 
 class SalesRequest(msgspec.Struct, frozen=True):
-    """Sales that go in together or not at all."""
+    """Sales that are inserted all together or not at all."""
 
     sales: Sequence[Sale]
     key: str | None
@@ -197,19 +198,19 @@ class SalesRequest(msgspec.Struct, frozen=True):
 
 
 class StoredSale(msgspec.Struct, frozen=True, gc=False):
-    """A sale as it was recorded: the ticket that the caller sent, and what its references name."""
+    """A sale as it was recorded: the ticket that the caller sent, and the store and customer that it refers to."""
 
     id: UUID
     ticket: Sale
     store: StoreRef
     profile: ProfileRef | None
     created_at: datetime
-    # Its customer was erased, and with them the personal data of the ticket.
+    # The customer was erased, and with the customer the personal data of the ticket.
     is_anonymised: bool = False
 
 
 class SaleOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a valid sale: what is stored, whether it is new, and whether the stored ticket differs."""
+    """The outcome of a valid sale: the stored sale, whether it is new, and whether the sent ticket differs from it."""
 
     sale: StoredSale
     is_new: bool
@@ -222,7 +223,8 @@ def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> Automa
 
 
 def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:
-    """Whether a repeated ticket has the same content, decoded; of an erased person's ticket, what is left of it."""
+    """Whether a ticket that is sent again has the same decoded content. For the ticket of an erased person, only the
+    fields that are still stored are compared."""
     ticket = stored.ticket
     if stored.is_anonymised:
         sale, profile = without_person(sale), None
@@ -264,7 +266,7 @@ def _same_json(one: bytes | None, other: bytes | None) -> bool:
 
 
 def _same_value(one: Any, other: Any) -> bool:
-    """Equality as JSON has it: `1` and `1.0` are one number, but `1` is not `true`, although Python thinks so."""
+    """Equality of JSON values: `1` and `1.0` are the same number, but unlike in Python `1` is not equal to `true`."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same_value(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):

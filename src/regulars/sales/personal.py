@@ -11,7 +11,7 @@ from regulars.sales.encode import encode_sale
 from regulars.sales.listing import list_sales
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
-# A shorter name is part of other words in many notes.
+# Shorter names are not searched in notes, because they are part of many other words.
 NAME_CHARACTERS_MIN: Final = 4
 PAGE_SALES: Final = "200"
 
@@ -24,9 +24,10 @@ async def anonymise_sales(
     references: Collection[str] = (),
     names: Collection[str] = (),
 ) -> None:
-    """Remove the people from their sales, which stay, so that no total changes; delete collisions that name them.
+    """Remove the people from their sales. The sales stay, so that no total changes. Collisions that name the people are
+    deleted.
 
-    `references` are ids and numbers, which a collision has as a whole value. `names` may also be part of a note.
+    `references` are ids and phone numbers, which are complete values in a collision. `names` may be part of a note.
     """
     unlinked = await _unlink_profiles(tx, organization_id, profile_ids)
     if unlinked:

@@ -19,7 +19,7 @@ VISITS_MIN: Final = 3
 
 
 class Dot(NamedTuple):
-    """A month: `on` with a purchase, `back` with only a return."""
+    """A month in the chart. Its kind is `on` with a purchase, and `back` with only a return."""
 
     x: int
     y: int
@@ -33,7 +33,7 @@ class History:
     last_purchase_at: datetime | None
     # The median of the days between purchases; None with too few purchases.
     usual_days: int | None
-    marks: list[Dot]
+    dots: list[Dot]
     months_bought: int
     months_only_returned: int
 
@@ -52,17 +52,17 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
     )
     bought = sorted(ticket.occurred_at for ticket in tickets if ticket.type == "PURCHASE")
     returned = [ticket.occurred_at for ticket in tickets if ticket.type != "PURCHASE"]
-    wanted = months_back(now.astimezone(zone).date(), months)
+    shown_months = months_back(now.astimezone(zone).date(), months)
     in_months = {_month(moment, zone) for moment in bought}
     back_months = {_month(moment, zone) for moment in returned} - in_months
-    kinds = ["on" if month in in_months else "back" if month in back_months else "" for month in wanted]
+    kinds = ["on" if month in in_months else "back" if month in back_months else "" for month in shown_months]
     return History(
         total=total,
         first_purchase_at=bought[0] if bought else None,
         last_purchase_at=bought[-1] if bought else None,
         usual_days=_usual_days(bought, zone),
-        # A row of dots a year, one a month.
-        marks=[Dot(4 + 9 * (n % 12), 5 + 11 * (n // 12), kind) for n, kind in enumerate(kinds)],
+        # One row of dots per year, one dot per month, with 9 units between dots and 11 between rows.
+        dots=[Dot(4 + 9 * (n % 12), 5 + 11 * (n // 12), kind) for n, kind in enumerate(kinds)],
         months_bought=kinds.count("on"),
         months_only_returned=kinds.count("back"),
     )

@@ -39,7 +39,8 @@ _BY_ID = """
 FROM unnest(%s::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (SELECT * FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e
 """
-# The organization is compared as a value and never with a neighbour's column: a cluster finds the node by it.
+# The organization is compared with a parameter and never with a column of another table, because a cluster (Citus)
+# finds the node by that value.
 _NAMES = """
 JOIN LATERAL (
     SELECT id, external_id FROM stores WHERE organization_id = %s AND id = e.store_id LIMIT 1
@@ -50,7 +51,7 @@ LEFT JOIN LATERAL (
 """
 
 
-def _stored(row: Sequence[Any]) -> StoredSale:
+def _make_stored_sale(row: Sequence[Any]) -> StoredSale:
     store = StoreRef(row[13], row[14])
     profile = None if row[15] is None else ProfileRef(row[15], row[16])
     ticket = Sale(
@@ -80,12 +81,12 @@ async def find_sales_by_external_id(
     tx: Tx, organization_id: UUID, external_ids: Collection[str]
 ) -> dict[str, StoredSale]:
     rows = await tx.fetch(_COLUMNS + _BY_EXTERNAL_ID + _NAMES, (list(external_ids), *[organization_id] * 3))
-    return {row[1]: _stored(row) for row in rows}
+    return {row[1]: _make_stored_sale(row) for row in rows}
 
 
 async def find_sales_by_id(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, StoredSale]:
     rows = await tx.fetch(_COLUMNS + _BY_ID + _NAMES, (list(ids), *[organization_id] * 3))
-    return {row[0]: _stored(row) for row in rows}
+    return {row[0]: _make_stored_sale(row) for row in rows}
 
 
 class Condition(NamedTuple):
@@ -98,19 +99,19 @@ class Condition(NamedTuple):
 async def list_sales(
     tx: Tx, organization_id: UUID, *, conditions: Sequence[Condition], by_time: bool, limit: int
 ) -> list[StoredSale]:
-    """A page in creation order, or by business date, of the sales that fit all conditions."""
+    """A page of the sales that match all conditions, in the order of creation or of `occurred_at`."""
     order: LiteralString = " ORDER BY e.occurred_at, e.id" if by_time else " ORDER BY e.id"
-    fitting: LiteralString = " AND ".join(["e.organization_id = %s", *(condition.text for condition in conditions)])
-    page: LiteralString = _FROM_PAGE + fitting + order + " LIMIT %s) AS e"
+    where: LiteralString = " AND ".join(["e.organization_id = %s", *(condition.text for condition in conditions)])
+    page: LiteralString = _FROM_PAGE + where + order + " LIMIT %s) AS e"
     values = [value for condition in conditions for value in condition.values]
     rows = await tx.fetch(
         _COLUMNS + page + _NAMES + order, (organization_id, *values, limit, organization_id, organization_id)
     )
-    return [_stored(row) for row in rows]
+    return [_make_stored_sale(row) for row in rows]
 
 
 async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:
-    """Insert in external_id order; returns the inserted ids. The others were stored before."""
+    """Insert in the order of external_id; returns the inserted ids. The other sales were stored before."""
     ordered = sorted(sales, key=lambda sale: sale.ticket.external_id)
     rows = await tx.fetch(
         "INSERT INTO sales_events (organization_id, created_at, profile_id, " + COLUMNS + ")"  # noqa: S608  # the names are ours

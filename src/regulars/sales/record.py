@@ -1,7 +1,7 @@
-"""Record a list of sales in a transaction: the fallback path, for anything a sale can be.
+"""Record a list of sales in a transaction: the fallback path, which handles every kind of sale.
 
-For a known external_id the response is the first sale, whatever the request contains. A store must exist. A customer's
-external_id that is not known becomes a light profile, but only for a sale that goes in.
+For an external_id that is stored already the response is the stored sale, whatever the request contains. A store must
+exist. For an unknown external_id of a customer a light profile is created, but only if the sale is inserted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +33,7 @@ class _References:
 
     stores: Mapping[Reference, StoreRef]
     profiles: dict[Reference, ProfileRef]
+    # The light profiles that this transaction has created.
     light: dict[UUID, ProfileRef] = field(default_factory=dict)
 
     def store(self, sale: Sale) -> StoreRef | None:
@@ -45,25 +46,27 @@ class _References:
 async def record_sales(
     tx: Tx, organization_id: UUID, sales: Sequence[Sale], *, tolerance: timedelta
 ) -> list[SaleOutcome | ApiError]:
+    """Record the sales in order; returns the outcome or the error of each."""
     outcomes: list[SaleOutcome | ApiError | None] = [
         future_refusal(tolerance) if is_in_future(sale.occurred_at, now=tx.now, tolerance=tolerance) else None
         for sale in sales
     ]
     valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
     stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
-    # A repeated ticket mostly names its store and its customer as before.
-    unsure = [sale for sale in valid if not _names_the_same(sale, stored.get(sale.external_id))]
-    stores = await find_stores(tx, organization_id, {sale.store for sale in unsure})
-    found = await find_profiles(tx, organization_id, {sale.profile for sale in unsure if sale.profile is not None})
-    # Finding and locking are two statements; a profile that was erased in between is unknown to this batch too. The
-    # profiles of sales that are stored already are only compared, and not locked.
+    # A ticket that is sent again usually names its store and its customer as before, so these are not looked up again.
+    to_resolve = [sale for sale in valid if not _names_the_same(sale, stored.get(sale.external_id))]
+    stores = await find_stores(tx, organization_id, {sale.store for sale in to_resolve})
+    found = await find_profiles(tx, organization_id, {sale.profile for sale in to_resolve if sale.profile is not None})
+    # Looking up and locking are two statements: a profile that was erased in between counts as unknown. The profiles of
+    # sales that are stored already are only compared, and not locked.
     named = {sale.profile for sale in valid if sale.profile is not None and sale.external_id not in stored}
     to_lock = {profile.id for reference, profile in found.items() if reference in named}
-    gone = to_lock - await lock_profiles(tx, organization_id, to_lock)
-    profiles = {reference: profile for reference, profile in found.items() if profile.id not in gone}
+    erased = to_lock - await lock_profiles(tx, organization_id, to_lock)
+    profiles = {reference: profile for reference, profile in found.items() if profile.id not in erased}
     known = _References(stores=stores, profiles=profiles)
     first = _choose_first(sales, outcomes, stored, known)
     inserted = await _insert(tx, organization_id, [sales[index] for index in first.values()], known)
+    # Another transaction has inserted these meanwhile.
     lost = [external_id for external_id in first if external_id not in inserted]
     if lost:
         stored |= await _find_winners(tx, organization_id, lost)
@@ -94,7 +97,7 @@ def _choose_first(
     stored: Mapping[str, StoredSale],
     known: _References,
 ) -> dict[str, int]:
-    """For each external_id that is not stored yet, the first sale of the list that can go in."""
+    """For each external_id that is not stored yet, the index of the first sale of the list that can be inserted."""
     first: dict[str, int] = {}
     for index, sale in enumerate(sales):
         if outcomes[index] is not None or sale.external_id in stored or sale.external_id in first:
@@ -162,15 +165,15 @@ def _outcome(
     external_id = sale.external_id
     winner = stored.get(external_id)
     if winner is None:
-        own = inserted.get(external_id)
-        if own is None or index < first[external_id]:
+        inserted_sale = inserted.get(external_id)
+        if inserted_sale is None or index < first[external_id]:
             refusal = _refusal(sale, known)
             if refusal is None:
                 raise AssertionError("a sale without a refusal was inserted or came after one that was")
             return refusal
         if first[external_id] == index:
-            return SaleOutcome(own, is_new=True)
-        winner = own
+            return SaleOutcome(inserted_sale, is_new=True)
+        winner = inserted_sale
     if _names_the_same(sale, winner):
         same = is_same_ticket(winner, sale, store=winner.store, profile=winner.profile)
     else:
@@ -179,7 +182,7 @@ def _outcome(
 
 
 def _names_the_same(sale: Sale, stored: StoredSale | None) -> bool:
-    """Whether a ticket names its store and its customer, if any, by the external ids of the stored ones."""
+    """Whether the ticket names the same store and customer as the stored one, by their external ids."""
     if stored is None or not _names(sale.store, stored.store):
         return False
     if sale.profile is None or stored.profile is None:

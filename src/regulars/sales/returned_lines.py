@@ -1,9 +1,9 @@
-"""Which purchase of a customer a returned line belongs to. A return does not name its purchase, so a rule decides.
+"""Match each returned line to a purchase of the same customer. A return does not name its purchase, so a rule decides.
 
-Returns are taken in the order of (`at`, `external_id`). Each line takes from the latest earlier purchase within 30
-days that has the product in the same currency and something left of it; what one purchase cannot cover is taken from
-the one before it. So the amount returned of a purchase depends on sales after it only: the sales from a moment on
-give the same result for their purchases as all sales do.
+Returns are processed in the order of (`at`, `external_id`). The amount of each line is subtracted from the latest
+earlier purchase within 30 days that has the product in the same currency and is not fully returned yet; an amount that
+one purchase cannot cover is subtracted from the purchase before it. So the amount returned of a purchase depends only
+on later sales: for the purchases since a given time, the sales since that time give the same result as all sales.
 """
 
 from collections import defaultdict
@@ -18,10 +18,10 @@ Key = TypeVar("Key")
 
 
 class CustomerSale(NamedTuple, Generic[Key]):
-    """A ticket of one customer. Its lines are product codes with their totals; those of a return are above 0."""
+    """A ticket of one customer. Its lines are product codes with their totals, which are positive for returns too."""
 
     key: Key
-    # Microseconds since any epoch.
+    # Microseconds since any fixed time.
     at: int
     external_id: str
     is_return: bool
@@ -31,14 +31,15 @@ class CustomerSale(NamedTuple, Generic[Key]):
 
 
 class MatchedReturns(NamedTuple, Generic[Key]):
-    """What was returned of each purchase, and what is left of each return that no purchase covers; no zeros."""
+    """The amount returned of each purchase, and the amount of each return that no purchase covers; zeros are
+    omitted."""
 
     returned_cents: dict[Key, int]
     unmatched_cents: dict[Key, int]
 
 
-class _Rest(Generic[Key]):
-    """What is left of one product on one purchase."""
+class _Unreturned(Generic[Key]):
+    """The amount of one product on one purchase that is not returned yet."""
 
     __slots__ = ("at", "cents", "key")
 
@@ -47,30 +48,30 @@ class _Rest(Generic[Key]):
 
 
 def match_returns(sales: Iterable[CustomerSale[Key]]) -> MatchedReturns[Key]:
-    """Match all returns of one customer, in any order given. It takes time in proportion to the lines."""
-    # By currency and product: the purchases with something left, the latest at the end.
-    rests: dict[tuple[str, str], list[_Rest[Key]]] = defaultdict(list)
+    """Match all returns of one customer; the sales may be in any order. The time is proportional to the lines."""
+    # By currency and product: the purchases that are not fully returned, the latest at the end.
+    unreturned: dict[tuple[str, str], list[_Unreturned[Key]]] = defaultdict(list)
     returned: dict[Key, int] = defaultdict(int)
     unmatched: dict[Key, int] = {}
-    # A purchase of the same moment is not earlier, so returns come first.
+    # A purchase at the same time is not earlier than the return, so returns are sorted first.
     for sale in sorted(sales, key=lambda sale: (sale.at, not sale.is_return, sale.external_id)):
         if not sale.is_return:
             for product, cents in _sum_by_product(sale.lines).items():
                 if cents > 0:
-                    rests[sale.currency, product].append(_Rest(sale.key, sale.at, cents))
+                    unreturned[sale.currency, product].append(_Unreturned(sale.key, sale.at, cents))
             continue
         matched = 0
-        for product, wanted in _sum_by_product(sale.lines).items():
-            stack = rests.get((sale.currency, product), [])
-            missing = wanted
+        for product, amount in _sum_by_product(sale.lines).items():
+            stack = unreturned.get((sale.currency, product), [])
+            missing = amount
             while missing > 0 and stack and sale.at - stack[-1].at <= RETURN_WITHIN_US:
-                rest = stack[-1]
-                taken = min(missing, rest.cents)
-                returned[rest.key] += taken
+                purchase = stack[-1]
+                taken = min(missing, purchase.cents)
+                returned[purchase.key] += taken
                 matched += taken
                 missing -= taken
-                rest.cents -= taken
-                if rest.cents == 0:
+                purchase.cents -= taken
+                if purchase.cents == 0:
                     stack.pop()
         if sale.total_cents > matched:
             unmatched[sale.key] = sale.total_cents - matched
@@ -78,7 +79,8 @@ def match_returns(sales: Iterable[CustomerSale[Key]]) -> MatchedReturns[Key]:
 
 
 def net_cents(total_cents: int, returned_cents: int) -> int:
-    """The lines of a ticket may cost more than the whole, which has a discount."""
+    """The total less the returned amount, but at least 0: because of a discount on the whole ticket, its lines may add
+    up to more than its total."""
     return max(0, total_cents - returned_cents)
 
 

@@ -1,7 +1,7 @@
-"""The statements of the hot path. Values travel as finished bytes, and ids are their sixteen bytes.
+"""The statements of the hot path. Values are passed as encoded bytes; an id is its sixteen bytes.
 
 A batch of sales is one statement: it inserts the sales, and for each inserted one its profile, its stored response and
-its fact. It has several forms (`Form`), all written from one text and one list of columns.
+its fact. It has several forms (`StatementForm`), all written from one text and one list of columns.
 """
 
 import re
@@ -37,7 +37,8 @@ from regulars.sales.encode import SplitResponse
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 
-# What a caller sent of a sale and what is counted from its lines: named like the fields of `Sale`.
+# The columns for the fields that a caller sent, and for those that are computed from the lines. They have the names of
+# the fields of `Sale`.
 SALE_COLUMNS: Final = Columns(
     external_id=Texts, type=Labels, occurred_at=Timestamps, currency=Labels, total_amount_cents=Bigints,
     total_discount_cents=Bigints, total_tax_cents=Bigints, source=Labels, payments=Jsons, loyalty=Jsons,
@@ -46,7 +47,7 @@ SALE_COLUMNS: Final = Columns(
 _SALES_TOPIC: Final = SalesRecorded.topic.encode()
 _PROFILES_TOPIC: Final = ProfilesChanged.topic.encode()
 _PROFILE_PREFIX: Final = PROFILE.prefix.encode()
-# Beside these a row has its organization, its profile, and the time it was created at.
+# A row also has its organization, its profile, and the time of its creation.
 COLUMNS: Final[LiteralString] = "id, store_id, " + SALE_COLUMNS.names
 _READ: Final = SALE_COLUMNS.read
 _MAKERS: Final = SALE_COLUMNS.makers
@@ -54,15 +55,15 @@ _MAKERS: Final = SALE_COLUMNS.makers
 
 def arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes]) -> tuple[BinaryArray, ...]:
     """The sales as one array for each of `COLUMNS`."""
-    # What `Columns.of` does, without its two calls: every sale passes here.
+    # The same as `Columns.of`, but without its two function calls, because this runs for every sale.
     columns = [make(values) for make, values in zip(_MAKERS, zip(*map(_READ, sales)))]  # noqa: B905
     return (Uuids(ids), Uuids(stores), *columns)
 
 
-# Looked up one name at a time, for the reason that `sales/queries.py` gives; the result has an id, or null, for each
-# name in order.
+# Looked up one external id at a time, for the reason that `sales/queries.py` gives; the result has an id, or null, for
+# each external id in order.
 _FIND_IDS: Final[LiteralString] = "SELECT ARRAY(SELECT (SELECT id FROM "
-_BY_NAME: Final[LiteralString] = """
+_WITH_EXTERNAL_ID: Final[LiteralString] = """
     WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
     FROM unnest($2::text[]) WITH ORDINALITY AS wanted (external_id, place) ORDER BY place
 )
@@ -75,12 +76,13 @@ CROSS JOIN LATERAL (
 ) AS found
 """
 
-# A sale comes with the customer to look up, or with none and the profile itself; a customer who is not found gets the
-# profile that came along, which is then a candidate. Customers and keys are inserted in a fixed order, so that two
-# processes that share some seldom deadlock; a deadlock is retried. A fact of sales has the id of the first of them; one
-# of profiles has its own, since nothing may hold the id of a person who is erased.
+# A row has either the external id of a customer to look up, or no customer and the profile itself. For a customer who
+# is not found, the profile in the row is a candidate, which is inserted. Customers and keys are inserted in a fixed
+# order, so that two processes with the same customers or keys rarely deadlock; a deadlock is retried. The fact about
+# new sales has the id of the first sale. The fact about new profiles has an id of its own, because no row may contain
+# the id of a person who is erased.
 #
-# `ORG` stands for the organization of a row, and `ROWS` for the sales themselves: `_compose` writes both.
+# `ORG` and `ROWS` are placeholders for the organization of a row and for the sales: `compose` replaces both.
 _INSERT: Final[LiteralString] = (
     """
 WITH inserted AS (
@@ -97,7 +99,7 @@ WITH inserted AS (
     WHERE now() BETWEEN %(now)s - interval '1 second' AND %(now)s + interval '1 second'
 """
 )
-# Without the part that creates profiles, the sale of a customer who is not found is left out.
+# Without the part that creates profiles, the sale of a customer who is not found is skipped.
 _UNLESS_NEW_CUSTOMER: Final[LiteralString] = "    AND (i.customer IS NULL OR p.found IS NOT NULL)\n"
 # In a batch of several organizations a duplicate key drops only its own sale. For one organization that would cost
 # every batch a look-up per key: there a retry is dropped by its ticket's own id, and a key with another ticket fails
@@ -112,7 +114,7 @@ _UNLESS_STORED: Final[LiteralString] = "ON CONFLICT (organization_id, external_i
 _CREATE_PROFILES: Final[LiteralString] = """, new_profiles AS (
     INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
     SELECT n.organization_id, n.id, n.external_id, %(now)s, %(now)s
-    FROM unnest(%(candidate_organizations)s::uuid[], %(candidate_ids)s::uuid[], %(candidate_names)s::text[])
+    FROM unnest(%(candidate_organizations)s::uuid[], %(candidate_ids)s::uuid[], %(candidate_external_ids)s::text[])
         AS n (organization_id, id, external_id)
     WHERE n.id IN (SELECT profile_id FROM inserted)
     ORDER BY n.organization_id, n.external_id
@@ -153,6 +155,7 @@ SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
 
 
+# Replacements for a batch of one organization: its id is a parameter there, and not a column of each row.
 _OF_ONE_ORGANIZATION: Final = (
     ("%(candidate_organizations)s::uuid[], ", ""),
     ("n (organization_id, ", "n ("),
@@ -160,28 +163,29 @@ _OF_ONE_ORGANIZATION: Final = (
 )
 
 
-class Form(NamedTuple):
+class StatementForm(NamedTuple):
     """A form of the recording statement. Each part costs the executor time before the first row, so a form has only
     the parts that its batch needs."""
 
-    # Each row names its organization; otherwise all are of one, which is a parameter, as a cluster needs it.
+    # Whether each row has its own organization; otherwise all rows have the same one, which is a parameter, because a
+    # cluster (Citus) needs that.
     is_shared: bool = False
-    # One sale of one organization: its values are parameters, not arrays.
+    # Whether there is only one sale: its values are then parameters, not arrays.
     is_single: bool = False
     has_keys: bool = False
-    # Otherwise the sale of a customer who does not exist yet is left out.
+    # If false, the sale of a customer who does not exist yet is skipped.
     creates_profiles: bool = True
-    # Otherwise a sale whose external_id is taken fails the batch.
+    # If false, a sale whose external_id is stored already fails the batch.
     skips_duplicates: bool = True
 
 
 class _RecordStatement(NamedTuple):
     prepared: Prepared
-    # Of its parameters, in order.
+    # The names of the parameters, in order.
     names: tuple[str, ...]
 
 
-def _row_columns(form: Form) -> list[tuple[str, str]]:
+def _row_columns(form: StatementForm) -> list[tuple[str, str]]:
     """The columns of `ROWS`, with their types."""
     columns = [("customer", "text"), ("candidate", "uuid"), ("id", "uuid"), ("store_id", "uuid")]
     columns += [(name, array.type) for name, array in SALE_COLUMNS.kinds.items()]
@@ -191,7 +195,7 @@ def _row_columns(form: Form) -> list[tuple[str, str]]:
 
 
 @cache
-def compose(form: Form) -> _RecordStatement:
+def compose(form: StatementForm) -> _RecordStatement:
     parts = [
         _INSERT,
         "" if form.creates_profiles else _UNLESS_NEW_CUSTOMER,
@@ -227,15 +231,16 @@ _NOW = Prepared(b"now", "SELECT now()")
 _FIRST_STORES = Prepared(
     b"first_stores", "SELECT external_id, id FROM stores WHERE organization_id = $1::uuid ORDER BY id LIMIT 1000"
 )
-FIND_PROFILES = Prepared(b"find_profiles", _FIND_IDS + "profiles" + _BY_NAME)
-FIND_STORES = Prepared(b"find_stores", _FIND_IDS + "stores" + _BY_NAME)
+FIND_PROFILES = Prepared(b"find_profiles", _FIND_IDS + "profiles" + _WITH_EXTERNAL_ID)
+FIND_STORES = Prepared(b"find_stores", _FIND_IDS + "stores" + _WITH_EXTERNAL_ID)
 _FIND_KEYS = Prepared(b"find_property_keys", _FIND_PROPERTY_KEYS)
 
 
 class NewSale(msgspec.Struct, frozen=True, gc=False):
     """A sale to insert.
 
-    With a customer to find, `profile` is the candidate for one who is not found; without, it is the profile itself.
+    If `customer` is set, it is looked up, and `profile` is the candidate id in case it is not found. Otherwise
+    `profile` is the customer's profile.
     """
 
     organization: bytes
@@ -261,7 +266,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
 
     organization: bytes
     id: bytes
-    name: str
+    external_id: str
 
 
 class NewRows(msgspec.Struct, frozen=True, gc=False):
@@ -273,7 +278,7 @@ class NewRows(msgspec.Struct, frozen=True, gc=False):
     now: datetime
 
     def without(self, inserted: Container[bytes]) -> "NewRows":
-        """The rest, when these are inserted."""
+        """The rows that remain when these sales are inserted."""
         return NewRows(
             [sale for sale in self.sales if sale.id not in inserted],
             self.candidates,
@@ -282,7 +287,7 @@ class NewRows(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class Inserted(NamedTuple):
+class InsertResult(NamedTuple):
     """The inserted sales with their profiles, and the database's time."""
 
     profiles: dict[bytes, bytes | None]
@@ -295,9 +300,9 @@ async def read_clock(connection: Connection) -> datetime:
 
 
 async def find_ids(
-    connection: Connection, statement: Prepared, organization_id: UUID, names: Sequence[str]
+    connection: Connection, statement: Prepared, organization_id: UUID, external_ids: Sequence[str]
 ) -> list[bytes | None]:
-    [found] = await connection.fetch_row(statement, [organization_id.bytes, Texts(names).payload])
+    [found] = await connection.fetch_row(statement, [organization_id.bytes, Texts(external_ids).payload])
     return read_uuids(found)
 
 
@@ -314,16 +319,16 @@ async def find_property_keys(connection: Connection, organization_id: UUID, keys
     return {(result.get_value(row, 0) or b"").decode() for row in range(result.ntuples)}
 
 
-async def insert(connection: Connection, form: Form, new: NewRows, *, status: int) -> Inserted:
+async def insert(connection: Connection, form: StatementForm, new: NewRows, *, status: int) -> InsertResult:
     statement = compose(form)
     values = _values(form, new, status=status)
     result = await connection.run(statement.prepared, [values[name] for name in statement.names])
     now, ids, profiles = [result.get_value(0, column) or b"" for column in range(3)]
     inserted = (identifier for identifier in read_uuids(ids) if identifier is not None)
-    return Inserted(dict(zip(inserted, read_uuids(profiles), strict=True)), read_timestamp(now))
+    return InsertResult(dict(zip(inserted, read_uuids(profiles), strict=True)), read_timestamp(now))
 
 
-def _values(form: Form, new: NewRows, *, status: int) -> dict[str, bytes | None]:
+def _values(form: StatementForm, new: NewRows, *, status: int) -> dict[str, bytes | None]:
     """The parameters of a form, by name."""
     sales, stored, candidates = new.sales, new.responses, new.candidates
     rows = (
@@ -344,11 +349,11 @@ def _values(form: Form, new: NewRows, *, status: int) -> dict[str, bytes | None]
         },
     }
     if form.creates_profiles:
-        # Each organization may publish a fact of its new profiles.
+        # There may be one fact about new profiles for each organization.
         organizations = list({candidate.organization: None for candidate in candidates})
         values |= {
             "candidate_ids": Uuids([candidate.id for candidate in candidates]).payload,
-            "candidate_names": Texts([candidate.name for candidate in candidates]).payload,
+            "candidate_external_ids": Texts([candidate.external_id for candidate in candidates]).payload,
             "profiles_topic": _PROFILES_TOPIC,
             "at": format_timestamp(new.now).encode(),
             "light_profile": LIGHT_PROFILE_JSON,
@@ -373,4 +378,4 @@ def _values(form: Form, new: NewRows, *, status: int) -> dict[str, bytes | None]
     return values
 
 
-_ROW_PARAMETERS: Final = [f"row_{name}" for name, _ in _row_columns(Form())]
+_ROW_PARAMETERS: Final = [f"row_{name}" for name, _ in _row_columns(StatementForm())]

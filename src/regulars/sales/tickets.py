@@ -1,4 +1,5 @@
-"""Tickets for the pages: the list, the tickets of customers, and the neighbours of one. Each reads a bounded range."""
+"""Tickets for the pages: the list, the tickets of customers, and the tickets before and after one. Each statement reads
+a limited number of rows."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
 from regulars.sales.model import StoredSale
 
-# How many rows one page scans for a rare filter; then the user decides whether to scan further.
+# With a filter that matches few rows, one page scans at most this many rows; then the user decides whether to go on.
 ROWS_SCANNED_MAX: Final = 20_000
 # The page of a customer with more tickets says that it shows only these.
 CUSTOMER_TICKETS_MAX: Final = 2_000
@@ -53,13 +54,14 @@ class TicketFilters(NamedTuple):
 
     @property
     def is_by_time(self) -> bool:
-        """Tickets of a store or a customer are indexed in the order of their arrival, all others by their own time."""
+        """Whether the list is in the order of `occurred_at`. The indexes by store and by customer are in the order of
+        arrival instead."""
         has_time = self.occurred_from is not None or self.occurred_to is not None
         return has_time or (self.store_id is None and self.profile_id is None)
 
 
 class CustomerTicket(NamedTuple):
-    """A ticket as a customer's history needs it."""
+    """A ticket with the fields that a customer's history needs."""
 
     profile_id: UUID
     id: UUID
@@ -92,7 +94,7 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
 async def list_tickets(
     tx: Tx, organization_id: UUID, filters: TicketFilters, page: PageRequest
 ) -> PageRows[TicketLine]:
-    """Tickets, the newest first, among a bounded number of rows."""
+    """Tickets, newest first, from a limited number of scanned rows."""
     if filters.is_by_time:
         order, indexed = _BY_TIME, ["occurred_from", "occurred_to"]
     else:
@@ -100,34 +102,32 @@ async def list_tickets(
         page = page._replace(position=None if page.position is None else page.position[1:])
     found = await order.scan(
         tx,
-        SQL(
-            """
-            SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency, e.total_amount_cents,
-                   s.external_id, s.name, p.id, p.external_id, p.first_name, p.last_name
-            FROM (
-                SELECT * FROM (
-                    SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency,
-                           e.total_amount_cents, e.store_id, e.profile_id, e.line_items
-                    FROM sales_events AS e
-                    WHERE e.organization_id = %(organization_id)s {indexed} {beyond}
-                    ORDER BY {ordered}
-                    LIMIT %(looked_at)s
-                ) AS e
-                WHERE true {narrowed}
+        """
+        SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency, e.total_amount_cents,
+               s.external_id, s.name, p.id, p.external_id, p.first_name, p.last_name
+        FROM (
+            SELECT * FROM (
+                SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency,
+                       e.total_amount_cents, e.store_id, e.profile_id, e.line_items
+                FROM sales_events AS e
+                WHERE e.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
                 ORDER BY {ordered}
-                LIMIT %(limit)s
+                LIMIT %(scan_limit)s
             ) AS e
-            JOIN LATERAL (
-                SELECT external_id, name FROM stores
-                WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
-            ) AS s ON true
-            LEFT JOIN LATERAL (
-                SELECT id, external_id, first_name, last_name FROM profiles
-                WHERE organization_id = %(organization_id)s AND id = e.profile_id LIMIT 1
-            ) AS p ON true
+            WHERE true {and_filters}
             ORDER BY {ordered}
-            """
-        ),
+            LIMIT %(limit)s
+        ) AS e
+        JOIN LATERAL (
+            SELECT external_id, name FROM stores
+            WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
+        ) AS s ON true
+        LEFT JOIN LATERAL (
+            SELECT id, external_id, first_name, last_name FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = e.profile_id LIMIT 1
+        ) AS p ON true
+        ORDER BY {ordered}
+        """,
         page,
         {"organization_id": organization_id, **filters._asdict()},
         make=TicketLine,
@@ -137,7 +137,7 @@ async def list_tickets(
         rows_max=ROWS_SCANNED_MAX,
     )
     if found.ended_at is not None and not filters.is_by_time:
-        # A position always has a time, which the order of arrival ignores.
+        # A position always has a time and an id; in the order of arrival the time is ignored.
         found.ended_at = (format_timestamp(tx.now), *found.ended_at)
     return found
 
@@ -147,7 +147,7 @@ def position_of(line: TicketLine) -> Position:
 
 
 async def list_customer_tickets(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[CustomerTicket]:
-    """The tickets of a customer, the newest first by their own time."""
+    """The tickets of a customer, newest `occurred_at` first."""
     found = await _list_newest_of_each(tx, organization_id, [profile_id], per_customer_max=CUSTOMER_TICKETS_MAX)
     return sorted(found, key=lambda ticket: (ticket.occurred_at, ticket.id), reverse=True)
 
@@ -207,11 +207,11 @@ async def _find_neighbour(
             """
             SELECT external_id
             FROM sales_events
-            WHERE organization_id = %(organization_id)s AND store_id = %(store_id)s AND id {beyond} %(id)s
+            WHERE organization_id = %(organization_id)s AND store_id = %(store_id)s AND id {comparison} %(id)s
             ORDER BY id {order}
             LIMIT 1
             """
-        ).format(beyond=SQL("<" if is_earlier else ">"), order=SQL("DESC" if is_earlier else "ASC")),
+        ).format(comparison=SQL("<" if is_earlier else ">"), order=SQL("DESC" if is_earlier else "ASC")),
         {"organization_id": organization_id, "store_id": store_id, "id": ticket_id},
     )
     return rows[0][0] if rows else None

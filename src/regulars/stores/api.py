@@ -97,7 +97,7 @@ ROUTES: tuple[Route, ...] = (
         description="Creates the store with this `external_id`, or updates it: a field left out is unchanged, null "
         "clears it, an address replaces the one before as a whole. Stores must exist before sales name them.",
         body=StoreIn,
-        answers={200: StoreOut, 201: StoreOut},
+        responses={200: StoreOut, 201: StoreOut},
         errors=(ValidationError, ReservedExternalId),
         examples={
             "store": {
@@ -124,7 +124,7 @@ ROUTES: tuple[Route, ...] = (
         summary="List stores",
         description="The organization's stores in the order of their creation, page by page.",
         parameters=PAGE_PARAMETERS,
-        answers={200: StorePageOut},
+        responses={200: StorePageOut},
         errors=(ValidationError, InvalidCursor),
         handle=handle_list,
     ),
@@ -134,7 +134,7 @@ ROUTES: tuple[Route, ...] = (
         takes_ingest_keys=True,
         tag="Stores",
         summary="Read a store",
-        answers={200: StoreOut},
+        responses={200: StoreOut},
         errors=(StoreNotFound,),
         handle=handle_store,
     ),

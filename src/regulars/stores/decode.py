@@ -17,7 +17,7 @@ RequiredText = Annotated[Text, Meta(min_length=1)]
 
 
 def read_country_code(text: str, *, field: str) -> str:
-    # Some letters of other alphabets become Latin letters in capitals.
+    # `upper` turns some letters of other alphabets into Latin ones, so the original must be ASCII too.
     country_code = text.upper()
     if not text.isascii() or country_code not in COUNTRY_CODES:
         raise invalid(field, "NOT_ALLOWED", "It must be an assigned code of ISO 3166-1 alpha-2, such as FR.")

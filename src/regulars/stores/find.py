@@ -16,12 +16,12 @@ from regulars.stores.model import Address, NamedStore, Store, StoreRef
 
 STORES_MAX: Final = 10_000
 
-# How many rows one page scans for a rare text.
+# With a search text that matches few stores, one page scans at most this many rows.
 ROWS_SCANNED_MAX: Final = 5_000
 
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
-    """The stores that the references name; a reference that names none is absent."""
+    """The stores that the references name; a reference without a store is not in the result."""
     ids, external_ids = split_references(references)
     found: dict[Reference, StoreRef] = {}
     if ids:
@@ -41,7 +41,7 @@ async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Sto
     return await find_store_by_external_id(tx, organization_id, reference.external_id)
 
 
-# Below every UUIDv7: a list without a cursor begins after it.
+# Smaller than every UUIDv7: a list without a cursor begins after it.
 _BEFORE_ALL = UUID(int=0)
 _FIND: Final = fill("SELECT {names} FROM stores WHERE organization_id = %s AND ", names=names_of(Store))
 
@@ -59,19 +59,19 @@ def store_in(row: TupleRow) -> Store:
 
 
 async def find_store_refs_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[StoreRef]:
-    rows = await tx.fetch(
-        "SELECT id, external_id FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+    return await tx.fetch_all(
+        StoreRef,
+        "SELECT {columns} FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(ids)),
     )
-    return [StoreRef(*row) for row in rows]
 
 
 async def find_store_refs_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[StoreRef]:
-    rows = await tx.fetch(
-        "SELECT id, external_id FROM stores WHERE organization_id = %s AND external_id = ANY (%s::text[])",
+    return await tx.fetch_all(
+        StoreRef,
+        "SELECT {columns} FROM stores WHERE organization_id = %s AND external_id = ANY (%s::text[])",
         (organization_id, list(external_ids)),
     )
-    return [StoreRef(*row) for row in rows]
 
 
 async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
@@ -86,7 +86,7 @@ async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> d
 
 
 async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Address]:
-    """The addresses of these stores; a store without an address is absent."""
+    """The addresses of these stores; a store without an address is not in the result."""
     if not ids:
         return {}
     rows = await tx.fetch(
@@ -122,7 +122,7 @@ async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: 
 
 
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
-    """Stores in the order of their creation, from the one after `after` on."""
+    """Stores in the order of their creation, starting after the id `after`."""
     rows = await tx.fetch(
         _FIND + "id > %s ORDER BY id LIMIT %s",
         (organization_id, after or _BEFORE_ALL, limit),
@@ -130,7 +130,7 @@ async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limi
     return [store_in(row) for row in rows]
 
 
-# The expression of the index.
+# The same expression as in the index.
 _BY_NAME: Final = Keyset({'(left(lower(COALESCE(name, external_id)), 100)) COLLATE "C"': str, "id": UUID})
 _FILTERS: Final = {
     "text": """
@@ -141,7 +141,7 @@ _FILTERS: Final = {
 
 
 async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[NamedStore]:
-    """The stores whose name, place or code contains the text, among a bounded number."""
+    """The stores whose name, town or code contains the text, from a limited number of scanned rows."""
     return await _BY_NAME.scan(
         tx,
         SQL("""
@@ -150,11 +150,11 @@ async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text
             SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted,
                    id, external_id, name, address, created_at, updated_at
             FROM stores
-            WHERE organization_id = %(organization_id)s {beyond}
+            WHERE organization_id = %(organization_id)s {and_after_position}
             ORDER BY {ordered}
-            LIMIT %(looked_at)s
+            LIMIT %(scan_limit)s
         ) AS stores
-        WHERE true {narrowed}
+        WHERE true {and_filters}
         ORDER BY {ordered}
         LIMIT %(limit)s
         """),

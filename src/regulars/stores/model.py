@@ -1,4 +1,4 @@
-"""What a store is, and how an upsert changes it."""
+"""The data of a store, and how an upsert changes it."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -32,7 +32,7 @@ class StoreNotFound(ApiError):
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored as JSON with its fields in this order, which is that of the specification."""
+    """An address. It is stored as JSON with its fields in this order, which is the order in the specification."""
 
     address_line1: str
     postal_code: str
@@ -60,14 +60,14 @@ class NamedStore(NamedTuple):
 
 
 class StoreRef(msgspec.Struct, frozen=True):
-    """A store as other rooms refer to it."""
+    """A store as other modules refer to it."""
 
     id: UUID
     external_id: str
 
 
 class StoreUpsert(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller says about a store: an unset field is left alone, None clears it.
+    """The fields of a store that a caller sent: an unset field does not change, None clears it.
 
     An address replaces the stored address as a whole.
     """
@@ -75,17 +75,17 @@ class StoreUpsert(msgspec.Struct, frozen=True, kw_only=True):
     external_id: str
     name: str | UnsetType | None = UNSET
     address: Address | UnsetType | None = UNSET
-    # The unknown members of the body it was read from.
+    # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
 def apply(upsert: StoreUpsert, store: Store, *, now: datetime) -> Store:
-    """The store after the upsert; the very same object if nothing changes, so that `updated_at` does not move."""
+    """The store after the upsert; the same object if nothing changes, so that `updated_at` does not change either."""
     name = store.name if upsert.name is UNSET else upsert.name
     address = store.address if upsert.address is UNSET else upsert.address
     if name == store.name and address == store.address:
         return store
-    # A transaction that began earlier may come to write later: the time of a change never runs backwards.
+    # A transaction that began earlier may write later: `updated_at` never decreases.
     return msgspec.structs.replace(store, name=name, address=address, updated_at=max(now, store.updated_at))
 
 

@@ -17,7 +17,7 @@ from regulars.stores.model import Store, StoreUpsert, apply, new_store
 
 
 class UpsertedStore(msgspec.Struct, frozen=True):
-    """The store right after this upsert, which may not be the last of its batch."""
+    """The store right after this upsert; later upserts of the same batch may change it again."""
 
     store: Store
     change: Literal["created", "updated", "unchanged"]
@@ -26,27 +26,28 @@ class UpsertedStore(msgspec.Struct, frozen=True):
 async def upsert_stores(tx: Tx, organization_id: UUID, upserts: Sequence[StoreUpsert]) -> list[UpsertedStore]:
     """Apply the upserts in their order; several may name the same store.
 
-    Existing stores are locked, and written only if an upsert changes them. A store that does not exist is inserted as
-    its upserts leave it. If another transaction inserts it first, our insert waits and returns nothing, and the next
-    round applies the same upserts to the other transaction's row.
+    Existing stores are locked, and written only if an upsert changes them. A store that does not exist is inserted in
+    its state after all its upserts. If another transaction inserts it first, our insert waits and returns nothing, and
+    the next attempt applies the same upserts to the other transaction's row.
     """
     return await upsert_with_retries(
-        upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_round(tx, organization_id, waiting)
+        upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_once(tx, organization_id, waiting)
     )
 
 
-async def _upsert_round(
+async def _upsert_once(
     tx: Tx, organization_id: UUID, upserts: dict[str, list[StoreUpsert]]
 ) -> dict[str, list[UpsertedStore]]:
-    """One round over the stores by external id; a store that another transaction inserted first is absent."""
+    """One attempt for all stores, by external id; a store that another transaction inserted first is not in the
+    result."""
     locked = await _lock_stores(tx, organization_id, sorted(upserts))
     stored = {store.external_id: store for store in locked}
     outcomes: dict[str, list[UpsertedStore]] = {}
     created: list[Store] = []
     changed: list[Store] = []
-    for external_id, in_order in upserts.items():
+    for external_id, its_upserts in upserts.items():
         before = stored.get(external_id)
-        outcomes[external_id] = _apply_all(before, in_order, now=tx.now)
+        outcomes[external_id] = _apply_all(before, its_upserts, now=tx.now)
         after = outcomes[external_id][-1].store
         if before is None:
             created.append(after)

@@ -1,5 +1,5 @@
 """Webhooks: events are sent to the retailer's own systems, signed, at least once, and can be inspected and replayed.
 
 Owns the tables `webhook_endpoints`, `webhook_messages`, `webhook_deliveries` and `webhook_attempts`. It listens
-to facts of profiles, consent, sales and texts. `delivery/` sends what is due.
+to facts (recorded events) of profiles, consent, sales and texts. `delivery/` sends the due deliveries.
 """

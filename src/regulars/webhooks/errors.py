@@ -1,8 +1,8 @@
-"""The refusals of this room; each message is one sentence that says what is wrong and what to do."""
+"""The refusals of this module; each message is one sentence that says what is wrong and what to do."""
 
 
 class WebhookError(Exception):
-    """The caller can correct it."""
+    """An error that the caller can correct."""
 
 
 class EndpointNotFound(WebhookError):

@@ -211,7 +211,7 @@ class SalesEventRecordedEvent(msgspec.Struct):
 
 
 class EventMessageOut(msgspec.Struct):
-    """A text that was sent, or a reply that came."""
+    """A text that was sent, or a reply that was received."""
 
     id: str
     direction: str
@@ -257,8 +257,10 @@ class EventDescription(NamedTuple):
     type: str
     sentence: str
     payload: Any
-    # An example.
+    # An example of the payload.
     body: dict[str, Any]
 
 
-EVENTS: Final = tuple([EventDescription(it.type, it.sentence, _PAYLOADS[it.type], it.body) for it in SAMPLES])
+EVENTS: Final = tuple(
+    [EventDescription(sample.type, sample.sentence, _PAYLOADS[sample.type], sample.body) for sample in SAMPLES]
+)

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.keyset import PageRequest, PageRows, walk_in_order
+from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
 from regulars.webhooks.errors import DeliveryNotFound
 from regulars.webhooks.model import (
     Delivery,
@@ -32,20 +32,23 @@ async def list_newest_deliveries(
     *,
     endpoint_id: UUID | None = None,
     state: DeliveryState | None = None,
-    before: UUID | None = None,
     limit: int = 50,
 ) -> list[Delivery]:
-    """The newest first, older than `before`. For commands: a rare state is searched to the end."""
-    return await deliveries.list_deliveries(
-        tx, organization_id, endpoint_id=endpoint_id, state=state, before=before, limit=min(limit, LIMIT_MAX)
-    )
+    """Deliveries, newest first. For commands: the search does not stop at a number of scanned rows."""
+    filters, request, found = DeliveryFilter(endpoint_id, state), PageRequest(limit), list[Delivery]()
+    while True:
+        page = await list_deliveries(tx, organization_id, filters, request)
+        found += page
+        if len(found) >= limit or page.ended_at is None:
+            return found[:limit]
+        request = PageRequest(limit, page.ended_at)
 
 
 async def list_deliveries(
     tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
 ) -> PageRows[Delivery]:
-    """The newest first. For pages: a rare filter is searched among a bounded number of deliveries."""
-    await walk_in_order(tx)
+    """Deliveries, newest first. For pages: with a filter that matches few rows, a limited number of rows is scanned."""
+    await read_in_index_order(tx)
     return await lists.list_deliveries(tx, organization_id, filters, page)
 
 
@@ -67,14 +70,14 @@ async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> int:
 async def list_posted(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
-    """The events of a subscription's changes since a moment, the oldest first."""
+    """The events about changes of a subscription since a time, oldest first."""
     return await lists.list_posted(tx, organization_id, subscription_id, since=since, limit=limit)
 
 
 async def list_statuses(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:
     """All endpoints; those that need attention come first."""
     found = await _read_statuses(tx, organization_id, await list_endpoints(tx, organization_id))
-    return sorted(found, key=lambda one: (not one.needs_a_person, one.endpoint.state == "disabled"))
+    return sorted(found, key=lambda one: (not one.needs_attention, one.endpoint.state == "disabled"))
 
 
 async def find_status(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> EndpointStatus | None:
@@ -83,31 +86,33 @@ async def find_status(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -
     return found[0] if found else None
 
 
-async def count_troubled(tx: Tx, organization_id: UUID) -> int:
+async def count_endpoints_needing_attention(tx: Tx, organization_id: UUID) -> int:
     """Endpoints that fail, were disabled because they did, or wait for approval."""
-    return len(await _list_troubled(tx, organization_id))
+    return len(await _list_needing_attention(tx, organization_id))
 
 
-async def list_troubled(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:
-    """The same with how many deliveries wait."""
-    troubled = await _list_troubled(tx, organization_id)
-    if not troubled:
+async def list_endpoints_needing_attention(tx: Tx, organization_id: UUID) -> list[EndpointStatus]:
+    """The same endpoints, with the number of waiting deliveries."""
+    found = await _list_needing_attention(tx, organization_id)
+    if not found:
         return []
-    await walk_in_order(tx)
-    waiting = await lists.count_waiting(tx, organization_id, [one.id for one in troubled], most=WAITING_COUNTED_MAX + 1)
-    return [EndpointStatus(one, [], waiting.get(one.id, WaitingDeliveries())) for one in troubled]
+    await read_in_index_order(tx)
+    waiting = await lists.count_waiting(
+        tx, organization_id, [endpoint.id for endpoint in found], most=WAITING_COUNTED_MAX + 1
+    )
+    return [EndpointStatus(endpoint, [], waiting.get(endpoint.id, WaitingDeliveries())) for endpoint in found]
 
 
-async def _list_troubled(tx: Tx, organization_id: UUID) -> list[Endpoint]:
+async def _list_needing_attention(tx: Tx, organization_id: UUID) -> list[Endpoint]:
     endpoints = await list_endpoints(tx, organization_id)
-    return [one for one in endpoints if EndpointStatus(one, [], WaitingDeliveries()).needs_a_person]
+    return [one for one in endpoints if EndpointStatus(one, [], WaitingDeliveries()).needs_attention]
 
 
 async def _read_statuses(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> list[EndpointStatus]:
     if not endpoints:
         return []
     ids = [one.id for one in endpoints]
-    await walk_in_order(tx)
+    await read_in_index_order(tx)
     last = await lists.list_last_outcomes(tx, organization_id, ids, limit=LAST_SHOWN)
     waiting = await lists.count_waiting(tx, organization_id, ids, most=WAITING_COUNTED_MAX + 1)
     return [EndpointStatus(one, last.get(one.id, []), waiting.get(one.id, WaitingDeliveries())) for one in endpoints]

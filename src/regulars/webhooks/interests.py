@@ -17,7 +17,7 @@ FACTS: Final[Mapping[type[Fact], Sequence[str]]] = {
     SubscriptionsChanged: SUBSCRIPTION_EVENTS,
     MessagesChanged: MESSAGE_EVENTS,
 }
-# Whether an enabled endpoint receives events of this family, chosen by the family's name or an event's.
+# SQL conditions: whether an enabled endpoint has chosen this family of events, or one of its events.
 HAS_ENDPOINT_FOR_SALES: Final = """
 EXISTS (
     SELECT FROM webhook_endpoints WHERE organization_id = %(organization_id)s AND state = 'enabled'
@@ -33,9 +33,9 @@ EXISTS (
 
 
 async def register_interests(tx: Tx, organization_id: UUID, endpoint_id: UUID, events: frozenset[str]) -> None:
-    """Have the facts recorded that its events are made from."""
-    for fact, made in FACTS.items():
-        if events.intersection(made):
+    """Register that the facts behind this endpoint's events are recorded."""
+    for fact, event_types in FACTS.items():
+        if events.intersection(event_types):
             await register_interest(tx, organization_id, fact, needed_by=f"webhook {endpoint_id}")
 
 

@@ -92,7 +92,8 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
     for fact in [*reported, *received]:
         row = texts.get(fact.text_id) if fact.kind == "text" else replies.get(fact.text_id)  # type: ignore[arg-type]  # no row has the id None
         subscription_id = None if row is None or row.number_hash is None else subscriptions.get(row.number_hash)
-        # An erasure finds an event by its customer or its number's subscription: without either, there is no event.
+        # An erasure finds an event by its customer or by the subscription of its number. If it has neither, no event is
+        # sent.
         if row is not None and (row.profile_id is not None or subscription_id is not None):
             name = "received" if isinstance(row, ReplyRow) else fact.state
             data = msgspec.json.encode({"message": _show_message(row, fact, profiles)})
@@ -111,7 +112,7 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
 def _show_message(
     row: TextRow | ReplyRow, fact: MessagesChanged, profiles: Mapping[UUID, ProfileRef]
 ) -> dict[str, Any]:
-    """As it was when the fact was recorded."""
+    """The message with the state that it had when the fact was recorded."""
     profile = None if row.profile_id is None else profiles.get(row.profile_id)
     is_reply = isinstance(row, ReplyRow)
     return {

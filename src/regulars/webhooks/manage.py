@@ -134,7 +134,7 @@ async def withdraw_draft(tx: Tx, organization_id: UUID, endpoint_id: UUID | None
 async def rotate_secret(
     tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault
 ) -> EndpointWithSecret:
-    """Create a new secret; the previous one also signs for 24 hours, and one before that no longer."""
+    """Create a new secret. The previous one also signs for 24 hours; older ones do not sign any more."""
     await lock_key(tx.connection, vault)
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     stored = await _find_secrets(tx, organization_id, endpoint.id)
@@ -152,7 +152,7 @@ async def reveal_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None,
 
 
 async def open_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
-    """The secrets that sign at this moment: the current one, and the previous one for 24 hours."""
+    """The secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
     if endpoint_id is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
     stored = await _find_secrets(tx, organization_id, endpoint_id)
@@ -163,7 +163,7 @@ async def open_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, 
 
 
 async def reveal_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[str]:
-    """The same as text, for the user who sets up a receiver."""
+    """The secrets that sign now in their text form, for the user who sets up a receiver."""
     return [show_secret(one) for one in await open_secrets(tx, organization_id, endpoint_id, vault=vault)]
 
 

@@ -24,7 +24,7 @@ FAMILIES: Final = {
     "message.*": MESSAGE_EVENTS,
 }
 EVENT_TYPES: Final = (*PROFILE_EVENTS, *SUBSCRIPTION_EVENTS, *SALES_EVENTS, *MESSAGE_EVENTS)
-# The events of an endpoint that chose none: the two families of the specification. Others are chosen by name.
+# The default events: the two families of the specification. Other events must be chosen by name.
 DEFAULT: Final = ("profile.*", "subscription.*")
 ENDPOINTS_MAX: Final = 100
 DESCRIPTION_CHARACTERS_MAX: Final = 255
@@ -59,7 +59,8 @@ class Endpoint(NamedTuple):
 
     @property
     def is_draft(self) -> bool:
-        """A developer drafted it, and no admin has enabled it yet: every other cause sets `disabled_by`."""
+        """Whether a developer drafted it and no admin has enabled it yet. An endpoint that is disabled for another
+        reason has `disabled_by`."""
         return self.state == "disabled" and self.disabled_by is None
 
     @property
@@ -128,7 +129,8 @@ class PostedEvent(NamedTuple):
 
 
 class ReplayCandidate(NamedTuple):
-    """A delivery in the range of a replay; `can_be_sent` is False where its message was erased or arrived meanwhile."""
+    """A delivery in the range of a replay; `can_be_sent` is False if its message was erased, or was delivered
+    meanwhile."""
 
     id: UUID
     message_id: UUID
@@ -137,7 +139,7 @@ class ReplayCandidate(NamedTuple):
 
 
 def expand(event_types: Sequence[str]) -> frozenset[str]:
-    """The events of the types, each of which is an event or a family."""
+    """All events of these types; a type is one event or a family such as `profile.*`."""
     return frozenset(name for kind in event_types for name in FAMILIES.get(kind, (kind,)))
 
 
@@ -145,7 +147,7 @@ def unknown_types(event_types: Sequence[str]) -> list[str]:
     return [kind for kind in event_types if kind not in FAMILIES and kind not in EVENT_TYPES]
 
 
-# How many deliveries are searched for a filter that no index supports.
+# With a filter that no index supports, at most this many deliveries are scanned.
 SEARCHED_MAX: Final = 10_000
 
 
@@ -163,7 +165,7 @@ class LastDelivery(NamedTuple):
 
 
 class WaitingDeliveries(NamedTuple):
-    """Deliveries of an endpoint that wait, counted up to a limit, with the last response to one of them."""
+    """The waiting deliveries of an endpoint, counted up to a limit, and the last response to one of them."""
 
     total: int = 0
     oldest: datetime | None = None
@@ -183,8 +185,8 @@ class EndpointStatus(NamedTuple):
         return self.endpoint.state == "enabled" and self.endpoint.health.failing_since is not None
 
     @property
-    def needs_a_person(self) -> bool:
-        """It fails, was disabled because it failed, or waits for approval."""
+    def needs_attention(self) -> bool:
+        """Whether a user must act: the endpoint fails, was disabled because it failed, or waits for approval."""
         return self.is_failing or self.endpoint.disabled_by in {"receiver", "failures"} or self.endpoint.is_draft
 
     @property
@@ -199,7 +201,7 @@ class EndpointStatus(NamedTuple):
 
     @property
     def disabled_on(self) -> datetime | None:
-        """When it is disabled if no delivery succeeds until then."""
+        """When it will be disabled, if no delivery succeeds before."""
         since = self.endpoint.health.failing_since
         return since + DISABLED_AFTER if self.is_failing and since is not None else None
 
@@ -209,7 +211,7 @@ class EndpointStatus(NamedTuple):
 
     @property
     def last_response(self) -> tuple[datetime, int | None] | None:
-        """When the last attempt ended, and its status; None as a status: there was no response."""
+        """When the last attempt ended, and its status; the status is None if there was no response."""
         times = [(one.attempted_at, one.answer_status) for one in self.last]
         times.append((self.waiting.attempted_at, self.waiting.answer_status))
         ended = [(at, status) for at, status in times if at is not None]

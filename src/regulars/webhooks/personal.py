@@ -1,4 +1,4 @@
-"""Personal data in webhooks: removed with the person, and all of it deleted after 30 days."""
+"""Personal data in webhooks: it is removed when the person is erased, and all of it is deleted after 30 days."""
 
 from typing import Final
 from uuid import UUID
@@ -13,7 +13,7 @@ from regulars.work.personal import ErasedPeople, PersonalData
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     """Cancel deliveries that still wait, and remove the content of messages and responses about these people.
 
-    The events of their erasure are sent nevertheless: such messages have their ids only.
+    The events about their erasure are sent nevertheless: such messages contain only ids.
     """
     messages = await deliveries.blank_messages(
         tx, organization_id, profile_ids=people.profile_ids, subscription_ids=people.subscription_ids
@@ -49,7 +49,7 @@ PERSONAL_DATA: Final = PersonalData(
     ),
     not_personal={
         "webhook_messages.profile_id": "a canonical id, which identifies no person after an erasure",
-        "webhook_attempts.error": "our own words about a connection",
+        "webhook_attempts.error": "our own sentence about a connection",
         "webhook_messages.type": "the name of a kind of event",
         "webhook_deliveries": "ids and times",
         "webhook_endpoints": "about the retailer's systems",

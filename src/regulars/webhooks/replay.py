@@ -14,7 +14,7 @@ from regulars.webhooks.queries import deliveries as queries
 MESSAGES_MAX: Final = 10_000
 BATCH_DELIVERIES: Final = 2_000
 CLOCKS_APART_MAX: Final = timedelta(hours=1)
-# Longer than the retention of deliveries.
+# Longer than deliveries are stored.
 OLDEST: Final = timedelta(days=365)
 
 
@@ -41,9 +41,10 @@ async def replay_range(
     until: datetime | None = None,
     only_failed: bool = False,
 ) -> int:
-    """Send again what went to an endpoint in a time range, or only what never arrived; returns how many messages.
+    """Send the messages to an endpoint in a time range again, or only those that were never delivered; returns how
+    many.
 
-    Erased messages are left out. If there are more than 10,000 messages none is sent: the caller shortens the range.
+    Erased messages are skipped. If there are more than 10,000 messages none is sent: the caller must shorten the range.
     """
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     require_enabled(endpoint)
@@ -59,11 +60,11 @@ async def replay_range(
 async def _find_messages(
     tx: Tx, organization_id: UUID, endpoint_id: UUID, *, since: datetime, until: datetime, only_failed: bool
 ) -> list[UUID]:
-    """Read in batches, in the order in which they were first sent, and at most one batch more than may be sent again.
+    """Find the messages in batches, in the order in which they were first sent, up to one batch more than the limit.
 
-    Ids begin with their time, so a time range is a range of the index; it is widened for clocks that differ.
+    Ids begin with their time, so a time range is a range of the index. It is extended in case clocks differ.
     """
-    # No delivery is older than that; a range from the year 1 on means everything.
+    # No delivery is older than `OLDEST`. Without this, a range that starts in the year 1 would overflow.
     since, until = max(since, tx.now - OLDEST), min(until, tx.now)
     after, last = first_id_at(since - CLOCKS_APART_MAX), first_id_at(until + CLOCKS_APART_MAX)
     found: dict[UUID, None] = {}

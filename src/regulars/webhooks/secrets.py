@@ -1,4 +1,5 @@
-"""The secrets of endpoints: made and shown as Standard Webhooks has them, and sealed at rest, each for its endpoint."""
+"""The secrets of endpoints: they have the format of Standard Webhooks, and are encrypted at rest, bound to their
+endpoint."""
 
 import base64
 from functools import partial
@@ -31,7 +32,7 @@ def open_secret(vault: AnyVault, endpoint_id: UUID, sealed: bytes) -> bytes:
 
 
 async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
-    """Seal the secrets of all endpoints with another key; the secrets themselves stay."""
+    """Encrypt the secrets of all endpoints with another key; the secrets themselves do not change."""
     endpoints = await queries.list_secrets(tx)
     for organization_id, endpoint_id, sealed in endpoints:
         reseal_one = partial(_reseal_one, old, new, endpoint_id)

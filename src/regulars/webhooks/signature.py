@@ -1,4 +1,5 @@
-"""Sign a delivery as Standard Webhooks has it, and check a signature step by step with the likely cause of failure."""
+"""Sign a delivery according to Standard Webhooks, and check a signature step by step with the likely cause of
+failure."""
 
 import base64
 import binascii
@@ -16,13 +17,13 @@ ID: Final = "webhook-id"
 TIMESTAMP: Final = "webhook-timestamp"
 SIGNATURE: Final = "webhook-signature"
 _SIGNATURE_BYTES: Final = 32
-# More than any server accepts: lines beyond that are no headers of a delivery.
+# More than any server accepts: further lines cannot be headers of a delivery.
 HEADERS_MAX: Final = 200
 LINE_CHARACTERS_MAX: Final = 8_192
 
 
 class CheckStep(NamedTuple):
-    """`is_right` is None where an earlier step leaves nothing to check."""
+    """One step of the check; `is_right` is None if it cannot be checked because an earlier step failed."""
 
     title: str
     is_right: bool | None
@@ -37,7 +38,7 @@ class NamedSecret(NamedTuple):
 
 
 def sign(secrets_: Sequence[bytes], *, message_id: str, timestamp: int, body: bytes) -> str:
-    """One signature for each secret, so that a receiver may know the old one or the new one."""
+    """One signature for each secret: a receiver may have the old secret or the new one."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     return " ".join(
         f"v1,{base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()}" for secret in secrets_
@@ -45,7 +46,7 @@ def sign(secrets_: Sequence[bytes], *, message_id: str, timestamp: int, body: by
 
 
 def read_headers(text: str) -> dict[str, str]:
-    """Headers as users paste them: one a line, plain or as options of curl."""
+    """Parse headers as users paste them: one per line, plain or as options of curl."""
     found: dict[str, str] = {}
     for line in text[: HEADERS_MAX * LINE_CHARACTERS_MAX].splitlines()[:HEADERS_MAX]:
         header = _read_header(line[:LINE_CHARACTERS_MAX].strip())
@@ -55,8 +56,8 @@ def read_headers(text: str) -> dict[str, str]:
 
 
 def _read_header(line: str) -> tuple[str, str] | None:
-    """`name: value`, perhaps as `-H 'name: value' \\`. Split by hand: a regular expression of optional parts would
-    backtrack over a long line of spaces."""
+    """Parse `name: value`, or `-H 'name: value' \\`. It does not use a regular expression, because one with optional
+    parts would backtrack over a long line of spaces."""
     line = line.removesuffix("\\").strip()
     if line.startswith("-H"):
         line = line.removeprefix("-H").strip()
@@ -71,7 +72,7 @@ def _read_header(line: str) -> tuple[str, str] | None:
 
 
 def read_secret(text: str) -> bytes | None:
-    """The bytes of a secret as it is shown; None where it is not one."""
+    """The bytes of a secret from its text form; None if the text is not a secret."""
     try:
         return base64.b64decode(text.strip().removeprefix(PREFIX), validate=True) or None
     except (binascii.Error, ValueError):
@@ -81,19 +82,22 @@ def read_secret(text: str) -> bytes | None:
 def check_signature(
     headers: Mapping[str, str], body: str, secrets: Sequence[NamedSecret], *, now: datetime
 ) -> list[CheckStep]:
-    """All steps in the order in which a receiver checks."""
+    """All steps in the order in which a receiver does them."""
     message_id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
-    given = headers.get(SIGNATURE, "")
+    signatures = headers.get(SIGNATURE, "")
     steps = [
         CheckStep("The three headers are there", *_presence(headers)),
         CheckStep("The time can be read", *_time_form(timestamp)),
         CheckStep("The time is near", *_nearness(timestamp, now)),
-        CheckStep("The signature has the right form", *_form(given)),
+        CheckStep("The signature has the right form", *_form(signatures)),
         CheckStep("There is a secret to check with", *_secrets(secrets)),
     ]
-    if not (message_id and timestamp.isascii() and timestamp.isdigit() and _candidates(given) and secrets):
+    if not (message_id and timestamp.isascii() and timestamp.isdigit() and _candidates(signatures) and secrets):
         return [*steps, CheckStep("The signature fits", None, "Not checked, because of what is missing above.")]
-    return [*steps, CheckStep("The signature fits", *_fit(message_id, int(timestamp[:15]), given, body, secrets))]
+    return [
+        *steps,
+        CheckStep("The signature fits", *_match(message_id, int(timestamp[:15]), signatures, body, secrets)),
+    ]
 
 
 def _presence(headers: Mapping[str, str]) -> tuple[bool, str]:
@@ -116,27 +120,27 @@ def _nearness(timestamp: str, now: datetime) -> tuple[bool | None, str]:
         return None, "There is no time that can be read."
     apart = int(timestamp[:15]) - int(now.timestamp())
     if abs(apart) <= TOLERANCE_S:
-        return True, f"{abs(apart)} seconds from now; receivers take up to {TOLERANCE_S}."
+        return True, f"{abs(apart)} seconds from now; receivers accept up to {TOLERANCE_S}."
     side = "old" if apart < 0 else "in the future"
     return (
         False,
         (
             f"It is {abs(apart)} seconds {side}; a receiver refuses more than {TOLERANCE_S}. A delivery that you pasted"
-            " later is old of itself; otherwise look at the clock of the receiver."
+            " later is old for that reason; otherwise look at the clock of the receiver."
         ),
     )
 
 
-def _candidates(given: str) -> list[str]:
-    return [one for one in given.split() if one.startswith("v1,")]
+def _candidates(signatures: str) -> list[str]:
+    return [one for one in signatures.split() if one.startswith("v1,")]
 
 
-def _form(given: str) -> tuple[bool | None, str]:
-    if not given:
+def _form(signatures: str) -> tuple[bool | None, str]:
+    if not signatures:
         return None, "There is no signature."
-    candidates = _candidates(given)
+    candidates = _candidates(signatures)
     if not candidates:
-        return False, "It must begin with v1, and a comma, then base 64; several stand apart by a space."
+        return False, "It must begin with v1, and a comma, then base 64; several are separated by a space."
     for one in candidates:
         try:
             if len(base64.b64decode(one.removeprefix("v1,"), validate=True)) != _SIGNATURE_BYTES:
@@ -153,12 +157,14 @@ def _secrets(secrets: Sequence[NamedSecret]) -> tuple[bool, str]:
     return True, "Checked with " + " and ".join(one.name for one in secrets) + "."
 
 
-def _fit(message_id: str, timestamp: int, given: str, body: str, secrets: Sequence[NamedSecret]) -> tuple[bool, str]:
+def _match(
+    message_id: str, timestamp: int, signatures: str, body: str, secrets: Sequence[NamedSecret]
+) -> tuple[bool, str]:
     for secret in secrets:
-        if _is_signed(message_id, timestamp, given, body, secret):
+        if _is_signed(message_id, timestamp, signatures, body, secret):
             return True, f"It is the HMAC-SHA256 of id, time and body under {secret.name}."
     for change, other in _other_bodies(body):
-        if any(_is_signed(message_id, timestamp, given, other, secret) for secret in secrets):
+        if any(_is_signed(message_id, timestamp, signatures, other, secret) for secret in secrets):
             return False, f"It would fit if {change}. Sign the raw bytes of the body, before anything reads them."
     return (
         False,
@@ -169,20 +175,20 @@ def _fit(message_id: str, timestamp: int, given: str, body: str, secrets: Sequen
     )
 
 
-def _is_signed(message_id: str, timestamp: int, given: str, body: str, secret: NamedSecret) -> bool:
+def _is_signed(message_id: str, timestamp: int, signatures: str, body: str, secret: NamedSecret) -> bool:
     expected = sign([secret.secret], message_id=message_id, timestamp=timestamp, body=body.encode())
-    return expected in _candidates(given)
+    return expected in _candidates(signatures)
 
 
 def _other_bodies(body: str) -> list[tuple[str, str]]:
-    """Common changes of a body on its way to the check, each with the body before it."""
+    """Common accidental changes of a body: a description of each, and the body as it was before that change."""
     found = [
         ("the white space around the body were not there", body.strip()),
         ("the line breaks were those of Unix", body.replace("\r\n", "\n")),
     ]
     try:
-        read = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return found
-    compact = json.dumps(read, separators=(",", ":"), ensure_ascii=False)
+    compact = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     return [*found, ("the JSON were written as it was sent, without spaces or escapes", compact)]

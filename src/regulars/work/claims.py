@@ -1,8 +1,11 @@
 """A queue for network calls: claim rows, commit, call outside any transaction, store the outcomes.
 
-A claim is a row with an owner and a deadline, which is its due time. If the owner dies, the row is due again at the
-deadline, and the next worker sees from the owner that a claim lapsed. Calls end before the deadline, so two workers
-never make a call for one row at the same time.
+A claimed row has an owner, and its due time is the deadline of the claim. If the owner dies, the row is due again at
+the deadline, and the next worker sees that the row still has an owner, so a claim lapsed. Calls end before the
+deadline, so two workers never make a call for the same row at the same time.
+
+A process has a limited number of slots for running calls. If all slots are used, organizations wait in a line; when
+slots become free, the organization that has waited longest gets a turn: some slots are reserved for its next pass.
 """
 
 import abc
@@ -31,6 +34,8 @@ Outcome = TypeVar("Outcome")
 
 
 class Turn(NamedTuple):
+    """Slots that are reserved for one organization, and the lowest priority (greatest number) of rows it may claim."""
+
     lowest: int
     slots: int
 
@@ -44,7 +49,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     at_once_max: int = 512
     # Of these, how many are reserved for calls of priority 0, how many more for priority 1, and so on.
     reserved_slots: tuple[int, ...] = ()
-    # How many slots an organization gets at most in its turn while others use slots too: each gets the same share.
+    # The most slots that an organization gets in its turn while others use slots too, so that each gets the same share.
     turn_slots: int = 16
 
     def __init__(self) -> None:
@@ -54,14 +59,14 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         self._used_slots: Counter[int] = Counter()
         self._outcomes: dict[UUID, list[tuple[Claim, Outcome]]] = {}
         self._completing: dict[UUID, asyncio.Task[None]] = {}
-        # Organizations that may have due rows for which no slot was free, the longest waiting first, each with the
-        # most urgent of these priorities.
+        # Organizations that may have due rows for which no slot was free, each with the most urgent priority of these
+        # rows. The organization that has waited longest is first.
         self._waiting_for_slots: dict[UUID, int] = {}
         # Running calls by organization.
         self._calls: Counter[UUID] = Counter()
-        # Slots that are reserved for organizations whose turn has come, and the priority of the rows they may claim.
+        # The slots that are reserved for organizations whose turn has come.
         self._turns: dict[UUID, Turn] = {}
-        # A claim that left due rows for later enters its organization here, with the seconds until its next pass.
+        # If `claim` skips due rows, it enters its organization here, with the seconds until its next pass.
         self.wake_after_s: dict[UUID, float] = {}
         self._timers: dict[UUID, asyncio.TimerHandle] = {}
 
@@ -71,8 +76,8 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     ) -> Sequence[Claim]:
         """Take due rows with FOR UPDATE SKIP LOCKED, and set the owner, and the deadline as their due time.
 
-        Rows of a lower priority (a greater number) than `lowest` have no free slot and stay.
-        A due row that already has an owner is one whose claim lapsed; the queue decides here what that means.
+        Rows of a lower priority (a greater number) than `lowest` have no free slot and are not claimed.
+        If a due row already has an owner, that claim lapsed; the queue decides here what to do with such a row.
         """
 
     @abc.abstractmethod
@@ -88,7 +93,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         return 0
 
     def _free_slots(self, priority: int) -> int:
-        """How many rows of this priority, or of any more urgent mixture, may be claimed."""
+        """How many rows may be claimed, if each has this priority or a more urgent one."""
         return min(
             self.at_once_max
             - sum(self.reserved_slots[:level])
@@ -108,8 +113,8 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             self._wake_later(database, organization_id)
 
     def _take_slots(self, organization_id: UUID) -> Turn | None:
-        """Slots for the lowest priority that has enough: whatever the priorities of the claimed rows are, each finds a
-        slot. An organization whose turn has not come leaves the slots for which others wait."""
+        """Reserve slots for the lowest priority that has enough free ones, so that each claimed row finds a slot
+        whatever its priority is. An organization whose turn has not come gets no slots for which others wait."""
         turn = self._turns.pop(organization_id, None)
         if turn is not None:
             self._used_slots[turn.lowest] -= turn.slots
@@ -141,7 +146,8 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
 
     @property
     def _slots_of_turn(self) -> int:
-        """A quarter of the slots at most: a queue with few slots must serve several organizations at a time."""
+        """At most a quarter of the slots, so that even a queue with few slots serves several organizations at a
+        time."""
         slots = self.at_once_max - sum(self.reserved_slots)
         return max(1, min(self.turn_slots, self.batch_rows, slots // 4))
 
@@ -183,7 +189,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             self._wake_waiting(database)
 
     def _wake_waiting(self, database: Database) -> None:
-        """Keep free slots for the waiting organizations, the longest waiting first, and wake these."""
+        """Reserve free slots for the waiting organizations, in the order of their waiting time, and wake them."""
         woken: list[tuple[str, UUID]] = []
         for organization_id, priority in list(self._waiting_for_slots.items()):
             if self._free_slots(priority) >= self._slots_min(organization_id, priority):
@@ -231,10 +237,11 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     async def _complete_in_time(
         self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]
     ) -> None:
-        """Try until the claims lapse, so that no outcome is lost while the database is unreachable for a moment.
+        """Try until the claims lapse, so that no outcome is lost while the database is briefly unreachable.
 
-        A commit whose result was lost may have happened. A second attempt then finds rows that are no longer claimed,
-        and writes nothing. When the time is up, each remaining part is tried once: it may never have been tried alone.
+        If the connection is lost during a commit, the commit may have happened. A second attempt then finds rows that
+        are no longer claimed, and writes nothing. After the deadline each remaining part is tried once more, because it
+        may never have been tried separately.
         """
         until = monotonic() + self.claim_for.total_seconds()
         # Outcomes that share a transaction; a part that waits for a lock is split.
@@ -264,7 +271,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         async with database.transaction() as tx:
             await self.complete(tx, organization_id, done)
             if self._waiting_for_slots:
-                # It may have more due rows, and the others come first.
+                # The organization may have more due rows; it goes to the end of the line.
                 self._waiting_for_slots.setdefault(organization_id, len(self.reserved_slots))
             else:
                 tx.touched.add((self.name, organization_id))

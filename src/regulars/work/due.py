@@ -15,9 +15,9 @@ from regulars.work.queue import Due
 async def find_due_organizations(
     tx: Tx, due: Due, *, after: datetime | None, among: Sequence[UUID] | None = None
 ) -> list[UUID]:
-    """Organizations with a row that became due after `after`; with None, with any due row.
+    """Organizations with a row that became due after `after`; without `after`, those with any due row.
 
-    `among` limits it to these organizations; on a cluster only the nodes with their rows are read.
+    `among` limits the query to these organizations; on a cluster only the nodes with their rows are read.
 
     It reads the index of waiting rows. With `after` the cost does not depend on how many older rows wait.
     """
@@ -30,7 +30,7 @@ async def find_due_organizations(
 
 @cache
 def _statement(table: str, column: str, *, is_narrow: bool) -> str:
-    """Composed once: polling is most of what an idle worker does."""
+    """The statement is composed once and cached, because an idle worker does little else than poll."""
     statement = SQL(
         """
         SELECT DISTINCT organization_id FROM {table}

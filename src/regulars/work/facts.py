@@ -1,4 +1,4 @@
-"""A fact: something that happened, recorded in the transaction that made it true, for listeners in rooms above.
+"""A fact is an event that is recorded for listeners, in the same transaction as the change that it describes.
 
 Whether a fact may start an automation is decided once, when it is recorded; the API returns it as `automation.state`.
 """
@@ -21,25 +21,31 @@ class Fact(msgspec.Struct, frozen=True):
     """Base of every fact. The `topic` of a subclass never changes, because rows with it wait in databases."""
 
     topic: ClassVar[str]
-    # Whether it is recorded only for organizations in which a room registered interest (`outbox.register_interest`).
+    # Whether it is recorded only for organizations in which a module registered interest (`outbox.register_interest`).
     on_interest: ClassVar[bool] = False
 
+    def subjects(self) -> Sequence[UUID]:
+        """The ids that conditions of its listeners get as `%(subjects)s`."""
+        return ()
 
-# A listener gets all facts of its topic that were taken together, in their order, and works in the transaction that
-# removes them: its own writes and the removal commit together, so each fact takes effect exactly once. It must not
-# call the network.
+
+# A listener gets all facts of its topic that were taken from the outbox together, in their order. It works in the
+# transaction that deletes them: its own writes and the deletion commit together, so each fact takes effect exactly
+# once. It must not call the network.
 Listener = Callable[[Tx, UUID, Sequence[Any]], Awaitable[None]]
-# The listeners of each fact by their names. A name is stable, because a fact that a listener failed on waits under it.
+# The listeners of each fact by their names. A name never changes, because facts that a listener failed on are stored
+# with it.
 Listeners = Mapping[type[Fact], Mapping[str, Listener]]
 
 L = TypeVar("L", bound=Listener)
 
 
 def needed_if(condition: LiteralString) -> Callable[[L], L]:
-    """Call the listener only for organizations for which this SQL condition on `%(organization_id)s` holds.
+    """Call the listener only if this SQL condition on `%(organization_id)s` holds. It may also name `%(subjects)s`: the
+    subjects of all facts that were taken together.
 
-    The conditions of all listeners are evaluated in one statement, so an organization that uses none of them costs one
-    round trip instead of one for each listener.
+    The conditions of all listeners are evaluated in one statement, so facts that concern none of them cost one round
+    trip instead of one for each listener.
     """
 
     def mark(listener: L) -> L:
@@ -59,5 +65,5 @@ class AutomationOut(msgspec.Struct, frozen=True, gc=False):
 
 
 def freshness(happened_at: datetime, *, now: datetime) -> AutomationState:
-    """What happened exactly seven days ago is still recent enough."""
+    """Whether an event is recent enough to start automations: one of exactly seven days ago still is."""
     return "eligible" if now - happened_at <= AUTOMATION_WINDOW else "stale_fact"

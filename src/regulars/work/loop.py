@@ -1,9 +1,10 @@
 """The worker's loop over every queue: find organizations with due rows, run a pass for each, and start again.
 
-Each queue has a ring of organizations. A pass handles a bounded batch, and an organization with more goes to the end of
-the ring, so a busy organization never starves a quiet one. A poll finds only what became due since the last poll, so it
-stays cheap beside a long backlog: organizations with a backlog are in the ring already. Rows that a poll misses,
-because their transaction committed late or another worker died during their pass, are found by the next full poll.
+Each queue has a ring of organizations. A pass handles a limited batch, and an organization with more due rows goes to
+the end of the ring, so a busy organization never starves a quiet one. A poll finds only rows that became due since the
+last poll, so it is cheap even with a long backlog: organizations with a backlog are in the ring already. Rows that a
+poll misses, because their transaction committed late or another worker died during their pass, are found by the next
+full poll.
 """
 
 import asyncio
@@ -20,15 +21,16 @@ from regulars.work.queue import Queue, log_queue_error
 from regulars.work.statistics import Statistics
 from regulars.work.wake import listen_forever
 
-# Rows carry the time their transaction began and become visible when it commits: a poll goes back by this much.
+# A row has the time at which its transaction began, but is visible only after the commit: so a poll also looks for rows
+# that are older than the last poll by this much.
 COMMITS_LATE_BY: Final = timedelta(seconds=5)
 # A full poll finds the rows that a pass skipped because another transaction had locked them. It runs often, but for at
 # most this share of the time, since it reads the whole backlog.
 FULL_POLL_EVERY_S: Final = 5.0
 FULL_POLL_EVERY_S_MAX: Final = 60.0
 FULL_POLL_SHARE: Final = 0.005
-# For queues with `delays_passes`: the delay before the next pass of an organization, for each organization that was
-# served lately, and at most. A pass costs about as much for one row as for twenty.
+# For queues with `delays_passes`: the delay before the next pass of an organization is `DELAY_S` for each organization
+# that was served recently, and at most `DELAY_S_MAX`. A pass costs about as much for one row as for twenty.
 DELAY_S: Final = 0.005
 DELAY_S_MAX: Final = 1.0
 # Wait after a failed pass, so that an unreachable database is not queried in a tight loop.
@@ -38,7 +40,7 @@ _log = log.get(__name__)
 
 
 async def run_worker(database: Database, queues: Sequence[Queue], *, stop: asyncio.Event, grace_s: float) -> None:
-    """Work until `stop` is set, then finish what is running, for `grace_s` at most."""
+    """Work until `stop` is set, then wait up to `grace_s` for running work."""
     loop = Loop(database, queues)
     # Rows that a pass adds to another queue are served at once.
     database.after_commit = loop.wake
@@ -66,76 +68,76 @@ class Loop:
 
     def __init__(self, database: Database, queues: Sequence[Queue]) -> None:
         self._database = database
-        self._servers = {queue.name: _Server(database, queue) for queue in queues}
+        self._runners = {queue.name: _QueueRunner(database, queue) for queue in queues}
 
     def wake(self, queue: str, organization_id: UUID) -> None:
         """Run a pass for the organization soon; a queue that only a newer release has is ignored."""
-        server = self._servers.get(queue)
-        if server is not None:
-            server.ring.add(organization_id)
+        runner = self._runners.get(queue)
+        if runner is not None:
+            runner.ring.add(organization_id)
 
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._poll_forever())
-                for server in self._servers.values():
-                    for _ in range(server.queue.passes_at_once):
-                        group.create_task(server.serve_forever())
+                for runner in self._runners.values():
+                    for _ in range(runner.queue.passes_at_once):
+                        group.create_task(runner.serve_forever())
         finally:
-            for server in self._servers.values():
-                await server.queue.finish()
+            for runner in self._runners.values():
+                await runner.queue.finish()
 
     async def _poll_forever(self) -> None:
         """Queues whose poll is due share a transaction, so an idle worker costs next to nothing."""
-        servers = list(self._servers.values())
-        while servers:
-            waiting = [server for server in servers if server.next_poll_at <= monotonic()]
+        runners = list(self._runners.values())
+        while runners:
+            waiting = [runner for runner in runners if runner.next_poll_at <= monotonic()]
             try:
                 await self._poll(waiting)
-            except Exception:  # noqa: BLE001  # one of them failed, and the others must be polled all the same
-                for server in waiting:
+            except Exception:  # noqa: BLE001  # one poll failed; the other queues must still be polled
+                for runner in waiting:
                     try:
-                        await self._poll([server])
-                    except Exception as error:  # noqa: BLE001  # whatever is wrong with this poll, the next one must come
-                        server.failed(error)
-                        await self._poll_by_node(server)
-            await asyncio.sleep(max(0.0, min(server.next_poll_at for server in servers) - monotonic()))
+                        await self._poll([runner])
+                    except Exception as error:  # noqa: BLE001  # the loop must continue after any error
+                        runner.failed(error)
+                        await self._poll_by_node(runner)
+            await asyncio.sleep(max(0.0, min(runner.next_poll_at for runner in runners) - monotonic()))
 
-    async def _poll(self, servers: Sequence["_Server"]) -> None:
-        if servers:
+    async def _poll(self, runners: Sequence["_QueueRunner"]) -> None:
+        if runners:
             async with self._database.transaction() as tx:
-                for server in servers:
-                    await server.poll(tx)
+                for runner in runners:
+                    await runner.poll(tx)
 
-    async def _poll_by_node(self, server: "_Server") -> None:
-        """On a cluster a node that is down fails every query over all nodes: each node is read by itself then."""
+    async def _poll_by_node(self, runner: "_QueueRunner") -> None:
+        """On a cluster, a query over all nodes fails if one node is down; then each node is queried separately."""
         try:
             async with self._database.reading() as tx:
-                together = await list_organizations_by_node(tx)
-        except Exception:  # noqa: BLE001  # the coordinator is gone, too
+                by_node = await list_organizations_by_node(tx)
+        except Exception:  # noqa: BLE001  # the coordinator is down too
             return
-        for organization_ids in together:
+        for organization_ids in by_node:
             try:
                 async with self._database.transaction() as tx:
-                    await server.poll_among(tx, organization_ids)
+                    await runner.poll_among(tx, organization_ids)
             except Exception as error:  # noqa: BLE001  # this is the node that is down, or one of them
-                _log.warning("work.node_failed", queue=server.queue.name, error=type(error).__name__)
+                _log.warning("work.node_failed", queue=runner.queue.name, error=type(error).__name__)
 
 
 class _Ring:
-    """Organizations that wait for a pass, each once; one that is added during its pass gets another.
+    """Organizations that wait for a pass, each once. An organization that is added during its pass gets another one.
 
-    With `delays_passes`, an organization that had its pass a moment ago waits so that its next batch is larger. The
-    more organizations are served, the longer it waits.
+    With `delays_passes`, an organization that had a pass recently waits, so that its next batch is larger. The more
+    organizations are served, the longer it waits.
     """
 
     def __init__(self, *, delays_passes: bool) -> None:
-        self._gathers = delays_passes
+        self._delays_passes = delays_passes
         self._waiting: asyncio.Queue[UUID] = asyncio.Queue()
         self._queued: set[UUID] = set()
         self._running: set[UUID] = set()
         self._again: set[UUID] = set()
-        # Organizations that had a pass lately, and when; the oldest first.
+        # Organizations that had a pass recently, with its time; oldest first.
         self._served: dict[UUID, float] = {}
 
     def add(self, organization_id: UUID) -> None:
@@ -164,7 +166,7 @@ class _Ring:
     def release(self, organization_id: UUID, *, has_more: bool) -> None:
         self._running.discard(organization_id)
         self._served.pop(organization_id, None)
-        if self._gathers:
+        if self._delays_passes:
             self._remember_served(organization_id, has_more=has_more)
         if has_more or organization_id in self._again:
             self._again.discard(organization_id)
@@ -178,7 +180,7 @@ class _Ring:
             del self._served[oldest[0]]
 
 
-class _Server:
+class _QueueRunner:
     """Polls one queue and runs its passes."""
 
     def __init__(self, database: Database, queue: Queue) -> None:
@@ -190,7 +192,7 @@ class _Server:
         self.next_poll_at = float("-inf")
 
     async def poll(self, tx: Tx) -> None:
-        """Add the organizations to the ring that got due rows since the last poll."""
+        """Add the organizations that got due rows since the last poll to the ring."""
         started = monotonic()
         is_full = self._polled_until is None or started >= self._next_full_poll_at
         after = None if is_full or self._polled_until is None else self._polled_until - COMMITS_LATE_BY

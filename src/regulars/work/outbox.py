@@ -1,10 +1,11 @@
-"""The outbox: facts are recorded in the transaction that made them true, and handed to their listeners afterwards.
+"""The outbox: a fact is recorded in the transaction of the change it describes, and passed to its listeners afterwards.
 
-Listeners of one fact do not know each other. If one fails, the others' success is committed with a row for the one that
-failed (`retries.py`), which is tried again alone. A listener that cannot get its lock, or takes too long, blocks no
-other listener either: its facts are moved to its own queue at once, and for a while new facts go there directly.
+The listeners of a fact are independent. If one fails, the work of the others is committed, together with a retry row
+for the one that failed (`retries.py`). A listener that cannot get its lock, or takes too long, does not block the
+others either: its facts are moved to its own queue at once, and for a minute new facts go there directly.
 """
 
+import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -15,32 +16,23 @@ import msgspec
 from regulars.kit import failpoint, ids, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
-from regulars.work import queries
+from regulars.work import queries, queue
 from regulars.work.facts import Fact, Listener, Listeners, find_condition
 from regulars.work.queries import OutboxRow, RetryRow
-from regulars.work.queue import (
-    BATCH_ROWS,
-    BLOCKED_ERRORS,
-    Due,
-    Queue,
-    RowsFailedError,
-    Schedule,
-    find_failing_items,
-    log_failure,
-    raise_if_lost,
-)
 
-# A fact always waits a moment; pages mention only a longer lag.
+# Every fact waits for a short time; pages show only a longer delay.
 BEHIND_MIN: Final = timedelta(seconds=3)
-# A fact that a listener fails on after all these waits is parked: it stays for the operator, and nothing waits for it.
-RETRIES: Final = Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
-# Some 6,000 sales; a larger row is taken alone.
+# A fact that a listener still fails on after all these waits is parked: it stays stored for the operator, is not tried
+# again, and blocks nothing.
+RETRIES: Final = queue.Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
+# The size of about 6,000 sales. A row that is larger is a batch by itself.
 BATCH_CHARACTERS_MAX: Final = 1 << 18
 # The queue of facts that were deferred for one listener (`retries.py`).
 RETRY_QUEUE: Final = "outbox.retries"
-# Time limit of a listener's statement while the facts of all other listeners wait. A deferred one has the usual limit.
+# The time limit of a listener's statement while facts wait for the other listeners. Deferred facts have the usual
+# limit.
 STATEMENT_MS_MAX: Final = 5_000
-# How long the facts of a blocked listener go straight to its own queue.
+# How long new facts for a blocked listener are put directly into its own queue.
 DEFER_S: Final = 60.0
 
 _log = log.get(__name__)
@@ -50,39 +42,40 @@ Notify = Callable[[Tx, UUID, type[Fact], Mapping[str, Listener], Sequence[Outbox
 
 
 async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at: datetime | None = None) -> None:
-    """Write the facts: one row for each topic, whose payload is the list of its facts in the order given.
+    """Write the facts: one row for each topic, whose payload is the list of its facts in order.
 
-    Facts with `on_interest` are written only if a room registered interest. The worker is woken after the commit.
+    Facts with `on_interest` are written only if a module registered interest. The worker is woken after the commit.
     """
     by_type: dict[type[Fact], list[Fact]] = {}
     for fact in facts:
         by_type.setdefault(type(fact), []).append(fact)
     rows = [
         queries.NewOutboxRow(
-            ids.new_uuid(), kind.topic, msgspec.json.encode(together).decode(), on_interest=kind.on_interest
+            ids.new_uuid(), kind.topic, msgspec.json.encode(facts_of_kind).decode(), on_interest=kind.on_interest
         )
-        for kind, together in by_type.items()
+        for kind, facts_of_kind in by_type.items()
     ]
     if rows and await queries.insert_outbox_rows(tx, organization_id, rows, due_at=due_at):
         tx.touched.add((OutboxQueue.name, organization_id))
 
 
 async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
-    """Whether a room registered interest in the fact: checked before a fact that is expensive to make."""
+    """Whether a module registered interest in the fact: checked before a fact that is expensive to make."""
     return await queries.has_interest(tx, organization_id, topic=fact.topic)
 
 
-async def behind_since(tx: Tx, organization_id: UUID, *, by: timedelta = BEHIND_MIN) -> datetime | None:
-    """When the oldest waiting fact was recorded, if listeners lag by at least `by`; derived figures are as of then."""
+async def behind_since(tx: Tx, organization_id: UUID, *, at_least: timedelta = BEHIND_MIN) -> datetime | None:
+    """When the oldest waiting fact was recorded, if it has waited for `at_least`; else None. Figures that
+    listeners compute contain everything before that time."""
     oldest = await queries.find_oldest_row(tx, organization_id)
-    return oldest if oldest is not None and tx.now - oldest >= by else None
+    return oldest if oldest is not None and tx.now - oldest >= at_least else None
 
 
 async def register_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, needed_by: str) -> None:
-    """Have the fact recorded from this commit on; registering twice is the same as once.
+    """Record the fact from this commit on; registering twice is the same as once.
 
     Interest is a row that the recording statement reads, never a cached value, so a write after this commit records the
-    fact. `needed_by` distinguishes rooms, or objects of one room, that need the same topic.
+    fact. `needed_by` distinguishes modules, or objects of one module, that need the same topic.
     """
     await queries.insert_interest_if_new(tx, organization_id, topic=fact.topic, needed_by=needed_by)
 
@@ -109,37 +102,38 @@ async def rewrite_waiting_facts(
         return
     decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # known at run time only
     for row in await queries.lock_rows_with(tx, organization_id, kind.topic, needles):
-        left = [fact for fact in map(rewrite, decoder.decode(row.payload)) if fact is not None]
-        if left:
-            await queries.update_payload(tx, organization_id, row.id, msgspec.json.encode(left).decode())
+        remaining = [fact for fact in map(rewrite, decoder.decode(row.payload)) if fact is not None]
+        if remaining:
+            await queries.update_payload(tx, organization_id, row.id, msgspec.json.encode(remaining).decode())
         else:
             await queries.delete_rows(tx, organization_id, [row.id])
     for retry in await queries.lock_retries_with(tx, organization_id, kind.topic, needles):
-        left = [fact for fact in map(rewrite, decoder.decode(retry.payload)) if fact is not None]
-        if left:
-            await queries.update_retry_payload(tx, organization_id, retry, msgspec.json.encode(left).decode())
+        remaining = [fact for fact in map(rewrite, decoder.decode(retry.payload)) if fact is not None]
+        if remaining:
+            await queries.update_retry_payload(tx, organization_id, retry, msgspec.json.encode(remaining).decode())
         else:
             await queries.delete_retries(tx, organization_id, [retry])
 
 
-class OutboxQueue(Queue):
+class OutboxQueue(queue.Queue):
     """Hands every due fact to its listeners.
 
-    Rows of a topic without listeners are left alone: they may belong to a newer release that is starting beside this
-    one.
+    Rows of a topic without listeners are not touched: they may belong to a newer release that is starting at the same
+    time.
 
-    The listeners in `last` are called after all others, of whatever topic. They lock rows of the organization until the
-    commit: if another listener took a lock after that, two workers that drain the same organization could deadlock.
+    The listeners in `last` are called after the listeners of all topics. They lock rows of the organization until the
+    commit: if another listener took a lock after that, two workers on the same organization could deadlock.
     """
 
     name = "outbox"
-    due = Due(table="outbox")
+    due = queue.Due(table="outbox")
     passes_at_once = 4
     delays_passes = True
 
     def __init__(self, listeners: Listeners, *, last: Collection[str] = ()) -> None:
         self._kinds = {kind.topic: kind for kind in listeners}
-        self._rounds = [
+        # The listeners that are called first, and those that are called last.
+        self._phases = [
             {
                 kind: {name: listener for name, listener in by_name.items() if (name in last) is is_last}
                 for kind, by_name in listeners.items()
@@ -147,8 +141,8 @@ class OutboxQueue(Queue):
             for is_last in (False, True)
         ]
         conditions = {find_condition(listener) for by_name in listeners.values() for listener in by_name.values()}
-        self._conditions = sorted(condition for condition in conditions if condition is not None)
-        self._batch_rows = BATCH_ROWS
+        self._conditions = tuple(sorted(condition for condition in conditions if condition is not None))
+        self._batch_rows = queue.BATCH_ROWS
         # Organization and listener, and until when its facts are deferred.
         self._deferred_until: dict[tuple[UUID, str], float] = {}
 
@@ -157,9 +151,10 @@ class OutboxQueue(Queue):
             try:
                 return await self._hand_over(database, organization_id, self._notify_all)
             except ListenerBlockedError as blocked:
-                # Nothing took effect. The same facts go to the other listeners and are deferred for this one.
+                # The transaction was rolled back. The same facts now go to the other listeners and are deferred for
+                # this one.
                 self._defer(organization_id, blocked.listener, blocked.__cause__)
-            except RowsFailedError:
+            except queue.RowsFailedError:
                 return await self._hand_over(database, organization_id, self._notify_each)
 
     async def _hand_over(self, database: Database, organization_id: UUID, notify: Notify) -> bool:
@@ -168,35 +163,43 @@ class OutboxQueue(Queue):
             taken = await queries.take_due_rows(tx, organization_id, list(self._kinds), limit=limit)
             rows = self._cut_batch(taken)
             if rows:
-                failpoint.hit("fact.taken", tx.connection.cut_off)
+                failpoint.hit("fact.taken", tx.connection.drop_connection)
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)
-            unmet = await self._find_unmet_conditions(tx, organization_id) if rows else ()
-            for listeners in self._rounds:
-                for topic, together in by_topic.items():
+            unmet = await self._find_unmet_conditions(tx, organization_id, by_topic) if rows else ()
+            for listeners in self._phases:
+                for topic, rows_of_topic in by_topic.items():
                     kind = self._kinds[topic]
                     needed = {
                         name: listener
                         for name, listener in listeners[kind].items()
                         if find_condition(listener) not in unmet
                     }
-                    called = await self._defer_blocked(tx, organization_id, needed, together)
+                    called = await self._defer_blocked(tx, organization_id, needed, rows_of_topic)
                     if called:
-                        await notify(tx, organization_id, kind, called, together)
+                        await notify(tx, organization_id, kind, called, rows_of_topic)
             if rows:
                 await queries.delete_rows(tx, organization_id, [row.id for row in rows])
         return len(rows) < len(taken) or len(taken) == limit
 
-    async def _find_unmet_conditions(self, tx: Tx, organization_id: UUID) -> Collection[str | None]:
+    async def _find_unmet_conditions(
+        self, tx: Tx, organization_id: UUID, by_topic: Mapping[str, Sequence[OutboxRow]]
+    ) -> Collection[str | None]:
         if not self._conditions:
             return ()
-        held = await queries.evaluate_conditions(tx, organization_id, self._conditions)
-        return {condition for condition, holds in zip(self._conditions, held, strict=True) if not holds}
+        try:
+            facts = [fact for topic, rows in by_topic.items() for fact in decode_facts(self._kinds[topic], rows)]
+        except msgspec.MsgspecError:
+            # All listeners are called, and the rows that cannot be read wait for each of them.
+            return ()
+        subjects = [subject for fact in facts for subject in fact.subjects()]
+        results = await queries.evaluate_conditions(tx, organization_id, self._conditions, subjects=subjects)
+        return {condition for condition, holds in zip(self._conditions, results, strict=True) if not holds}
 
     def _defer(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
         now = monotonic()
-        self._deferred_until = {address: until for address, until in self._deferred_until.items() if until > now}
+        self._deferred_until = {key: until for key, until in self._deferred_until.items() if until > now}
         self._deferred_until[organization_id, listener] = now + DEFER_S
         _log.warning(
             "outbox.listener_defer",
@@ -208,7 +211,7 @@ class OutboxQueue(Queue):
     async def _defer_blocked(
         self, tx: Tx, organization_id: UUID, listeners: Mapping[str, Listener], rows: Sequence[OutboxRow]
     ) -> Mapping[str, Listener]:
-        """The listeners to notify now; the rows are deferred for those that hit a lock or a timeout a moment ago."""
+        """The listeners to notify now; the rows are deferred for listeners that were blocked within the last minute."""
         if not self._deferred_until:
             return listeners
         now = monotonic()
@@ -226,9 +229,9 @@ class OutboxQueue(Queue):
         tx.touched.add((RETRY_QUEUE, organization_id))
 
     def _cut_batch(self, taken: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
-        """The first of the rows, up to a size: one row may have one sale and another a thousand.
+        """The first rows, up to a total size: one row may have one sale and another a thousand.
 
-        The rest is left to the next pass, and as long as rows are this large, fewer of them are taken.
+        The next pass handles the remaining rows. As long as rows are this large, fewer of them are taken at a time.
         """
         size = 0
         for count, row in enumerate(taken, 1):
@@ -236,7 +239,7 @@ class OutboxQueue(Queue):
             if size > BATCH_CHARACTERS_MAX:
                 self._batch_rows = count
                 return taken[:count]
-        self._batch_rows = min(BATCH_ROWS, self._batch_rows * 2)
+        self._batch_rows = min(queue.BATCH_ROWS, self._batch_rows * 2)
         return taken
 
     async def _notify_all(
@@ -251,13 +254,13 @@ class OutboxQueue(Queue):
         name = ""
         try:
             facts = decode_facts(kind, rows)
-            for name, listener in listeners.items():  # noqa: B007  # the name is read where it failed
+            for name, listener in listeners.items():  # noqa: B007  # the name is used in the `except` block
                 await listener(tx, organization_id, facts)
-        except BLOCKED_ERRORS as error:
+        except queue.BLOCKED_ERRORS as error:
             raise ListenerBlockedError(name) from error
         except Exception as error:
-            raise_if_lost(tx, error)
-            raise RowsFailedError from error
+            queue.raise_if_lost(tx, error)
+            raise queue.RowsFailedError from error
 
     async def _notify_each(
         self,
@@ -267,23 +270,24 @@ class OutboxQueue(Queue):
         listeners: Mapping[str, Listener],
         rows: Sequence[OutboxRow],
     ) -> None:
-        """Call each listener by itself, bisecting where it fails; the rows it fails on wait for it alone."""
+        """Call each listener separately, and bisect the rows if it fails; the rows it fails on are stored for its
+        retry."""
         for name, listener in listeners.items():
 
-            async def notify(some: Sequence[OutboxRow], listener: Listener = listener) -> None:
-                await listener(tx, organization_id, decode_facts(kind, some))
+            async def notify(part: Sequence[OutboxRow], listener: Listener = listener) -> None:
+                await listener(tx, organization_id, decode_facts(kind, part))
 
             try:
                 # A savepoint around the bisection: a blocked listener handles no row here, and all rows later.
                 async with tx.connection.transaction():
-                    failing = await find_failing_items(tx, rows, notify)
-            except BLOCKED_ERRORS as blocked:
+                    failing = await queue.find_failing_items(tx, rows, notify)
+            except queue.BLOCKED_ERRORS as blocked:
                 self._defer(organization_id, name, blocked)
                 await self._insert_retries(tx, organization_id, name, rows, attempts=0)
                 continue
             for row, error in failing:
-                about = {"row": str(row.id), "topic": kind.topic, "listener": name}
-                log_failure(self.name, organization_id, error, attempts=1, is_parked=False, **about)
+                log_values = {"row": str(row.id), "topic": kind.topic, "listener": name}
+                queue.log_failure(self.name, organization_id, error, attempts=1, is_parked=False, **log_values)
             if failing:
                 await self._insert_retries(tx, organization_id, name, [row for row, _ in failing], attempts=1)
 
@@ -297,5 +301,9 @@ class ListenerBlockedError(Exception):
 
 
 def decode_facts(kind: type[Fact], rows: Sequence[OutboxRow | RetryRow]) -> list[Fact]:
-    decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # known at run time only
-    return [fact for row in rows for fact in decoder.decode(row.payload)]
+    return [fact for row in rows for fact in _decoder_of(kind).decode(row.payload)]
+
+
+@functools.cache
+def _decoder_of(kind: type[Fact]) -> msgspec.json.Decoder[list[Fact]]:
+    return msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # known at run time only

@@ -1,32 +1,38 @@
-"""How a room declares what it stores about people: which columns, how they are exported, and how they are erased."""
+"""How a module declares what it stores about people: which columns, how they are exported, and how they are erased."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from regulars.kit.db import Database, Tx
+
+EXPORT_PAGE_ROWS: Final = 200
+_FIRST_ID: Final = UUID(int=0)
+
+Row = TypeVar("Row")
 
 
 @dataclass(slots=True, kw_only=True)
 class ErasedPeople:
     """The people that an erasure removes, and the values by which their rows are found.
 
-    The second pass a minute later, for rows that were being written during the erasure, has only the ids of the
-    profiles.
+    In the second pass, a minute later, for rows that were being written during the erasure, only `profile_ids` is set.
     """
 
     profile_ids: list[UUID]
     secret: bytes = b""
     # The phone number of each profile, as it was sent.
     numbers: dict[UUID, str | None] = field(default_factory=dict)
-    # Consent finds numbers by their hash, and adds those that it withdraws.
+    # The erasure of consents adds the subscriptions and number hashes that it withdraws.
     subscription_ids: list[UUID] = field(default_factory=list)
     number_hashes: list[bytes] = field(default_factory=list)
-    # Values by which a row without a foreign key may name them: external and canonical ids, and their names.
+    # Values by which a row without a foreign key may refer to the people: their external and canonical ids, and names.
     references: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    # Pairs of key and value.
+    # The profiles' attributes, as pairs of key and value.
     attributes: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -46,20 +52,45 @@ Export = Callable[[Database, DataSubject], AsyncIterator[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalData:
-    """What a room stores about people.
+    """What a module stores about people.
 
-    Every column of text, JSON or bytes of the room is listed in `columns` or in `not_personal`; a test compares both
-    with the schema. `not_personal` names a column (`texts.step`) or a whole table (`text_totals`) and says why no
-    person is in it.
+    Every column of text, JSON or bytes of the module is listed in `columns` or in `not_personal`; a test compares both
+    with the schema. `not_personal` has a column (`texts.step`) or a whole table (`text_totals`), and the reason why it
+    contains no personal data.
     """
 
     columns: tuple[str, ...] = ()
     not_personal: Mapping[str, str] = field(default_factory=dict)
     erase: Erase | None = None
-    # For rows that were being written during the erasure; None: the same as `erase`.
+    # Erases rows that were being written during the erasure; if None, `erase` is used.
     erase_stragglers: Erase | None = None
     # The functions that export the data, by field of the exported document.
     exports: Mapping[str, Export] = field(default_factory=dict)
+
+
+def export_rows(
+    database: Database,
+    list_rows: Callable[[Tx, Any, int], Awaitable[Sequence[Row]]],
+    describe: Callable[[Row], Any],
+    *,
+    position: Callable[[Row], UUID | int],
+    start: UUID | int = _FIRST_ID,
+    page_rows: int = EXPORT_PAGE_ROWS,
+) -> AsyncIterator[bytes]:
+    """The rows of a person as JSON documents. `list_rows` gets the position of the last row so far, and how many rows
+    to read; each page is read in a separate transaction."""
+
+    async def pages() -> AsyncIterator[list[bytes]]:
+        after = start
+        while True:
+            async with database.reading() as tx:
+                page = await list_rows(tx, after, page_rows)
+            yield [msgspec.json.encode(describe(row)) for row in page]
+            if len(page) < page_rows:
+                break
+            after = position(page[-1])
+
+    return join_pages(pages())
 
 
 async def join_pages(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[bytes]:
@@ -71,7 +102,7 @@ async def join_pages(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[byt
             is_first = False
 
 
-# Each room erases people from its own waiting facts.
+# Each module erases people from its own waiting facts.
 PERSONAL_DATA: Final = PersonalData(
     columns=("outbox.payload", "outbox_retries.payload"),
     not_personal={

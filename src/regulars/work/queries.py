@@ -1,12 +1,12 @@
-"""The SQL of the outbox, of its retries, and of interests: the topics that a room has registered for."""
+"""The SQL of the outbox, of its retries, and of interests: the topics that a module has registered for."""
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import TupleRow
-from psycopg.sql import SQL
 
 from regulars.kit.arrays import Booleans, Ids, JsonTexts, Labels, Uuids
 from regulars.kit.columns import Columns
@@ -50,7 +50,7 @@ _INSERT_OUTBOX: Final = _OUTBOX.write(
 async def insert_outbox_rows(
     tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow], *, due_at: datetime | None
 ) -> int:
-    """Insert the rows, without those that need a registered interest and have none; return how many were inserted.
+    """Insert the rows, except those that need a registered interest and have none; return how many were inserted.
 
     A worker of the previous release reads only `not_before`, so a row that has to wait sets both columns.
     """
@@ -61,8 +61,8 @@ async def insert_outbox_rows(
 async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *, limit: int) -> list[OutboxRow]:
     """The oldest due rows that no other worker has locked; they stay locked until the transaction ends.
 
-    They are read in the order of their ids, and nearly all rows are due. `IS TRUE` keeps the planner from reading all
-    due rows by the index on `due_at` and sorting them, which it would do while its statistics say the table is empty.
+    They are read in the order of their ids, and nearly all rows are due. `IS TRUE` prevents the planner from reading
+    all due rows by the index on `due_at` and sorting them, which it would do while its statistics show an empty table.
     """
     rows = await tx.fetch(
         """
@@ -80,11 +80,18 @@ async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *,
     return [OutboxRow(*row) for row in rows]
 
 
-async def evaluate_conditions(tx: Tx, organization_id: UUID, conditions: Sequence[LiteralString]) -> TupleRow:
-    """Whether each of the conditions holds for the organization."""
-    statement = SQL("SELECT {}").format(SQL(", ").join(map(SQL, conditions)))
-    [row] = await tx.fetch(statement, {"organization_id": organization_id})
+async def evaluate_conditions(
+    tx: Tx, organization_id: UUID, conditions: tuple[LiteralString, ...], *, subjects: Sequence[UUID]
+) -> TupleRow:
+    """Whether each of the conditions holds for the organization and the subjects of its facts."""
+    given = {"organization_id": organization_id, "subjects": Uuids([identifier.bytes for identifier in subjects])}
+    [row] = await tx.fetch(_select(conditions), given)
     return row
+
+
+@functools.cache
+def _select(conditions: tuple[LiteralString, ...]) -> LiteralString:
+    return "SELECT " + ", ".join(conditions)
 
 
 async def find_oldest_row(tx: Tx, organization_id: UUID) -> datetime | None:
@@ -163,7 +170,7 @@ async def take_due_retries(tx: Tx, organization_id: UUID, listener: str, *, limi
 async def delete_vanished_retries(
     tx: Tx, organization_id: UUID, listeners: Sequence[str], *, until: datetime
 ) -> list[tuple[UUID, str]]:
-    """Delete the rows that were due before `until` and whose listener is none of these."""
+    """Delete the rows that were due before `until` and whose listener is not one of these."""
     rows = await tx.fetch(
         """
         DELETE FROM outbox_retries
@@ -249,7 +256,7 @@ async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Seq
 
 
 async def lock_retries_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[RetryRow]:
-    """The same for the rows that wait for one listener, or are parked."""
+    """Retry rows of a topic, parked ones included, whose payload contains one of the texts."""
     rows = await tx.fetch(
         """
         SELECT id, listener, topic, payload::text, attempts

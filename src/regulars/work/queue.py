@@ -1,4 +1,4 @@
-"""A queue is a table whose rows become due. A room describes its own queue, and the loop serves all of them.
+"""A queue is a table whose rows become due. A module describes its own queue, and the loop serves all of them.
 
 There are two main kinds. A `RowQueue` acts on its rows in the transaction that takes them. A `ClaimQueue` (`claims.py`)
 is for network calls: it claims rows, calls outside any transaction, and stores the outcome. A `Sweep` deletes rows
@@ -33,8 +33,8 @@ _log = log.get(__name__)
 class Due:
     """The table and column in which the loop finds organizations with due rows.
 
-    The table has a partial index on (column, organization_id) of the waiting rows: the column of rows that are done or
-    parked is NULL. `delay` is for rows that become due some time after the moment in the column, such as rows with a
+    The table has a partial index on (column, organization_id) of the waiting rows: the column is NULL in rows that are
+    done or parked. `delay` is for rows that become due some time after the time in the column, such as rows with a
     retention of 24 hours.
     """
 
@@ -45,17 +45,19 @@ class Due:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The waits before the second, third, … attempt; a row that failed after all of them is parked."""
+    """The waits before the second, third, … attempt. A row that fails after all of them is parked: it stays stored for
+    the operator and is not tried again."""
 
     waits_s: tuple[float, ...]
-    # Each wait is lengthened by up to this share of it, and never shortened.
+    # Each wait is extended by a random part of up to this share, and never shortened.
     jitter: float = 0.0
 
-    def due_at(self, now: datetime, *, attempts: int, chance: float = 0.0) -> datetime | None:
-        """When to try again after this many failed attempts; None means never. `chance` (0 to 1) scales the jitter."""
+    def due_at(self, now: datetime, *, attempts: int, random_share: float = 0.0) -> datetime | None:
+        """When to try again after this many failed attempts; None means never. `random_share` (0 to 1) scales the
+        jitter."""
         if attempts > len(self.waits_s):
             return None
-        return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * chance))
+        return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * random_share))
 
 
 class Queue(abc.ABC):
@@ -63,7 +65,7 @@ class Queue(abc.ABC):
 
     name: str
     due: Due
-    # How often the loop polls the table. Wake-ups make work prompt; polling makes it certain.
+    # How often the loop polls the table. Wake-ups start work quickly; polling finds rows whose wake-up was lost.
     poll_every_s: float = 1.0
     # How many organizations are served at the same time; an organization has one pass at a time.
     passes_at_once: int = 2
@@ -74,7 +76,7 @@ class Queue(abc.ABC):
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         """Do one bounded batch of this organization's due work; return whether more may be due already."""
 
-    async def finish(self) -> None:  # noqa: B027  # most queues have nothing left to end
+    async def finish(self) -> None:  # noqa: B027  # most queues have no running tasks
         """Called once when the loop stops: wait for tasks that a pass left running."""
 
 
@@ -98,7 +100,7 @@ class Sweep(Queue):
 
 
 class BatchSize:
-    """Rows per batch for each organization: halved after a batch that was blocked, grown after one that succeeded."""
+    """The number of rows per batch for each organization: halved after a blocked batch, increased after a success."""
 
     def __init__(self, rows_max: int) -> None:
         self._rows_max = rows_max
@@ -115,7 +117,7 @@ class BatchSize:
         return True
 
     def grow(self, organization_id: UUID) -> None:
-        """Grow the batch size by a quarter after a batch that succeeded, so that most batches succeed."""
+        """Increase the batch size by a quarter after a batch that succeeded: slowly, so that most batches succeed."""
         rows = self._reduced.pop(organization_id, self._rows_max)
         rows += max(1, rows // 4)
         if rows < self._rows_max:
@@ -131,7 +133,7 @@ class TriedRow(Protocol):
 
 Row = TypeVar("Row", bound=TriedRow)
 Item = TypeVar("Item")
-Free = TypeVar("Free")
+Locked = TypeVar("Locked")
 
 
 class RowQueue(Queue, Generic[Row]):
@@ -140,10 +142,10 @@ class RowQueue(Queue, Generic[Row]):
     It must not call the network. A batch that fails is rolled back and bisected until only the faulty rows fail; these
     wait for their next attempt, or are parked, and block no other row.
 
-    A batch that meets a lock or times out is not bisected in its transaction, which would hold all locks for as many
-    timeouts as there are parts: the next pass takes half as many rows. A single row that waits for a lock is
-    postponed, which does not count as an attempt; a single row that times out fails like any other. If the rows could
-    not even be taken, none of them fails: the next pass takes half as many.
+    A batch that meets a lock or times out is not bisected in its transaction, because each part might wait for another
+    timeout while all locks are held: instead the next pass takes half as many rows. A single row that waits for a lock
+    is postponed, which does not count as an attempt; a single row that times out fails like any other. If the rows
+    could not even be taken, none of them fails: the next pass takes half as many.
     """
 
     schedule: Schedule
@@ -173,7 +175,7 @@ class RowQueue(Queue, Generic[Row]):
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         limit = self._sizes.of(organization_id)
         rows: Sequence[Row] = ()
-        # Two blocks, because the second attempt may be blocked as well as the first.
+        # Two `try` blocks, because the second attempt may be blocked too.
         try:
             try:
                 async with database.transaction() as tx:
@@ -195,7 +197,7 @@ class RowQueue(Queue, Generic[Row]):
         return len(rows) == limit
 
     async def _postpone_first(self, database: Database, organization_id: UUID, error: Exception) -> None:
-        """The first due row was blocked although it was alone in its batch."""
+        """Postpone the first due row, which was blocked although it was the only row of its batch."""
         async with database.transaction() as tx:
             for row in await self.take(tx, organization_id, limit=1):
                 await self._fail(tx, organization_id, row, error)
@@ -211,8 +213,8 @@ class RowQueue(Queue, Generic[Row]):
             raise RowsFailedError from error
 
     async def _act_bisecting(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
-        async def act(some: Sequence[Row]) -> None:
-            await self.act(tx, organization_id, some)
+        async def act(part: Sequence[Row]) -> None:
+            await self.act(tx, organization_id, part)
 
         for row, error in await find_failing_items(tx, rows, act):
             await self._fail(tx, organization_id, row, error)
@@ -229,15 +231,15 @@ class RowQueue(Queue, Generic[Row]):
 
 async def take_free(
     find: Callable[[Item | None, int], Awaitable[Sequence[Item]]],
-    lock: Callable[[Sequence[Item]], Awaitable[Sequence[Free]]],
+    lock: Callable[[Sequence[Item]], Awaitable[Sequence[Locked]]],
     *,
     limit: int,
-) -> list[Free]:
+) -> list[Locked]:
     """Up to `limit` due items, without those that another transaction has locked.
 
-    `find` gives the items after one, in order; `lock` gives those of them that it could lock without waiting.
+    `find` returns the items after a given one, in order; `lock` returns those that it could lock without waiting.
     """
-    taken: list[Free] = []
+    taken: list[Locked] = []
     after: Item | None = None
     page = limit
     while len(taken) < limit:
@@ -257,22 +259,23 @@ class RowsFailedError(Exception):
 async def find_failing_items(
     tx: Tx, items: Sequence[Item], act: Callable[[Sequence[Item]], Awaitable[None]]
 ) -> list[tuple[Item, Exception]]:
-    """Act on the items, bisecting where they fail; return the items that fail alone. All others have taken effect.
+    """Act on the items, and bisect them if they fail; return the items that fail alone. All others have taken effect.
 
-    A lock or a timeout is not the fault of an item, and each part would wait as long again: such an error is raised.
+    A lock or a timeout is not caused by an item, and after a bisection each part would wait again: such an error is
+    raised.
     """
 
-    async def act_on(some: Sequence[Item]) -> list[tuple[Item, Exception]]:
+    async def act_on(part: Sequence[Item]) -> list[tuple[Item, Exception]]:
         # A savepoint: a failure rolls back only its own writes, and the other items still commit.
         async with tx.connection.transaction():
-            await act(some)
+            await act(part)
         return []
 
-    def failed(some: Sequence[Item], error: Exception) -> list[tuple[Item, Exception]] | None:
+    def failed(part: Sequence[Item], error: Exception) -> list[tuple[Item, Exception]] | None:
         raise_if_lost(tx, error)
         if isinstance(error, BLOCKED_ERRORS):
             raise error
-        return [(some[0], error)] if len(some) == 1 else None
+        return [(part[0], error)] if len(part) == 1 else None
 
     return await bisect_failures(items, act_on, failed) if items else []
 
@@ -280,14 +283,15 @@ async def find_failing_items(
 def raise_if_lost(tx: Tx, error: Exception) -> None:
     """Raise errors of the database itself: a lost connection, a full disk or a standby.
 
-    No row caused them, and they may last longer than the retry schedule: no row must be parked for them.
+    No row caused them, and they may last longer than the retry schedule, so no row may be parked because of them.
     """
     if tx.connection.broken or isinstance(error, (psycopg.InterfaceError, DiskFull, ReadOnlySqlTransaction)):
         raise error
 
 
 def log_queue_error(event: str, name: str, organization_id: UUID, error: Exception, **about: str) -> None:
-    """Log an error of a pass. An unreachable or slow database is no bug of ours, so it gets no traceback."""
+    """Log an error of a pass. An unreachable or slow database is not a bug of ours, so it is logged without a
+    traceback."""
     about = {"queue": name, "organization_id": str(organization_id), **about}
     if isinstance(error, (*CONNECTION_ERRORS, TimeoutError)):
         _log.warning(event, error=type(error).__name__, **about)
@@ -300,13 +304,13 @@ def log_failure(
 ) -> None:
     """Log a failed attempt: a warning while attempts are left, an error for the last.
 
-    A row that stayed locked, or an unreachable database, is no bug of ours: the warning has no traceback.
+    A row that stayed locked, or an unreachable database, is not a bug of ours: the warning has no traceback.
     """
-    room = name.partition(".")[0]
+    module = name.partition(".")[0]
     about = {"organization_id": str(organization_id), **about}
     if is_parked:
-        _log.error(f"{room}.parked", attempts=attempts, exc_info=error, **about)
+        _log.error(f"{module}.parked", attempts=attempts, exc_info=error, **about)
     elif isinstance(error, CONNECTION_ERRORS):
-        _log.warning(f"{room}.postponed", attempts=attempts, error=type(error).__name__, **about)
+        _log.warning(f"{module}.postponed", attempts=attempts, error=type(error).__name__, **about)
     else:
-        _log.warning(f"{room}.postponed", attempts=attempts, exc_info=error, **about)
+        _log.warning(f"{module}.postponed", attempts=attempts, exc_info=error, **about)

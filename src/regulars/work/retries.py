@@ -1,4 +1,5 @@
-"""Facts that a listener failed on: retried for that listener alone, and parked after the last attempt."""
+"""Facts that a listener failed on: retried for that listener alone, and parked (stored, but not tried again) after the
+last attempt."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,8 +14,8 @@ from regulars.work.outbox import RETRIES, RETRY_QUEUE, decode_facts
 from regulars.work.queries import RetryRow
 from regulars.work.queue import Due, Queue, RowQueue, log_queue_error
 
-# A listener that this release does not know may belong to the next release, which is starting beside it. After this
-# long it is one that was removed.
+# A listener that this release does not know may belong to the next release, which is starting at the same time. After
+# this long it must be a listener that was removed.
 VANISHED_AFTER: Final = timedelta(hours=1)
 
 _log = log.get(__name__)
@@ -28,8 +29,8 @@ class RetryQueue(Queue):
 
     def __init__(self, listeners: Listeners) -> None:
         by_name: dict[str, dict[str, tuple[type[Fact], Listener]]] = {}
-        for kind, named in listeners.items():
-            for name, listener in named.items():
+        for kind, listeners_of_kind in listeners.items():
+            for name, listener in listeners_of_kind.items():
                 by_name.setdefault(name, {})[kind.topic] = (kind, listener)
         self._retries = {name: _ListenerRetries(name, by_topic) for name, by_topic in by_name.items()}
 
@@ -46,14 +47,14 @@ class RetryQueue(Queue):
                 log_queue_error("outbox.retries_failed", self.name, organization_id, error, listener=name)
                 failure = error
         if failure is not None and not has_more:
-            # The loop waits a moment before the next pass then.
+            # After an error the loop waits before the next pass.
             raise failure
         return has_more
 
     async def _delete_vanished(self, tx: Tx, organization_id: UUID) -> None:
         names = sorted(self._retries)
-        gone = await queries.delete_vanished_retries(tx, organization_id, names, until=tx.now - VANISHED_AFTER)
-        for row_id, name in gone:
+        deleted = await queries.delete_vanished_retries(tx, organization_id, names, until=tx.now - VANISHED_AFTER)
+        for row_id, name in deleted:
             about = {"organization_id": str(organization_id), "row": str(row_id), "listener": name}
             _log.warning("outbox.listener_vanished", **about)
 
@@ -73,12 +74,12 @@ class _ListenerRetries(RowQueue[RetryRow]):
         return await queries.take_due_retries(tx, organization_id, self._listener, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[RetryRow]) -> None:
-        together: dict[str, list[RetryRow]] = {}
+        by_topic: dict[str, list[RetryRow]] = {}
         for row in rows:
-            together.setdefault(row.topic, []).append(row)
-        for topic, some in together.items():
+            by_topic.setdefault(row.topic, []).append(row)
+        for topic, rows_of_topic in by_topic.items():
             kind, listener = self._by_topic[topic]
-            await listener(tx, organization_id, decode_facts(kind, some))
+            await listener(tx, organization_id, decode_facts(kind, rows_of_topic))
         await queries.delete_retries(tx, organization_id, rows)
 
     async def postpone(

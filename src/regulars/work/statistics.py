@@ -1,11 +1,12 @@
 """Planner statistics for tables that begin to fill: run ANALYZE before autovacuum does.
 
-Until autovacuum has analyzed a table, after a minute at the soonest, the planner expects few rows for an organization.
-Any index that begins with the organization then looks as good as the one with the whole key, and the cached plan
+Until autovacuum has analyzed a table, which takes at least a minute, the planner expects few rows for an organization.
+Any index that begins with the organization then seems as good as the index with all key columns, and the cached plan
 reads all rows of the organization for each row it needs. PostgreSQL plans again when a table gets its statistics.
 
-The same holds for an organization that is newer than the statistics: autovacuum does nothing before a tenth of the
-table has changed. So a table is analyzed again as soon as such a newcomer has enough rows to appear in the sample.
+The same happens to a newcomer, an organization that is newer than the statistics: autovacuum does nothing before a
+tenth of the table has changed. So a table is analyzed again as soon as a newcomer has enough rows to appear in the
+sample.
 """
 
 import asyncio
@@ -22,25 +23,26 @@ from regulars.kit.db import CONNECTION_ERRORS, Database
 
 POLL_EVERY_S: Final = 2.0
 BYTES_MIN: Final = 64 << 10
-# Rows of a newcomer. Fewer are read quickly, and ANALYZE, which samples 30,000 rows, might not meet any of them.
+# A newcomer must have this many rows, and this share of the table. Fewer rows are read quickly anyway, and ANALYZE,
+# which samples 30,000 rows, might not find any of them.
 ROWS_MIN: Final = 500
 SHARE_MIN: Final = 1 / 3_000
 
-_UNKNOWN: Final[LiteralString] = """
+_WITHOUT_STATISTICS: Final[LiteralString] = """
 SELECT relname, pg_relation_size(oid) FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND reltuples <= 0
   AND pg_has_role(relowner, 'USAGE')
 """
-# On a cluster the rows of a distributed table lie in its shards: the table itself stays empty and never has statistics.
-# To analyze it is to analyze every shard, so it is done whenever the shards together have doubled.
-_UNKNOWN_ON_A_CLUSTER: Final[LiteralString] = """
+# On a cluster the rows of a distributed table are in its shards: the table itself stays empty and never has statistics.
+# ANALYZE of the table analyzes every shard, so it is run whenever the total size of the shards has doubled.
+_WITHOUT_STATISTICS_ON_A_CLUSTER: Final[LiteralString] = """
 SELECT c.relname, CASE WHEN d.logicalrelid IS NULL THEN pg_relation_size(c.oid) ELSE citus_relation_size(c.oid) END
 FROM pg_class AS c LEFT JOIN pg_dist_partition AS d ON d.logicalrelid = c.oid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.reltuples <= 0
   AND pg_has_role(c.relowner, 'USAGE')
 """
 # Tables where the planner estimates at most one row for an organization outside their most common values.
-_CLOSED: Final[LiteralString] = """
+_LOW_ESTIMATES: Final[LiteralString] = """
 SELECT c.relname, c.reltuples, pg_stat_get_mod_since_analyze(c.oid),
        ARRAY(SELECT unnest(s.most_common_vals::text::uuid[]))
 FROM pg_stats AS s
@@ -62,11 +64,12 @@ _log = log.get(__name__)
 
 
 class Statistics:
-    """One per worker, or per server that has none."""
+    """One per worker process, or per server that runs without a worker."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Size of each table when it was analyzed: one that is mostly empty, such as a queue, has no statistics again.
+        # The size of each table when it was analyzed. A table that is mostly empty, such as a queue, has no statistics
+        # even after ANALYZE, and must not be analyzed again and again.
         self._analyzed_bytes: dict[str, int] = {}
         # Rows of each table that had changed since ANALYZE when newcomers were last searched.
         self._changes_checked: dict[str, int] = {}
@@ -80,12 +83,14 @@ class Statistics:
             await asyncio.sleep(POLL_EVERY_S)
 
     async def gather(self) -> list[str]:
-        """Analyze the tables that have rows but no statistics, or none of a newcomer; return their names."""
+        """Analyze the tables that have rows but no statistics, or no statistics of a newcomer; return their names."""
         gathered: list[str] = []
         async with self._database.connection() as connection:
             [(is_cluster,)] = await connection.fetch(IS_CLUSTER)
-            unknown = await connection.fetch(_UNKNOWN_ON_A_CLUSTER if is_cluster else _UNKNOWN)
-            for name, size in unknown:
+            without_statistics = await connection.fetch(
+                _WITHOUT_STATISTICS_ON_A_CLUSTER if is_cluster else _WITHOUT_STATISTICS
+            )
+            for name, size in without_statistics:
                 is_due = size >= BYTES_MIN and size >= 2 * self._analyzed_bytes.get(name, 0)
                 if is_due and await _analyze(connection, name):
                     self._analyzed_bytes[name] = size
@@ -104,7 +109,7 @@ class Statistics:
         async with self._database.transaction() as tx:
             # A newcomer's rows are at the end of the table. A sequential scan would read all other rows first.
             await tx.execute("SET LOCAL enable_seqscan = off")
-            for name, rows, changes, known in await tx.fetch(_CLOSED):
+            for name, rows, changes, known in await tx.fetch(_LOW_ESTIMATES):
                 rows_min = max(ROWS_MIN, int(rows * SHARE_MIN))
                 checked = self._changes_checked.get(name, 0)
                 if changes < checked:

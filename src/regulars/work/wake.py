@@ -1,8 +1,8 @@
-"""Waking the worker: after the commit, on a connection of its own, at most twice a second.
+"""Wake the worker: after the commit, on a separate connection, at most twice a second.
 
 A writing transaction never uses NOTIFY: PostgreSQL commits transactions with NOTIFY one after another under one lock,
-which would end group commit for all writers. So the write only inserts its row, and the waker sends the wake-ups of all
-organizations that wrote once per interval. A lost wake-up costs a second at most, because the worker polls.
+which would prevent group commit for all writers. So the write only inserts its row, and once per interval the waker
+sends the wake-ups of all organizations that wrote. A lost wake-up costs a second at most, because the worker polls.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ CHANNEL: Final = "regulars_work"
 INTERVAL_S: Final = 0.5
 CLOSE_WAIT_S: Final = 2.0
 RECONNECT_S: Final = 1.0
-# PostgreSQL takes payloads of fewer than 8,000 bytes; each organization has 32 digits and a comma.
+# PostgreSQL accepts payloads of fewer than 8,000 bytes; each organization needs 32 digits and a comma.
 ORGANIZATIONS_PER_WAKE_MAX: Final = 200
 
 _log = log.get(__name__)
@@ -50,7 +50,7 @@ class Waker:
             await self._connection.close()
 
     def wake(self, queue: str, organization_id: UUID) -> None:
-        """Request a pass soon: the first wake-up is sent at once, those within the interval after it together."""
+        """Request a pass soon: the first wake-up is sent at once, later ones of the same interval together."""
         if not self._open:
             return
         self._waiting.setdefault(queue, set()).add(organization_id)
@@ -82,7 +82,7 @@ def payloads(queue: str, organization_ids: Collection[UUID]) -> Iterator[str]:
 
 
 async def listen_forever(database: Database, wake: Callable[[str, UUID], None]) -> None:
-    """Pass wake-ups on, and reconnect after a loss; polling finds what was missed meanwhile."""
+    """Pass wake-ups on, and reconnect if the connection is lost; polling finds rows whose wake-up was missed."""
     while True:
         try:
             connection = await database.dial()

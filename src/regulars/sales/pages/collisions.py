@@ -9,18 +9,7 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SALES_EVENT
-from regulars.sales.collision_review import (
-    FREE,
-    NOTE_CHARACTERS_MAX,
-    Collision,
-    CollisionLine,
-    Decision,
-    FieldDifference,
-    decide,
-    find_collision,
-    list_collisions,
-    position_of,
-)
+from regulars.sales import collision_review as review
 from regulars.sales.pages.tickets import find_ticket
 from regulars.stores.find import name_stores
 from regulars.web import mask
@@ -41,8 +30,8 @@ async def show_collisions(visit: Visit) -> Response:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
     is_reviewed = view.value("state") == "reviewed"
     async with visit.database.reading() as tx:
-        found = await list_collisions(tx, visit.organization_id, view.request, is_reviewed=is_reviewed)
-    page = make_page(view, found, position_of)
+        found = await review.list_collisions(tx, visit.organization_id, view.request, is_reviewed=is_reviewed)
+    page = make_page(view, found, review.position_of)
     return render(visit, "sales/collisions.html", view=view, page=page, is_reviewed=is_reviewed)
 
 
@@ -51,14 +40,14 @@ async def export_collisions(visit: Visit) -> Response:
     is_reviewed = view.value("state") == "reviewed"
     lines = walk(
         visit.database.reading,
-        lambda tx, page: list_collisions(tx, visit.organization_id, page, is_reviewed=is_reviewed),
-        position_of,
+        lambda tx, page: review.list_collisions(tx, visit.organization_id, page, is_reviewed=is_reviewed),
+        review.position_of,
     )
     rows = (_csv_row(visit, line) async for line in lines)
     return export_csv(visit, "collisions.export", "collisions.csv", CSV_HEADER, rows)
 
 
-def _csv_row(visit: Visit, line: CollisionLine) -> list[str]:
+def _csv_row(visit: Visit, line: review.CollisionLine) -> list[str]:
     return [
         SALES_EVENT.encode(line.sales_event_id),
         line.external_id,
@@ -78,7 +67,7 @@ async def show_collision(visit: Visit) -> Response:
 async def _show(visit: Visit, form: FormState) -> Response:
     async with visit.database.reading() as tx:
         sale = await find_ticket(tx, visit)
-        collision = await find_collision(tx, visit.organization_id, sale)
+        collision = await review.find_collision(tx, visit.organization_id, sale)
         stores = await name_stores(tx, visit.organization_id, [sale.store.id])
     if collision is None:
         raise PageNotFound("This ticket was never sent again with other content.")
@@ -92,34 +81,39 @@ async def _show(visit: Visit, form: FormState) -> Response:
     return render_form(visit, "sales/collision.html", form, **values)
 
 
-def _masked(visit: Visit, collision: Collision) -> Collision:
+def _masked(visit: Visit, collision: review.Collision) -> review.Collision:
     """Hide free objects and customers' ids, which may be personal data, from users who may not see it."""
     if visit.sees_personal:
         return collision
 
-    def hide(one: FieldDifference) -> FieldDifference:
-        return FieldDifference(one.field, mask.HIDDEN, mask.HIDDEN) if one.field in FREE else one
+    def hide(difference: review.FieldDifference) -> review.FieldDifference:
+        if difference.field not in review.PERSONAL_FIELDS:
+            return difference
+        return review.FieldDifference(difference.field, mask.HIDDEN, mask.HIDDEN)
 
-    comparisons = [replace(it, differences=[hide(one) for one in it.differences]) for it in collision.comparisons]
-    return Collision(collision.review._replace(note=mask.text(visit, collision.review.note)), comparisons)
+    comparisons = [
+        replace(comparison, differences=[hide(difference) for difference in comparison.differences])
+        for comparison in collision.comparisons
+    ]
+    return review.Collision(collision.review._replace(note=mask.text(visit, collision.review.note)), comparisons)
 
 
 async def keep_first(visit: Visit) -> Response:
-    return await _decide(visit, Decision.FIRST_IS_RIGHT, is_note_required=False)
+    return await _decide(visit, review.Decision.FIRST_IS_RIGHT, is_note_required=False)
 
 
 async def dismiss(visit: Visit) -> Response:
-    return await _decide(visit, Decision.DISMISSED, is_note_required=True)
+    return await _decide(visit, review.Decision.DISMISSED, is_note_required=True)
 
 
-async def _decide(visit: Visit, decision: Decision, *, is_note_required: bool) -> Response:
+async def _decide(visit: Visit, decision: review.Decision, *, is_note_required: bool) -> Response:
     form = FormState(visit.form)
-    note = form.text("note", required=is_note_required, characters_max=NOTE_CHARACTERS_MAX)
+    note = form.text("note", required=is_note_required, characters_max=review.NOTE_CHARACTERS_MAX)
     if form.is_refused:
         return await _show(visit, form)
     async with visit.database.transaction() as tx:
         sale = await find_ticket(tx, visit)
-        was_there = await decide(
+        was_there = await review.decide(
             tx, visit.organization_id, sale.id, decision, note=note or None, decided_by=visit.user.email
         )
         if was_there:
@@ -128,7 +122,9 @@ async def _decide(visit: Visit, decision: Decision, *, is_note_required: bool) -
     if not was_there:
         raise PageNotFound("This ticket was never sent again with other content.")
     message = (
-        "The first ticket stays; the collision is closed." if decision is Decision.FIRST_IS_RIGHT else "Dismissed."
+        "The first ticket stays; the collision is closed."
+        if decision is review.Decision.FIRST_IS_RIGHT
+        else "Dismissed."
     )
     return redirect(visit, visit.url(PATH), done=message)
 

@@ -32,7 +32,8 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/tickets"
 STORES_CHOSEN_FROM_MAX: Final = 500
-FREE: Final = ("payments", "loyalty", "metadata")
+# Fields that may contain any JSON, and so personal data.
+FREE_FIELDS: Final = ("payments", "loyalty", "metadata")
 CSV_HEADER: Final = (
     "id", "external_id", "type", "occurred_at", "store", "currency", "total_amount_cents", "profile_id",
     "profile_external_id", "created_at",
@@ -45,7 +46,7 @@ async def filters(tx: Tx, visit: Visit) -> list[Filter]:
     known = {value for value, _ in choices}
     named = visit.query.get("store", "")
     if named and named not in known:
-        # A store beyond the choices, or called by the caller's own code.
+        # The store in the address may be missing from the choices, or be named by its external id.
         reference = read_reference(STORE, named)
         found = await find_stores(tx, visit.organization_id, [reference])
         if reference in found:
@@ -53,7 +54,7 @@ async def filters(tx: Tx, visit: Visit) -> list[Filter]:
     return [
         Filter("store", "Store", choices),
         Filter("type", "Type", (("PURCHASE", "Purchase"), ("RETURN", "Return"))),
-        Filter("currency", "Currency", tuple((one, one) for one in CURRENCIES)),
+        Filter("currency", "Currency", tuple((currency, currency) for currency in CURRENCIES)),
         Filter("customer", "Customer", (("yes", "Known"), ("no", "Anonymous"))),
         Filter("from", "From", kind="date"),
         Filter("to", "Up to", kind="date"),
@@ -63,7 +64,7 @@ async def filters(tx: Tx, visit: Visit) -> list[Filter]:
 
 
 async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | None:
-    """The filters of the address; None where one names a store or customer that is not there."""
+    """The filters in the page's address; None if one names a store or customer that does not exist."""
     store = await _store(tx, visit, view.value("store"))
     profile = await _profile(tx, visit, view.value("profile"))
     if (view.value("store") and store is None) or (view.value("profile") and profile is None):
@@ -88,7 +89,7 @@ async def _store(tx: Tx, visit: Visit, text: str) -> UUID | None:
 
 
 async def _profile(tx: Tx, visit: Visit, text: str) -> UUID | None:
-    """A user who may not see personal data names a customer by canonical id alone."""
+    """A user who may not see personal data can filter by a customer only with the canonical id."""
     reference = read_reference(PROFILE, text)
     if not text or not (visit.sees_personal or isinstance(reference, ById)):
         return None
@@ -99,8 +100,8 @@ async def _profile(tx: Tx, visit: Visit, text: str) -> UUID | None:
 async def show_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
-        wanted = await read_filters(tx, visit, view)
-        found = await _list(tx, visit, wanted, view.request)
+        chosen = await read_filters(tx, visit, view)
+        found = await _list(tx, visit, chosen, view.request)
     page = make_page(view, found, position_of)
     return render(
         visit,
@@ -108,20 +109,20 @@ async def show_tickets(visit: Visit) -> Response:
         view=view,
         page=page,
         further=page.further_url,
-        is_by_time=wanted is None or wanted.is_by_time,
+        is_by_time=chosen is None or chosen.is_by_time,
         profile_id=PROFILE.encode,
     )
 
 
-async def _list(tx: Tx, visit: Visit, wanted: TicketFilters | None, page: PageRequest) -> PageRows[TicketLine]:
-    return PageRows() if wanted is None else await list_tickets(tx, visit.organization_id, wanted, page)
+async def _list(tx: Tx, visit: Visit, chosen: TicketFilters | None, page: PageRequest) -> PageRows[TicketLine]:
+    return PageRows() if chosen is None else await list_tickets(tx, visit.organization_id, chosen, page)
 
 
 async def export_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
-        wanted = await read_filters(tx, visit, view)
-    lines = walk(visit.database.reading, lambda tx, page: _list(tx, visit, wanted, page), position_of)
+        chosen = await read_filters(tx, visit, view)
+    lines = walk(visit.database.reading, lambda tx, page: _list(tx, visit, chosen, page), position_of)
     rows = (_csv_row(visit, line) async for line in lines)
     return export_csv(visit, "tickets.export", "tickets.csv", CSV_HEADER, rows)
 
@@ -146,6 +147,7 @@ class Receipt(NamedTuple):
 
     lines: Sequence[LineItem]
     lines_cents: int
+    # The number of lines without a tax.
     without_tax: int
 
     def adds_up(self, sale: StoredSale) -> bool:
@@ -164,7 +166,7 @@ class StartedJourney(NamedTuple):
 
     name: str
     path: tuple[str, ...]
-    # In a word: active, parked or ended.
+    # The state of the run: active, parked (failed after all retries) or ended.
     state: str
 
 
@@ -173,7 +175,7 @@ ListStarted = Callable[[Tx, UUID, StoredSale], Awaitable[Sequence[StartedJourney
 TicketCard = Callable[[Tx, Visit, StoredSale], Awaitable[Markup]]
 
 
-async def show_ticket(list_started: ListStarted, credit_card: TicketCard, visit: Visit) -> Response:
+async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         sale = await find_ticket(tx, visit)
         store = await find_store(tx, visit.organization_id, ById(sale.store.id))
@@ -183,7 +185,7 @@ async def show_ticket(list_started: ListStarted, credit_card: TicketCard, visit:
         collision = await find_collision(tx, visit.organization_id, sale)
         earlier, later = await find_neighbours(tx, visit.organization_id, sale)
         started = await list_started(tx, visit.organization_id, sale)
-        credit = await credit_card(tx, visit, sale)
+        credit = await attribution_card(tx, visit, sale)
     return render(
         visit,
         "sales/ticket.html",
@@ -212,21 +214,21 @@ def read_receipt(sale: StoredSale) -> Receipt:
 
 
 def _show_response(visit: Visit, sale: StoredSale) -> str:
-    """The ticket as the API responds with it, without what the user may not see."""
+    """The ticket as JSON of the API, without the fields that the user may not see."""
     shown: dict[str, Any] = msgspec.json.decode(encode_sale(sale))
     if not visit.sees_personal:
-        for field in FREE:
+        for field in FREE_FIELDS:
             shown[field] = None if shown[field] is None else mask.HIDDEN
         if shown["profile"] is not None:
             shown["profile"]["external_id"] = mask.HIDDEN
     return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
 
 
-def pages(*, list_started: ListStarted, credit_card: TicketCard) -> tuple[Page, ...]:
-    """`list_started` finds the journeys that a ticket started, and `credit_card` says which text it is credited to:
-    both are of rooms above this one."""
+def pages(*, list_started: ListStarted, attribution_card: TicketCard) -> tuple[Page, ...]:
+    """`list_started` finds the journeys that a ticket started, and `attribution_card` renders the card that shows which
+    text the ticket is credited to. Both are passed in, because they belong to modules that import this one."""
     return (
         Page(path=PATH, needs=Action.READ, handle=show_tickets),
         Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets),
-        Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=partial(show_ticket, list_started, credit_card)),
+        Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=partial(show_ticket, list_started, attribution_card)),
     )

@@ -10,11 +10,12 @@ from regulars.sales.totals.progress import insert_fill_if_new
 
 
 async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
-    """Add sales to the totals, but for those up to the fence, which the fill counts. Callers pass each sale once."""
-    given = {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])}
-    # The first sale of an organization finds no fill, which has the time zone.
-    if not await tx.execute(_ADD_SALES, given) and await insert_fill_if_new(tx, organization_id):
-        await tx.execute(_ADD_SALES, given)
+    """Add sales to the totals, except those with ids up to the fence, which the fill counts (`progress.Fill`). Callers
+    pass each sale once."""
+    parameters = {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])}
+    # For the first sale of an organization there is no row of the fill yet, which has the time zone.
+    if not await tx.execute(_ADD_SALES, parameters) and await insert_fill_if_new(tx, organization_id):
+        await tx.execute(_ADD_SALES, parameters)
 
 
 async def add_range(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) -> None:
@@ -22,8 +23,8 @@ async def add_range(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) 
     await tx.execute(_ADD_RANGE, {"organization_id": organization_id, "after": after, "until": until})
 
 
-# What is counted of a sale `s`. The lines of sales of older releases, which did not count units, are read here. A line
-# that is measured (kg, m) is one unit.
+# The counted values of a sale `s`. Older releases did not store the number of units, so it is computed from the lines
+# here. A line with a unit of measure (kg, m) counts as one.
 _COUNTED: Final[LiteralString] = """
 s.store_id, s.currency, s.type = 'RETURN' AS is_return,
 s.profile_id IS NOT NULL OR s.anonymised_at IS NOT NULL AS is_identified,
@@ -68,9 +69,9 @@ SET purchases = t.purchases + excluded.purchases,
     returned_unit_millionths = t.returned_unit_millionths + excluded.returned_unit_millionths,
     lines = t.lines + excluded.lines
 """
-# The list is in a sub-select, where the planner does not see its length. A plan for a list that is known to be short
-# seems cheaper than a generic plan, so PostgreSQL would plan the statement each time, which takes longer than running
-# it.
+# The list of ids is in a sub-select, where the planner does not see its length. If it saw that the list is short, a
+# custom plan would seem cheaper than the generic one, and PostgreSQL would plan the statement each time, which takes
+# longer than running it.
 _ADD_SALES: Final[LiteralString] = (
     _SUMS  # noqa: S608  # the parts are ours
     + """

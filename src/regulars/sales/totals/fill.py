@@ -1,8 +1,8 @@
-"""Count sales that were stored before there were totals, in batches from the oldest on, each exactly once.
+"""The fill: count the sales up to the fence (an id), in batches, oldest first, each sale exactly once.
 
-A batch and its progress are one transaction, so the worker counts nothing twice after a crash. The fill stays behind
-the present by more than any request lasts: a sale is visible only when its transaction commits, and a sale that becomes
-visible behind the fill would never be counted.
+A batch and its progress are one transaction, so the worker counts nothing twice after a crash. The fill counts only
+sales that are older than the longest request: a sale is visible only when its transaction commits, and a sale that
+became visible after the fill had passed its position would never be counted.
 """
 
 from datetime import timedelta
@@ -67,9 +67,9 @@ async def fill_batch(database: Database, organization_id: UUID, *, sales_max: in
 
 
 async def follow_time_zone(tx: Tx, organization_id: UUID) -> None:
-    """Have the sales counted again if the organization has another time zone than when they were."""
+    """Request a recount if the organization's time zone differs from the one in which sales were counted."""
     fill = await progress.find_fill(tx, organization_id)
-    # Before the first sale there are no days.
+    # Without a fill no sale was counted yet.
     if fill is not None and fill.time_zone != await progress.find_time_zone(tx, organization_id):
         await recount(tx, organization_id)
 
@@ -77,15 +77,15 @@ async def follow_time_zone(tx: Tx, organization_id: UUID) -> None:
 async def recount(tx: Tx, organization_id: UUID) -> None:
     """Delete the totals and have the fill count every sale again; safe beside workers that count new sales.
 
-    A transaction that counts holds its lock on the table until its commit, so all that was counted is deleted here, and
-    belongs to sales up to the new fence. One that counts later sees the fence and leaves these sales to the fill. The
-    row of the fill is locked first, as a batch of the fill does; a recount that did not wait for the batch would
-    deadlock with it.
+    A transaction that counts holds its lock on the table until its commit. So everything that was counted before is
+    deleted here, and belongs to sales up to the new fence. A transaction that counts later sees the fence and skips
+    these sales, because the fill counts them. The row of the fill is locked first, as in a batch of the fill: otherwise
+    a recount and a batch could deadlock.
     """
     await progress.insert_fill_if_new(tx, organization_id)
     await progress.lock_fill(tx, organization_id)
     await _lock_totals(tx)
-    # A server whose clock is ahead makes ids from the future.
+    # The newest id may be in the future, if the clock of the server that made it is ahead.
     newest = await _find_newest_sale(tx, organization_id) or NO_SALE
     await _delete_totals(tx, organization_id)
     await progress.restart_fill(

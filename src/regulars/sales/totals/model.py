@@ -15,7 +15,7 @@ SILENT_AFTER_TICKETS: Final = 7.0
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Tickets of one currency: what was bought, what came back. `docs/analytics.md` defines every figure."""
+    """The sums of tickets of one currency: purchases and returns. `docs/analytics.md` defines every figure."""
 
     purchases: int = 0
     returns: int = 0
@@ -23,11 +23,11 @@ class Sums:
     identified: int = 0
     gross_cents: int = 0
     returned_cents: int = 0
-    # Of purchases.
+    # The discounts of purchases.
     discount_cents: int = 0
-    # Of purchases less that of returns.
+    # The tax of purchases minus the tax of returns.
     tax_cents: int = 0
-    # The quantities of purchases; a line that is measured (kg, m) counts 1.
+    # The quantities of purchases; a line with a unit of measure (kg, m) counts as 1.
     units: Decimal = Decimal()
     returned_units: Decimal = Decimal()
     # Lines of purchases.
@@ -52,7 +52,7 @@ class Sums:
 
     @property
     def return_rate(self) -> float | None:
-        """By value."""
+        """The returned amount divided by the amount of purchases."""
         return _ratio(self.returned_cents, self.gross_cents)
 
     @property
@@ -86,7 +86,7 @@ class Sums:
 
 
 def _ratio(part: int | Decimal, whole: int) -> float | None:
-    """None where there is nothing to compare with."""
+    """The ratio; None if `whole` is 0."""
     return float(part / whole) if whole else None
 
 
@@ -101,7 +101,7 @@ def one_sum(
     units: Decimal = Decimal(),
     lines: int = 0,
 ) -> Sums:
-    """The sum of tickets of one type. Units of returns are above 0 too."""
+    """The sums of tickets of one type. The units of returns are positive too."""
     if kind == RETURN:
         return Sums(
             returns=tickets,
@@ -123,7 +123,7 @@ def one_sum(
 
 @dataclass(frozen=True, slots=True)
 class PerCurrency:
-    """Amounts per currency, which are never added across currencies; tickets are."""
+    """Sums per currency. Amounts of different currencies are never added; numbers of tickets are."""
 
     sums: Mapping[str, Sums] = field(default_factory=dict)
 
@@ -140,7 +140,7 @@ class PerCurrency:
         return sum(one.identified for one in self.sums.values())
 
     def by_size(self) -> list[tuple[str, Sums]]:
-        """The currency with more net sales first."""
+        """The currencies by net sales, largest first."""
         return sorted(self.sums.items(), key=lambda item: (-item[1].net_cents, item[0]))
 
 
@@ -156,7 +156,7 @@ def add_totals(totals: Iterable[PerCurrency]) -> PerCurrency:
 
 
 def without(whole: PerCurrency, part: PerCurrency) -> PerCurrency:
-    """The whole less a part of it."""
+    """The whole minus a part of it."""
     return PerCurrency({currency: sums - part.sums.get(currency, Sums()) for currency, sums in whole.sums.items()})
 
 
@@ -167,7 +167,7 @@ def is_silent(expected_since_last: float) -> bool:
 
 
 def expected_tickets(usual: Mapping[int, float], *, since: datetime, until: datetime) -> float:
-    """How many tickets a store usually sends between two moments of one day, by its usual count in each hour."""
+    """How many tickets a store usually sends between two times of one day, from its usual number in each hour."""
     total = 0.0
     for hour, count in usual.items():
         start = until.replace(hour=hour, minute=0, second=0, microsecond=0)

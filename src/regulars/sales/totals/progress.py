@@ -8,12 +8,16 @@ from regulars.kit.db import Tx
 
 NO_SALE: Final = UUID(int=0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# What follows the 48 bits of milliseconds in the largest UUIDv7 of its millisecond.
+# The last 80 bits of the largest UUIDv7 of a millisecond; the first 48 bits are the millisecond.
 _LAST_OF_MILLISECOND: Final = 0x7FFF_BFFF_FFFF_FFFF_FFFF
+# Time zones that the database was found to know, cached: for each query it reads all its time zone files, which takes
+# tens of milliseconds.
+_KNOWN_ZONES: Final[set[str]] = set()
 
 
 class Fill(NamedTuple):
-    """Sales up to the fence are counted by the fill, and those after it by the listener."""
+    """The progress of the fill. It counts the sales with ids up to `fence`; the listener counts later sales. The fill
+    has counted up to `walked_to`."""
 
     fence: UUID
     walked_to: UUID
@@ -34,33 +38,27 @@ def made_at(identifier: UUID) -> datetime:
 
 
 async def find_fill(tx: Tx, organization_id: UUID) -> Fill | None:
-    rows = await tx.fetch(
-        "SELECT fence, walked_to, due_at, time_zone FROM sales_totals_fills WHERE organization_id = %s",
-        (organization_id,),
+    return await tx.fetch_first(
+        Fill, "SELECT {columns} FROM sales_totals_fills WHERE organization_id = %s", (organization_id,)
     )
-    return Fill(*rows[0]) if rows else None
 
 
 async def lock_fill_if_free(tx: Tx, organization_id: UUID) -> Fill | None:
     """None if there is no fill, or another transaction has locked it."""
-    rows = await tx.fetch(
-        """
-        SELECT fence, walked_to, due_at, time_zone FROM sales_totals_fills
-        WHERE organization_id = %s
-        FOR UPDATE SKIP LOCKED
-        """,
+    return await tx.fetch_first(
+        Fill,
+        "SELECT {columns} FROM sales_totals_fills WHERE organization_id = %s FOR UPDATE SKIP LOCKED",
         (organization_id,),
     )
-    return Fill(*rows[0]) if rows else None
 
 
 async def lock_fill(tx: Tx, organization_id: UUID) -> None:
-    """Waits for a transaction that has locked it."""
+    """Lock the row of the fill; waits for another transaction that has locked it."""
     await tx.fetch("SELECT FROM sales_totals_fills WHERE organization_id = %s FOR UPDATE", (organization_id,))
 
 
 async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> bool:
-    """A fill that is done: no sale was stored before it."""
+    """Insert a fill that is complete, because no sale was stored before it."""
     inserted = await tx.execute(
         """
         INSERT INTO sales_totals_fills (organization_id, fence, walked_to, due_at, time_zone)
@@ -79,10 +77,13 @@ async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> bool:
 async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
     """The organization's zone, or UTC if the database does not know that one."""
     rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
-    # An organization that is being deleted is not there any more.
-    wanted: str = rows[0][0] if rows else "UTC"
-    is_known = await tx.fetch("SELECT FROM pg_timezone_names WHERE name = %s", (wanted,))
-    return wanted if is_known else "UTC"
+    # There is no row if the organization is being deleted.
+    name: str = rows[0][0] if rows else "UTC"
+    if name not in _KNOWN_ZONES:
+        if not await tx.fetch("SELECT FROM pg_timezone_names WHERE name = %s", (name,)):
+            return "UTC"
+        _KNOWN_ZONES.add(name)
+    return name
 
 
 async def restart_fill(tx: Tx, organization_id: UUID, *, fence: UUID, due_at: datetime, time_zone: str) -> None:

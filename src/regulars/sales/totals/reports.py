@@ -19,8 +19,9 @@ USUAL_WEEKS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rhythm:
-    """One store today: what it sent in each hour, what it usually sends, and whether it has gone silent."""
+class StoreActivity:
+    """The tickets of one store today: how many it sent in each hour, how many it usually sends, and whether it has gone
+    silent."""
 
     store_id: UUID
     today: Mapping[int, int]
@@ -78,37 +79,41 @@ async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:
 async def sum_days(
     tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
 ) -> dict[date, PerCurrency]:
-    """Each day with a ticket from the first to the last, of some stores or of all."""
+    """The sums of each day with a ticket from the first to the last day, of these stores or of all."""
     return await _sum_by(tx, organization_id, SQL("day"), first=first, last=last, store_ids=store_ids)
 
 
 async def sum_stores(
     tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
 ) -> dict[UUID, PerCurrency]:
-    """Each store with a ticket from the first to the last day; of some stores, or of all."""
+    """The sums of each store with a ticket from the first to the last day, of these stores or of all."""
     return await _sum_by(tx, organization_id, SQL("store_id"), first=first, last=last, store_ids=store_ids)
 
 
 async def sum_hours(
     tx: Tx, organization_id: UUID, day: date, *, store_ids: Sequence[UUID] | None = None
 ) -> dict[int, PerCurrency]:
-    """Each hour of a day with a ticket, on the clock of the organization."""
-    return await _sum_by(tx, organization_id, SQL("hour"), first=day, last=day, store_ids=store_ids, of=SQL("is_hour"))
+    """The sums of each hour of a day with a ticket, in the organization's time zone."""
+    return await _sum_by(
+        tx, organization_id, SQL("hour"), first=day, last=day, store_ids=store_ids, row_filter=SQL("is_hour")
+    )
 
 
 async def sum_late_hours(
     tx: Tx, organization_id: UUID, day: date, *, since: int, by_store: bool, store_ids: Sequence[UUID] | None = None
 ) -> dict[Any, PerCurrency]:
-    """The hours of a day from one on, on the clock of the organization, by store or by the day."""
+    """The sums of a day since the hour `since`, in the organization's time zone, by store or for the whole day."""
     key = SQL("store_id") if by_store else SQL("day")
-    of = SQL("is_hour AND hour >= %(since)s")
-    return await _sum_by(tx, organization_id, key, first=day, last=day, store_ids=store_ids, of=of, since=since)
+    row_filter = SQL("is_hour AND hour >= %(since)s")
+    return await _sum_by(
+        tx, organization_id, key, first=day, last=day, store_ids=store_ids, row_filter=row_filter, since=since
+    )
 
 
-async def read_rhythms(
+async def read_store_activity(
     tx: Tx, organization_id: UUID, store_ids: list[UUID], *, now: datetime, zone: ZoneInfo
-) -> dict[UUID, Rhythm]:
-    """The tickets of each store today, against the same weekday of the last four weeks."""
+) -> dict[UUID, StoreActivity]:
+    """The tickets of each store today, compared with the same weekday of the last four weeks."""
     today = now.astimezone(zone).date()
     days = [today - timedelta(weeks=week) for week in range(USUAL_WEEKS + 1)]
     sent: dict[UUID, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -120,7 +125,7 @@ async def read_rhythms(
             usual[store_id][hour] += tickets / USUAL_WEEKS
     last = await find_last_received(tx, organization_id, store_ids)
     return {
-        store_id: Rhythm(
+        store_id: StoreActivity(
             store_id=store_id,
             today=dict(sent[store_id]),
             usual=dict(usual[store_id]),
@@ -147,7 +152,7 @@ async def _sum_by(
     first: date,
     last: date,
     store_ids: Sequence[UUID] | None,
-    of: SQL = SQL("NOT is_hour"),  # noqa: B008  # a constant
+    row_filter: SQL = SQL("NOT is_hour"),  # noqa: B008  # a constant
     since: int = 0,
 ) -> dict[Any, PerCurrency]:
     """The sums of days or hours by one of the columns, in its order."""
@@ -158,10 +163,11 @@ async def _sum_by(
                sum(gross_cents), sum(returned_cents), sum(discount_cents), sum(tax_cents), sum(unit_millionths),
                sum(returned_unit_millionths), sum(lines)::bigint
         FROM sales_totals
-        WHERE organization_id = %(organization_id)s AND {of} AND day >= %(first)s AND day <= %(last)s {of_stores}
+        WHERE organization_id = %(organization_id)s AND {row_filter}
+          AND day >= %(first)s AND day <= %(last)s {of_stores}
         GROUP BY {key}, currency
         ORDER BY {key}, currency
-        """).format(key=key, of=of, of_stores=of_stores),
+        """).format(key=key, row_filter=row_filter, of_stores=of_stores),
         {
             "organization_id": organization_id,
             "first": first,
@@ -171,11 +177,11 @@ async def _sum_by(
         },
     )
     sums: dict[Any, dict[str, Sums]] = defaultdict(dict)
-    for value, currency, *figures in rows:
-        figures[3:7] = map(int, figures[3:7])
-        figures[7:9] = [one / MILLION for one in figures[7:9]]
-        sums[value][currency] = Sums(*figures)
-    return {value: PerCurrency(by_currency) for value, by_currency in sums.items()}
+    for group, currency, *values in rows:
+        values[3:7] = map(int, values[3:7])
+        values[7:9] = [millionths / MILLION for millionths in values[7:9]]
+        sums[group][currency] = Sums(*values)
+    return {group: PerCurrency(by_currency) for group, by_currency in sums.items()}
 
 
 async def list_hours(
@@ -201,7 +207,7 @@ async def list_hours(
 
 
 async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[UUID]) -> dict[UUID, datetime]:
-    """When the newest ticket of each store came in; a store without tickets is absent."""
+    """When the newest ticket of each store arrived; a store without tickets is not in the result."""
     rows = await tx.fetch(
         """
         SELECT wanted.store_id, last.created_at

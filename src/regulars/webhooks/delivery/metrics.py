@@ -10,16 +10,17 @@ from regulars.kit.clock import monotonic
 from regulars.kit.metrics import Gauge, Metrics
 from regulars.webhooks.delivery.schedule import AttemptOutcome
 
-# A wait that no claim has observed for this long is over.
+# A waiting delivery that no claim has observed for this long is not waiting any more.
 OBSERVED_FOR_S: Final = 60.0
 
 
 class DeliveryMetrics:
-    """One per worker. It has what this worker observed, so it needs no database query."""
+    """One per worker. It contains only what this worker has observed, so it needs no database query."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._ended: Counter[str] = Counter()
         self._failing: set[UUID] = set()
+        # By organization: when its deliveries were last observed, and how long the oldest had waited then.
         self._waiting: dict[UUID, tuple[float, float]] = {}
         for gauge in (
             Gauge("regulars_webhook_deliveries", "Attempts to deliver, by how they ended.", "outcome", self._outcomes),
@@ -45,7 +46,11 @@ class DeliveryMetrics:
 
     def _oldest(self) -> dict[str, float]:
         now = monotonic()
-        self._waiting = {one: observed for one, observed in self._waiting.items() if now - observed[0] < OBSERVED_FOR_S}
+        self._waiting = {
+            organization_id: observed
+            for organization_id, observed in self._waiting.items()
+            if now - observed[0] < OBSERVED_FOR_S
+        }
         return {"": max((now - at + wait for at, wait in self._waiting.values()), default=0.0)}
 
     def _fails(self) -> dict[str, float]:

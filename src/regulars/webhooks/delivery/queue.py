@@ -32,14 +32,14 @@ from regulars.webhooks.secrets import open_secret
 from regulars.work.claims import CLAIM_FOR, COMPLETE_S, ClaimQueue
 from regulars.work.queue import Due, Queue
 
-# A delivery that has not begun by then could outlive its claim: it returns to the queue instead.
+# A delivery that has not begun within this time might still run when its claim ends, so it returns to the queue.
 BEGINS_WITHIN_S: Final = CLAIM_FOR.total_seconds() - COMPLETE_S - TIMEOUT_S - 1
-# How often the time of the last success is written while nothing else changes.
+# How often the time of the last success is written if nothing else changes.
 SUCCESS_WRITTEN_EVERY: Final = timedelta(minutes=1)
 
 
 class ClaimedDelivery(NamedTuple):
-    """A delivery to make; without a message its content was erased meanwhile."""
+    """A delivery to make; `message` is None if its content was erased meanwhile."""
 
     id: UUID
     endpoint_id: UUID
@@ -67,13 +67,13 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[ClaimedDelivery]:
-        del lowest  # all have one priority
+        del lowest  # all deliveries have the same priority
         due_endpoints = await claims.lock_due_endpoints(tx, organization_id, owner=owner, limit=ENDPOINTS_MAX)
-        self._metrics.set_waits(organization_id, [tx.now - one.first_due_at for one in due_endpoints])
-        by_id = {one.id: one for one in due_endpoints}
+        self._metrics.set_waits(organization_id, [tx.now - endpoint.first_due_at for endpoint in due_endpoints])
+        by_id = {endpoint.id: endpoint for endpoint in due_endpoints}
         slots: list[tuple[UUID, int]] = []
         for endpoint in due_endpoints:
-            # One worker at a time serves an endpoint, so that no more are in flight than allowed.
+            # Only one worker at a time serves an endpoint, so that no more deliveries are in flight than allowed.
             free = 0 if endpoint.elsewhere else claims_max(endpoint.health, now=tx.now) - endpoint.claimed
             free = min(free, limit - sum(taken for _, taken in slots))
             if free > 0:
@@ -81,32 +81,32 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         if not slots:
             return []
         due = await claims.take_due_deliveries(tx, organization_id, slots)
-        await claims.claim_deliveries(tx, organization_id, [one.id for one in due], owner=owner, until=until)
-        probed = [one.endpoint_id for one in due if by_id[one.endpoint_id].health.probe_at is not None]
+        await claims.claim_deliveries(tx, organization_id, [delivery.id for delivery in due], owner=owner, until=until)
+        probed = [delivery.endpoint_id for delivery in due if by_id[delivery.endpoint_id].health.probe_at is not None]
         if probed:
             await endpoints.postpone_probes(tx, organization_id, probed, probe_at=tx.now + PROBE_EVERY)
-        bodies = await claims.find_bodies(tx, organization_id, [one.message_id for one in due])
-        secrets = {one.id: self._secrets(one, now=tx.now) for one in due_endpoints}
+        bodies = await claims.find_bodies(tx, organization_id, [delivery.message_id for delivery in due])
+        secrets = {endpoint.id: self._secrets(endpoint, now=tx.now) for endpoint in due_endpoints}
         claimed_at = monotonic()
         return [
             ClaimedDelivery(
-                one.id,
-                one.endpoint_id,
-                one.attempts,
+                delivery.id,
+                delivery.endpoint_id,
+                delivery.attempts,
                 until,
                 OutgoingMessage(
-                    by_id[one.endpoint_id].url,
-                    WEBHOOK_MESSAGE.encode(one.message_id),
-                    bodies[one.message_id].encode(),
-                    secrets[one.endpoint_id],
+                    by_id[delivery.endpoint_id].url,
+                    WEBHOOK_MESSAGE.encode(delivery.message_id),
+                    bodies[delivery.message_id].encode(),
+                    secrets[delivery.endpoint_id],
                     tx.now,
                     claimed_at,
                 )
-                if one.message_id in bodies
+                if delivery.message_id in bodies
                 else None,
                 claimed_at,
             )
-            for one in due
+            for delivery in due
         ]
 
     async def act(self, organization_id: UUID, claim: ClaimedDelivery) -> AttemptOutcome | None:  # noqa: ARG002  # the queue's interface
@@ -142,7 +142,7 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         if failed:
             await claims.insert_attempts(tx, organization_id, failed)
         for endpoint_id, before in health.items():
-            outcomes = [it for claim, it in done if claim.endpoint_id == endpoint_id and it is not None]
+            outcomes = [outcome for claim, outcome in done if claim.endpoint_id == endpoint_id and outcome is not None]
             await self._update_health(tx, organization_id, endpoint_id, before, outcomes)
         self._metrics.count(outcome for _, outcome in done)
 
@@ -156,9 +156,9 @@ class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
         health = before
         for outcome in outcomes:
             health = after_attempt(health, outcome, now=tx.now)
-        gone = any(outcome.is_gone for outcome in outcomes)
-        if gone or is_to_be_disabled(health, now=tx.now):
-            by = "receiver" if gone else "failures"
+        is_gone = any(outcome.is_gone for outcome in outcomes)
+        if is_gone or is_to_be_disabled(health, now=tx.now):
+            by = "receiver" if is_gone else "failures"
             await endpoints.update_endpoint_state(tx, organization_id, endpoint_id, state="disabled", disabled_by=by)
             await withdraw_interests(tx, organization_id, endpoint_id)
         elif _has_changed(before, health):
@@ -185,7 +185,8 @@ class _Slots:
 
 
 class ProbeQueue(Queue):
-    """Endpoints that keep failing and whose next probe is due: the deliveries of their organization are claimed."""
+    """Endpoints that fail again and again, and whose next probe is due: a pass claims deliveries of their
+    organization."""
 
     name = "webhooks.probes"
     due = Due(table="webhook_endpoints", column="probe_at")
@@ -200,7 +201,8 @@ class ProbeQueue(Queue):
 
 
 def _has_changed(before: Health, after: Health) -> bool:
-    """Whether more than the time of the last success has changed, or that time by a minute or more."""
+    """Whether the health must be written: something other than the time of the last success has changed, or that time
+    has changed by a minute or more."""
     if after._replace(last_success_at=None) != before._replace(last_success_at=None):
         return True
     if after.last_success_at is None or before.last_success_at is None:
@@ -216,7 +218,7 @@ def _result_of(claim: ClaimedDelivery, outcome: AttemptOutcome | None, *, now: d
     attempts = claim.attempts + 1
     if outcome.error is None:
         return DeliveryResult(claim.id, claim.until, "delivered", attempts, None, outcome.duration_ms, outcome.status)
-    chance = random.random()  # noqa: S311  # spreads retries over time and protects nothing
-    due_at = next_attempt(now, attempts=attempts, retry_after=outcome.retry_after, chance=chance)
+    random_share = random.random()  # noqa: S311  # spreads retries over time and protects nothing
+    due_at = next_attempt(now, attempts=attempts, retry_after=outcome.retry_after, random_share=random_share)
     state = "failed" if due_at is None else "pending"
     return DeliveryResult(claim.id, claim.until, state, attempts, due_at, outcome.duration_ms, outcome.status)

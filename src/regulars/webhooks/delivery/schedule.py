@@ -1,14 +1,14 @@
-"""When a delivery is retried, and how many deliveries an endpoint gets by its health: pure functions of given times."""
+"""When a delivery is retried, and how many deliveries an endpoint gets depending on its health; no I/O."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from regulars.work.queue import Schedule
 
-# After the first attempt, which is made at once: nine more, over at least 75 hours and 35 minutes.
-_H: Final = 3600
+# The waits after the first attempt, which is made at once: nine more attempts, over at least 75 hours and 35 minutes.
+_HOUR_S: Final = 3600
 RETRIES: Final = Schedule(
-    waits_s=(5, 300, 1800, 2 * _H, 5 * _H, 10 * _H, 14 * _H, 20 * _H, 24 * _H),
+    waits_s=(5, 300, 1800, 2 * _HOUR_S, 5 * _HOUR_S, 10 * _HOUR_S, 14 * _HOUR_S, 20 * _HOUR_S, 24 * _HOUR_S),
     jitter=0.1,
 )
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
@@ -39,7 +39,7 @@ class AttemptOutcome(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How the last attempts at an endpoint went."""
+    """The results of the last attempts at an endpoint."""
 
     failures: int = 0
     failing_since: datetime | None = None
@@ -49,11 +49,11 @@ class Health(NamedTuple):
 
 
 def next_attempt(
-    now: datetime, *, attempts: int, retry_after: timedelta | None = None, chance: float
+    now: datetime, *, attempts: int, retry_after: timedelta | None = None, random_share: float
 ) -> datetime | None:
-    """When to retry after this many failed attempts; None after the last one. The receiver may request a later time.
-    `chance` (0 to 1) scales the jitter."""
-    due_at = RETRIES.due_at(now, attempts=attempts, chance=chance)
+    """When to retry after this many failed attempts; None after the last one. The receiver may request a later time
+    with `Retry-After`. `random_share` (0 to 1) scales the jitter."""
+    due_at = RETRIES.due_at(now, attempts=attempts, random_share=random_share)
     if due_at is None or retry_after is None:
         return due_at
     return max(due_at, now + min(retry_after, RETRY_AFTER_MAX))
@@ -76,16 +76,16 @@ def after_attempt(health: Health, outcome: AttemptOutcome, *, now: datetime) -> 
 
 
 def is_to_be_disabled(health: Health, *, now: datetime) -> bool:
-    """Only failures for five days; a success resets the time of the first failure."""
+    """Whether all attempts of the last five days failed; a success resets the time of the first failure."""
     return health.failing_since is not None and now - health.failing_since >= DISABLED_AFTER
 
 
 def claims_max(health: Health, *, now: datetime) -> int:
     """How many deliveries of an endpoint may be claimed at a time.
 
-    An endpoint whose last attempt failed gets as many as may be in flight; one that timed out, or had no success yet,
-    gets one: a receiver that hangs must not block more than one connection while others wait. An endpoint that keeps
-    failing gets one when its next probe is due.
+    An endpoint whose last attempt failed gets as many as may be in flight. An endpoint that timed out, or had no
+    success yet, gets one: a receiver that hangs must not block more than one connection while others wait. An endpoint
+    that fails again and again gets one when its next probe is due.
     """
     if health.probe_at is not None:
         return 1 if health.probe_at <= now else 0

@@ -35,12 +35,12 @@ class OutgoingMessage(NamedTuple):
     measured_at: float
 
     def now(self) -> datetime:
-        """By the database's clock: receivers refuse messages of a machine whose clock is wrong."""
+        """The current time by the database's clock: receivers refuse a message whose timestamp is wrong."""
         return self.claimed_at + timedelta(seconds=monotonic() - self.measured_at)
 
 
 class Sender:
-    """One per worker; connections are reused and shared, 512 at most in all."""
+    """One per worker; connections are reused and shared, at most 512 in total."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
@@ -120,5 +120,5 @@ async def _read_beginning(content: aiohttp.StreamReader) -> str:
         size += len(piece)
         if size >= RESPONSE_BYTES_MAX:
             break
-    # PostgreSQL takes no NUL in a text.
+    # PostgreSQL does not accept NUL in a string.
     return beginning.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -18,6 +18,7 @@ from regulars.webhooks.signature import CheckStep, NamedSecret, check_signature,
 
 CHECK: Final = f"{PATH}/check"
 TEMPLATE: Final = "webhooks/check.html"
+# The choice of a secret that the user pastes instead of choosing an endpoint.
 OWN: Final = "own"
 
 
@@ -38,7 +39,7 @@ class CheckerPages:
         )
 
     async def check(self, visit: Visit) -> Response:
-        """It changes and stores nothing; the response is the page itself."""
+        """Check the pasted request and show the result on the same page; nothing is stored."""
         form = FormState(visit.form)
         choices = await self._choices(visit)
         chosen = form.choice("endpoint", [value for value, _ in choices])
@@ -46,21 +47,21 @@ class CheckerPages:
             form.refuse("headers", "Paste the headers of the request, one per line.")
         secrets: list[NamedSecret] = []
         if chosen == OWN:
-            own = read_secret(form.value("secret"))
-            if own is None:
+            pasted = read_secret(form.value("secret"))
+            if pasted is None:
                 form.refuse("secret", "It must be whsec_ followed by base64.")
             else:
-                secrets = [NamedSecret(own, "the secret you pasted")]
+                secrets = [NamedSecret(pasted, "the secret you pasted")]
         values: dict[str, Any] = {"choices": choices, "own": OWN}
         if form.is_refused:
             return refused(visit, TEMPLATE, form, steps=None, **values)
         if chosen != OWN:
             secrets = await self._secrets(visit, chosen)
-        # A large body is read and signed several times; other visitors do not wait for it.
+        # In a thread, because a large body is parsed and signed several times and other requests must not wait.
         steps: list[CheckStep] = await asyncio.to_thread(
             check_signature,
             read_headers(form.value("headers")),
-            # A form field carries line breaks in its own way.
+            # Browsers send line breaks in form fields as CR LF.
             form.value("body").replace("\r\n", "\n"),
             secrets,
             now=visit.now,
@@ -70,8 +71,8 @@ class CheckerPages:
     async def _choices(self, visit: Visit) -> list[tuple[str, str]]:
         async with visit.database.reading() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
-        own = [(WEBHOOK.encode(one.id), WebhookView.host(one.url)) for one in endpoints]
-        return [*own, (OWN, "A secret that I paste")]
+        of_endpoints = [(WEBHOOK.encode(endpoint.id), WebhookView.host(endpoint.url)) for endpoint in endpoints]
+        return [*of_endpoints, (OWN, "A secret that I paste")]
 
     async def _secrets(self, visit: Visit, chosen: str) -> list[NamedSecret]:
         names = ("the endpoint's secret", "the previous secret")

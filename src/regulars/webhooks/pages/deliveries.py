@@ -20,31 +20,20 @@ from regulars.web.listing import Filter, ListView, make_page, read_view, walk
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
-from regulars.webhooks import manage, replay
+from regulars.webhooks import manage, model, replay
 from regulars.webhooks.delivery.schedule import RETRIES
 from regulars.webhooks.delivery.send import USER_AGENT
 from regulars.webhooks.errors import DeliveryNotFound, WebhookError
 from regulars.webhooks.find import FAILED_COUNTED_MAX, count_failed, find_details, list_deliveries
-from regulars.webhooks.model import (
-    EVENT_TYPES,
-    PING,
-    RETENTION,
-    SEARCHED_MAX,
-    Delivery,
-    DeliveryDetails,
-    DeliveryFilter,
-    Endpoint,
-    EndpointStatus,
-)
-from regulars.webhooks.pages.webhook_view import DELIVERIES, PATH, WebhookView, find_referred
+from regulars.webhooks.pages.webhook_view import DELIVERIES, PATH, WebhookView, find_endpoint_in_path
 from regulars.webhooks.signature import sign
 
 CSV_HEADER: Final = (
     "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
 )  # fmt: skip
 STATES: Final = (("pending", "Waits"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
-# Members that identify no person: ids of ours, times, and values of a fixed list. Everything else is masked, whatever
-# its name: an attribute may be called `id`.
+# Fields that do not identify a person: our own ids, times, and values of a fixed list. All other fields are masked.
+# Fields are compared with their full path, because an attribute may be called `id` too.
 HARMLESS_MEMBERS: Final = frozenset(
     {
         "type",
@@ -70,14 +59,14 @@ class DeliveryPages:
         self._vault = vault
 
     def pages(self) -> tuple[Page, ...]:
-        read, again = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS
+        may_read, may_replay = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS
         return (
-            Page(path=DELIVERIES, needs=read, handle=self.show_all),
-            Page(path=f"{DELIVERIES}.csv", needs=read, handle=self.export),
-            Page(path=f"{DELIVERIES}/{{delivery}}", needs=read, handle=self.show),
-            Form(path=f"{DELIVERIES}/{{delivery}}/replay", needs=again, handle=self.replay),
-            Page(path=f"{PATH}/{{endpoint}}/replay", needs=again, handle=self.ask_for_range),
-            Form(path=f"{PATH}/{{endpoint}}/replay", needs=again, handle=self.replay_range),
+            Page(path=DELIVERIES, needs=may_read, handle=self.show_all),
+            Page(path=f"{DELIVERIES}.csv", needs=may_read, handle=self.export),
+            Page(path=f"{DELIVERIES}/{{delivery}}", needs=may_read, handle=self.show),
+            Form(path=f"{DELIVERIES}/{{delivery}}/replay", needs=may_replay, handle=self.replay),
+            Page(path=f"{PATH}/{{endpoint}}/replay", needs=may_replay, handle=self.ask_for_range),
+            Form(path=f"{PATH}/{{endpoint}}/replay", needs=may_replay, handle=self.replay_range),
         )
 
     async def show_all(self, visit: Visit) -> Response:
@@ -91,8 +80,8 @@ class DeliveryPages:
             view=view,
             page=page,
             further=page.further_url,
-            searched_max=SEARCHED_MAX,
-            by_id={one.id: one for one in endpoints},
+            searched_max=model.SEARCHED_MAX,
+            by_id={endpoint.id: endpoint for endpoint in endpoints},
             chosen=view.value("endpoint"),
             shown=WebhookView(visit),
         )
@@ -112,8 +101,8 @@ class DeliveryPages:
 
     async def _show(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.transaction() as tx:
-            details = await _referred(tx, visit)
-            endpoints = {one.id: one for one in await manage.list_endpoints(tx, visit.organization_id)}
+            details = await _find_details_in_path(tx, visit)
+            endpoints = {endpoint.id: endpoint for endpoint in await manage.list_endpoints(tx, visit.organization_id)}
             endpoint = endpoints.get(details.delivery.endpoint_id)
             headers = None
             if endpoint is not None and details.body is not None:
@@ -134,9 +123,9 @@ class DeliveryPages:
         return render_form(visit, "webhooks/delivery.html", form, **values)
 
     async def _headers(
-        self, tx: Tx, visit: Visit, endpoint: Endpoint, details: DeliveryDetails
+        self, tx: Tx, visit: Visit, endpoint: model.Endpoint, details: model.DeliveryDetails
     ) -> list[tuple[str, str]] | None:
-        """The headers that an attempt at this moment would carry: each attempt has its own time and signature."""
+        """The headers that an attempt would have now: each attempt has its own time and signature."""
         try:
             secrets = await manage.open_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
         except VaultError:
@@ -155,7 +144,7 @@ class DeliveryPages:
         form = FormState()
         try:
             async with visit.database.transaction() as tx:
-                details = await _referred(tx, visit)
+                details = await _find_details_in_path(tx, visit)
                 new = await replay.replay_delivery(tx, visit.organization_id, details.delivery.id)
                 subject, after = (
                     WEBHOOK_DELIVERY.encode(details.delivery.id),
@@ -171,7 +160,7 @@ class DeliveryPages:
 
     async def ask_for_range(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            status = await find_referred(tx, visit)
+            status = await find_endpoint_in_path(tx, visit)
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = status.endpoint.health.failing_since or visit.now - timedelta(days=1)
         values = {"since": local_value(visit.format.zone, since), "until": "", "failed": "on"}
@@ -180,7 +169,7 @@ class DeliveryPages:
     async def replay_range(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.transaction() as tx:
-            status = await find_referred(tx, visit)
+            status = await find_endpoint_in_path(tx, visit)
             failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = form.moment("since", visit.format.zone, required=True)
         until = form.moment("until", visit.format.zone, required=False)
@@ -191,43 +180,43 @@ class DeliveryPages:
         only_failed = form.is_checked("failed")
         try:
             async with visit.database.transaction() as tx:
-                many = await replay.replay_range(
+                count = await replay.replay_range(
                     tx, visit.organization_id, status.endpoint.id, since=since, until=until, only_failed=only_failed
                 )
                 after = {
                     "from": format_timestamp(since),
                     "to": None if until is None else format_timestamp(until),
                     "only_failed": only_failed,
-                    "messages": many,
+                    "messages": count,
                 }
                 subject = WEBHOOK.encode(status.endpoint.id)
                 await record(tx, visit.organization_id, actor_of(visit), "webhook.replay_range", subject, after=after)
         except WebhookError as error:
             form.refuse("since", str(error))
             return refused(visit, "webhooks/replay.html", form, **_confirmation(visit, status, failed))
-        done = f"{visit.format.count(many, 'message')} will be sent again."
+        done = f"{visit.format.count(count, 'message')} will be sent again."
         target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(status.endpoint.id)}"
         return redirect(visit, target, done=done)
 
 
-def _view(visit: Visit, endpoints: list[Endpoint]) -> ListView:
+def _view(visit: Visit, endpoints: list[model.Endpoint]) -> ListView:
     filters = (
         Filter("endpoint", "Endpoint", tuple((WEBHOOK.encode(one.id), WebhookView.host(one.url)) for one in endpoints)),
-        Filter("type", "Type", tuple((name, name) for name in (*EVENT_TYPES, PING))),
+        Filter("type", "Type", tuple((name, name) for name in (*model.EVENT_TYPES, model.PING))),
         Filter("state", "State", STATES),
     )
     return read_view(visit, "deliveries", DELIVERIES, filters=filters)
 
 
-def _filters(view: ListView) -> DeliveryFilter:
-    return DeliveryFilter(
+def _filters(view: ListView) -> model.DeliveryFilter:
+    return model.DeliveryFilter(
         endpoint_id=WEBHOOK.decode(view.value("endpoint")),
         state=view.value("state") or None,
         type=view.value("type") or None,
     )
 
 
-def _csv_row(delivery: Delivery) -> list[str]:
+def _csv_row(delivery: model.Delivery) -> list[str]:
     return [
         WEBHOOK_DELIVERY.encode(delivery.id),
         WEBHOOK_MESSAGE.encode(delivery.message_id),
@@ -242,7 +231,7 @@ def _csv_row(delivery: Delivery) -> list[str]:
     ]
 
 
-async def _referred(tx: Tx, visit: Visit) -> DeliveryDetails:
+async def _find_details_in_path(tx: Tx, visit: Visit) -> model.DeliveryDetails:
     try:
         return await find_details(tx, visit.organization_id, WEBHOOK_DELIVERY.decode(visit.references[0]))
     except DeliveryNotFound as error:
@@ -250,23 +239,24 @@ async def _referred(tx: Tx, visit: Visit) -> DeliveryDetails:
 
 
 def format_body(visit: Visit, body: str | None) -> str | None:
-    """The body, indented; a visitor who may not see personal data sees member names and our ids."""
+    """The body, indented; a user who may not see personal data sees only field names and the values of
+    `HARMLESS_MEMBERS`, such as our ids and times."""
     if body is None:
         return None
-    read = json.loads(body)
-    return json.dumps(read if visit.sees_personal else masked(read), indent=2, ensure_ascii=False)
+    document = json.loads(body)
+    return json.dumps(document if visit.sees_personal else masked(document), indent=2, ensure_ascii=False)
 
 
 def masked(value: Any, *path: str) -> Any:
     if isinstance(value, dict):
-        return {name: masked(one, *path, name) for name, one in value.items()}
-    # A name with a dot is one name, and no path.
+        return {name: masked(member, *path, name) for name, member in value.items()}
+    # A field name may itself contain a dot; such a name is never harmless.
     is_harmless = not any("." in name for name in path) and ".".join(path) in HARMLESS_MEMBERS
     return value if value is None or is_harmless else mask.HIDDEN
 
 
-def _curl(visit: Visit, endpoint: Endpoint | None, headers: Any, body: str | None) -> str | None:
-    """The same request as a line for a terminal."""
+def _curl(visit: Visit, endpoint: model.Endpoint | None, headers: Any, body: str | None) -> str | None:
+    """The same request as a curl command."""
     if endpoint is None or headers is None or body is None or not visit.sees_personal:
         return None
     quoted = body.replace("'", "'\\''")
@@ -274,13 +264,13 @@ def _curl(visit: Visit, endpoint: Endpoint | None, headers: Any, body: str | Non
     return " \\\n".join([*lines, f"  --data-raw '{quoted}'"])
 
 
-def _confirmation(visit: Visit, status: EndpointStatus, failed: int) -> dict[str, Any]:
+def _confirmation(visit: Visit, status: model.EndpointStatus, failed: int) -> dict[str, Any]:
     return {
         "endpoint_status": status,
         "endpoint": status.endpoint,
         "failed": failed,
         "failed_max": FAILED_COUNTED_MAX,
-        "days": RETENTION.days,
+        "days": model.RETENTION.days,
         "messages_max": replay.MESSAGES_MAX,
         "shown": WebhookView(visit),
     }

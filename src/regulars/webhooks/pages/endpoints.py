@@ -31,7 +31,7 @@ from regulars.webhooks.model import (
     Endpoint,
     EndpointStatus,
 )
-from regulars.webhooks.pages.webhook_view import PATH, WebhookView, find_referred
+from regulars.webhooks.pages.webhook_view import PATH, WebhookView, find_endpoint_in_path
 
 LAST_DELIVERIES: Final = 10
 URL_CHARACTERS_MAX: Final = 2_048
@@ -43,27 +43,27 @@ class EndpointPages:
         self._policy = policy
 
     def pages(self) -> tuple[Page, ...]:
-        one = f"{PATH}/{{endpoint}}"
-        read, replay, manages = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS, Action.MANAGE_WEBHOOKS
-        drafts = Action.DRAFT_WEBHOOKS
+        endpoint_path = f"{PATH}/{{endpoint}}"
+        may_read, may_replay, may_manage = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS, Action.MANAGE_WEBHOOKS
+        may_draft = Action.DRAFT_WEBHOOKS
         return (
-            Page(path=PATH, needs=read, handle=self.show_all),
-            Form(path=PATH, needs=drafts, handle=self.create),
-            Page(path=f"{PATH}/new", needs=drafts, handle=self.new),
-            Page(path=f"{PATH}/events", needs=read, handle=self.events),
-            Page(path=one, needs=read, handle=self.show),
-            Page(path=f"{one}/edit", needs=manages, handle=self.edit),
-            Form(path=f"{one}/edit", needs=manages, handle=self.change),
-            Form(path=f"{one}/ping", needs=replay, handle=self.ping),
-            Page(path=f"{one}/disable", needs=manages, handle=self.ask_to_disable),
-            Form(path=f"{one}/disable", needs=manages, handle=self.disable),
-            Form(path=f"{one}/enable", needs=manages, handle=self.enable),
-            Form(path=f"{one}/withdraw", needs=drafts, handle=self.withdraw),
-            Page(path=f"{one}/delete", needs=manages, handle=self.ask_to_delete),
-            Form(path=f"{one}/delete", needs=manages, handle=self.delete),
-            Page(path=f"{one}/rotate", needs=manages, handle=self.ask_to_rotate),
-            Form(path=f"{one}/rotate", needs=manages, handle=self.rotate, needs_password=True),
-            Form(path=f"{one}/reveal", needs=manages, handle=self.reveal, needs_password=True),
+            Page(path=PATH, needs=may_read, handle=self.show_all),
+            Form(path=PATH, needs=may_draft, handle=self.create),
+            Page(path=f"{PATH}/new", needs=may_draft, handle=self.new),
+            Page(path=f"{PATH}/events", needs=may_read, handle=self.events),
+            Page(path=endpoint_path, needs=may_read, handle=self.show),
+            Page(path=f"{endpoint_path}/edit", needs=may_manage, handle=self.edit),
+            Form(path=f"{endpoint_path}/edit", needs=may_manage, handle=self.change),
+            Form(path=f"{endpoint_path}/ping", needs=may_replay, handle=self.ping),
+            Page(path=f"{endpoint_path}/disable", needs=may_manage, handle=self.ask_to_disable),
+            Form(path=f"{endpoint_path}/disable", needs=may_manage, handle=self.disable),
+            Form(path=f"{endpoint_path}/enable", needs=may_manage, handle=self.enable),
+            Form(path=f"{endpoint_path}/withdraw", needs=may_draft, handle=self.withdraw),
+            Page(path=f"{endpoint_path}/delete", needs=may_manage, handle=self.ask_to_delete),
+            Form(path=f"{endpoint_path}/delete", needs=may_manage, handle=self.delete),
+            Page(path=f"{endpoint_path}/rotate", needs=may_manage, handle=self.ask_to_rotate),
+            Form(path=f"{endpoint_path}/rotate", needs=may_manage, handle=self.rotate, needs_password=True),
+            Form(path=f"{endpoint_path}/reveal", needs=may_manage, handle=self.reveal, needs_password=True),
         )
 
     async def show_all(self, visit: Visit) -> Response:
@@ -118,7 +118,7 @@ class EndpointPages:
 
     async def _show(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.transaction() as tx:
-            status = await find_referred(tx, visit)
+            status = await find_endpoint_in_path(tx, visit)
             filters = DeliveryFilter(endpoint_id=status.endpoint.id)
             last = await list_deliveries(tx, visit.organization_id, filters, PageRequest(LAST_DELIVERIES))
             drafted_by = await _find_drafter(tx, visit, status.endpoint)
@@ -139,7 +139,7 @@ class EndpointPages:
 
     async def edit(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            endpoint = (await find_referred(tx, visit)).endpoint
+            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
         values = {"url": endpoint.url, "description": endpoint.description}
         return _form_page(visit, FormState(values), endpoint.event_types, endpoint)
 
@@ -147,7 +147,7 @@ class EndpointPages:
         form = FormState(visit.form)
         url, description, types = _read(visit, form)
         async with visit.database.transaction() as tx:
-            before = (await find_referred(tx, visit)).endpoint
+            before = (await find_endpoint_in_path(tx, visit)).endpoint
         if form.is_refused:
             return _form_page(visit, form, types, before)
         try:
@@ -170,7 +170,7 @@ class EndpointPages:
     async def ping(self, visit: Visit) -> Response:
         form = FormState()
         async with visit.database.transaction() as tx:
-            endpoint = (await find_referred(tx, visit)).endpoint
+            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
         try:
             async with visit.database.transaction() as tx:
                 delivery_id = await events.ping(tx, visit.organization_id, endpoint.id)
@@ -185,14 +185,14 @@ class EndpointPages:
 
     async def disable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            endpoint = (await find_referred(tx, visit)).endpoint
+            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             await manage.disable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.disable", endpoint)
         return redirect(visit, _url(visit, endpoint), done="Disabled. Waiting deliveries are on hold.")
 
     async def enable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            endpoint = (await find_referred(tx, visit)).endpoint
+            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.approve" if endpoint.is_draft else "webhook.enable", endpoint)
         done = "Approved. Events are sent now." if endpoint.is_draft else "Enabled. Held deliveries are sent now."
@@ -201,7 +201,7 @@ class EndpointPages:
     async def withdraw(self, visit: Visit) -> Response:
         try:
             async with visit.database.transaction() as tx:
-                endpoint = (await find_referred(tx, visit)).endpoint
+                endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
                 await manage.withdraw_draft(tx, visit.organization_id, endpoint.id)
                 await _record(tx, visit, "webhook.withdraw", endpoint, before=_describe(endpoint))
         except NotPossibleNow as error:
@@ -214,7 +214,7 @@ class EndpointPages:
     async def delete(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.transaction() as tx:
-            status = await find_referred(tx, visit)
+            status = await find_endpoint_in_path(tx, visit)
         if form.value("host").strip() != WebhookView.host(status.endpoint.url):
             form.refuse("host", "Type the address as shown above, without https://.")
             return refused(visit, "webhooks/delete.html", form, **_confirmation(visit, status))
@@ -228,7 +228,7 @@ class EndpointPages:
 
     async def rotate(self, visit: Visit) -> Response:
         async with _opening_secrets(), visit.database.transaction() as tx:
-            endpoint = (await find_referred(tx, visit)).endpoint
+            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             rotated = await manage.rotate_secret(tx, visit.organization_id, endpoint.id, vault=self._vault)
             both = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
             await _record(tx, visit, "webhook.rotate", endpoint)
@@ -237,14 +237,14 @@ class EndpointPages:
 
     async def reveal(self, visit: Visit) -> Response:
         async with _opening_secrets(), visit.database.transaction() as tx:
-            endpoint = (await find_referred(tx, visit)).endpoint
+            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
             secrets = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
             await _record(tx, visit, "webhook.reveal", endpoint)
         return _revealing(visit, endpoint, " ".join(secrets))
 
     async def _confirm(self, visit: Visit, template: str) -> Response:
         async with visit.database.transaction() as tx:
-            status = await find_referred(tx, visit)
+            status = await find_endpoint_in_path(tx, visit)
         return render(visit, template, form=FormState(), **_confirmation(visit, status))
 
 
@@ -298,7 +298,8 @@ def _url(visit: Visit, endpoint: Endpoint) -> str:
 
 
 def _revealing(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str | None = None) -> Response:
-    """Redirect to the endpoint's page, which shows the secrets once; the id before them names their endpoint."""
+    """Redirect to the endpoint's page, which shows the secrets once. The endpoint's id is carried with them, so that no
+    other page shows them."""
     carried = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
     return redirect(visit, _url(visit, endpoint), done=done, reveal=carried)
 
@@ -307,8 +308,8 @@ async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:
     """The email address of the developer, for the admin who approves."""
     if not endpoint.is_draft or not visit.may(Action.READ_AUDIT_LOG):
         return None
-    only = ActFilter(act="webhook.draft", subject=WEBHOOK.encode(endpoint.id))
-    acts = await list_acts(tx, visit.organization_id, PageRequest(1), only)
+    filters = ActFilter(act="webhook.draft", subject=WEBHOOK.encode(endpoint.id))
+    acts = await list_acts(tx, visit.organization_id, PageRequest(1), filters)
     return next((act.actor for act in acts), None)
 
 

@@ -1,4 +1,4 @@
-"""What the pages about webhooks share: labels, addresses and formats for templates."""
+"""Helpers of the pages about webhooks: labels, addresses and formats for templates."""
 
 from typing import Final
 from uuid import UUID
@@ -23,7 +23,6 @@ _KINDS: Final = {
 }
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600
-_DAY_S: Final = 86_400
 _SLOW_MS: Final = 10_000
 
 
@@ -44,7 +43,7 @@ class WebhookView:
 
     @staticmethod
     def bars(status: EndpointStatus) -> list[tuple[int, str]]:
-        """The last deliveries as small bars, the oldest at the left; what waits is pale."""
+        """The last deliveries as small bars, oldest at the left; waiting deliveries are pale."""
         kinds = {"delivered": "c1", "failed": "c4", "pending": "past", "cancelled": "past"}
         bars = ["c4" if one.state == "pending" and one.attempts else kinds[one.state] for one in reversed(status.last)]
         return [(number * BAR_STEP, kind) for number, kind in enumerate(bars)]
@@ -76,15 +75,15 @@ class WebhookView:
 
     @staticmethod
     def wait(seconds: float) -> str:
-        """A wait in its own unit: `5 s`, `30 min`, `2 h`."""
+        """A duration in the largest fitting unit: `5 s`, `30 min`, `2 h`."""
         for unit, length in (("h", _HOUR_S), ("min", _MINUTE_S)):
             if seconds >= length:
                 return f"{int(seconds // length)} {unit}"
         return f"{int(seconds)} s"
 
 
-async def find_referred(tx: Tx, visit: Visit) -> EndpointStatus:
-    """The endpoint of the address."""
+async def find_endpoint_in_path(tx: Tx, visit: Visit) -> EndpointStatus:
+    """The endpoint whose id is in the page's address."""
     status = await find_status(tx, visit.organization_id, WEBHOOK.decode(visit.references[0]))
     if status is None:
         raise PageNotFound("This organization has no such endpoint.")

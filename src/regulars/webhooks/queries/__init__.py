@@ -1,1 +1,1 @@
-"""All SQL of this room, one typed function per statement; only this room imports it."""
+"""All SQL of this module, one typed function per statement; only this module imports it."""

@@ -12,7 +12,8 @@ from regulars.webhooks.delivery.schedule import Health
 
 
 class DueEndpoint(NamedTuple):
-    """An enabled endpoint with due deliveries; `claimed` counts those in flight, `elsewhere` those of other workers."""
+    """An enabled endpoint with due deliveries. `claimed` is the number of its deliveries in flight, `elsewhere` the
+    number of those that other workers have claimed."""
 
     id: UUID
     url: str
@@ -54,7 +55,8 @@ class NewAttempt(NamedTuple):
 
 
 async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limit: int) -> list[DueEndpoint]:
-    """Endpoints with due deliveries, the one that waited longest first; not those that another worker has locked."""
+    """Endpoints with due deliveries, the one that has waited longest first, without those that another worker has
+    locked."""
     rows = await tx.fetch(
         """
         SELECT e.id, e.url, e.secret, e.old_secret, e.old_secret_until, first.due_at, claimed.mine, claimed.others,
@@ -108,7 +110,7 @@ async def take_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tup
 
 
 async def claim_deliveries(tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, owner: UUID, until: datetime) -> None:
-    """A row that already has an owner is one whose claim lapsed, which is counted."""
+    """Claim the deliveries. If a row already has an owner, that claim lapsed, which is counted."""
     await tx.execute(
         """
         UPDATE webhook_deliveries

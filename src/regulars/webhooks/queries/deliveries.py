@@ -37,56 +37,22 @@ _INSERT_DELIVERIES: Final = _DELIVERIES.write(
 async def insert_deliveries(
     tx: Tx, organization_id: UUID, deliveries: Sequence[tuple[UUID, UUID, UUID]], *, is_replay: bool = False
 ) -> None:
-    """Deliveries of (id, endpoint, message), due now."""
+    """Insert deliveries of (id, endpoint, message), due now."""
     values = _DELIVERIES.of_tuples(deliveries)
     await tx.execute(
         _INSERT_DELIVERIES, {"organization_id": organization_id, "now": tx.now, "is_replay": is_replay, **values}
     )
 
 
-_COLUMNS: Final = SQL(
-    "d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at, d.attempted_at,"
-    " d.duration_ms, d.answer_status, d.is_replay"
-)
-
-
-async def list_deliveries(
-    tx: Tx, organization_id: UUID, *, endpoint_id: UUID | None, state: str | None, before: UUID | None, limit: int
-) -> list[Delivery]:
-    """The newest first."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM webhook_deliveries d
-            JOIN webhook_messages m ON m.organization_id = %(organization_id)s AND m.id = d.message_id
-            WHERE d.organization_id = %(organization_id)s
-              AND (%(endpoint_id)s::uuid IS NULL OR d.endpoint_id = %(endpoint_id)s)
-              AND (%(state)s::text IS NULL OR d.state = %(state)s)
-              AND (%(before)s::uuid IS NULL OR d.id < %(before)s)
-            ORDER BY d.id DESC
-            LIMIT %(limit)s
-            """
-        ).format(columns=_COLUMNS),
-        {
-            "organization_id": organization_id,
-            "endpoint_id": endpoint_id,
-            "state": state,
-            "before": before,
-            "limit": limit,
-        },
-    )
-    return [Delivery(*row) for row in rows]
-
-
 async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID) -> Delivery | None:
     rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM webhook_deliveries d
-            JOIN webhook_messages m ON m.organization_id = %(organization_id)s AND m.id = d.message_id
-            WHERE d.organization_id = %(organization_id)s AND d.id = %(id)s
-            """
-        ).format(columns=_COLUMNS),
+        """
+        SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
+               d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
+        FROM webhook_deliveries d
+        JOIN webhook_messages m ON m.organization_id = %(organization_id)s AND m.id = d.message_id
+        WHERE d.organization_id = %(organization_id)s AND d.id = %(id)s
+        """,
         {"organization_id": organization_id, "id": delivery_id},
     )
     return Delivery(*rows[0]) if rows else None
@@ -100,12 +66,11 @@ async def find_body(tx: Tx, organization_id: UUID, message_id: UUID) -> str | No
 
 
 async def list_attempts(tx: Tx, organization_id: UUID, delivery_id: UUID) -> list[FailedAttempt]:
-    rows = await tx.fetch(
-        "SELECT number, attempted_at, duration_ms, status, error, answer FROM webhook_attempts"
-        " WHERE organization_id = %s AND delivery_id = %s ORDER BY number",
+    return await tx.fetch_all(
+        FailedAttempt,
+        "SELECT {columns} FROM webhook_attempts WHERE organization_id = %s AND delivery_id = %s ORDER BY number",
         (organization_id, delivery_id),
     )
-    return [FailedAttempt(*row) for row in rows]
 
 
 async def list_deliveries_to_replay(
@@ -120,7 +85,7 @@ async def list_deliveries_to_replay(
 ) -> list[ReplayCandidate]:
     """The next deliveries of the endpoint in the order of their ids, each with whether its message still has a body.
 
-    `only_failed` leaves out messages of which a delivery to the endpoint arrived or still waits.
+    With `only_failed`, messages are omitted if a delivery to the endpoint has succeeded or still waits.
     """
     conditions = SQL("AND state = 'failed'") if only_failed else SQL("")
     rows = await tx.fetch(

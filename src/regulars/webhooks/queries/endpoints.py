@@ -115,15 +115,15 @@ async def update_endpoint(
 
 
 async def find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> SealedSecrets | None:
-    rows = await tx.fetch(
-        "SELECT secret, old_secret, old_secret_until FROM webhook_endpoints WHERE organization_id = %s AND id = %s",
+    return await tx.fetch_first(
+        SealedSecrets,
+        "SELECT {columns} FROM webhook_endpoints WHERE organization_id = %s AND id = %s",
         (organization_id, endpoint_id),
     )
-    return SealedSecrets(*rows[0]) if rows else None
 
 
 async def list_secrets(tx: Tx) -> list[tuple[UUID, UUID, SealedSecrets]]:
-    """The secrets of all organizations, to seal them with another key."""
+    """The secrets of the endpoints of all organizations, to encrypt them with another key."""
     rows = await tx.fetch("SELECT organization_id, id, secret, old_secret, old_secret_until FROM webhook_endpoints")
     return [(row[0], row[1], SealedSecrets(*row[2:])) for row in rows]
 
@@ -176,7 +176,7 @@ async def postpone_probes(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[
 
 
 async def lock_health(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID]) -> dict[UUID, Health]:
-    """The health of the enabled ones among the endpoints, locked until the transaction ends."""
+    """The health of these endpoints, without disabled ones; the rows are locked until the transaction ends."""
     rows = await tx.fetch(
         """
         SELECT id, failures, failing_since, last_success_at, is_slow, probe_at

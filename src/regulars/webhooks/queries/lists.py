@@ -1,11 +1,10 @@
-"""The SQL behind pages about webhooks. Each statement reads a bounded range of an index, however much was sent."""
+"""The SQL of the pages about webhooks. Each statement reads a limited range of an index, however many events there
+are."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
-
-from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
@@ -15,7 +14,7 @@ from regulars.webhooks.model import SEARCHED_MAX, Delivery, DeliveryFilter, Last
 async def list_posted(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
 ) -> list[PostedEvent]:
-    """Messages about a consent: how many deliveries each has, how many arrived, and the id of the first one."""
+    """Messages about a subscription: how many deliveries each has, how many succeeded, and the id of the first one."""
     rows = await tx.fetch(
         """
         SELECT m.type, m.created_at, d.many, d.arrived, d.first_id
@@ -47,32 +46,30 @@ _FILTERS: Final = {"state": "d.state = %(state)s", "type": "m.type = %(type)s"}
 async def list_deliveries(
     tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
 ) -> PageRows[Delivery]:
-    """The newest first, from a bounded number of deliveries."""
+    """Deliveries, newest first, from a limited number of scanned rows."""
     is_indexed = filters.state == "failed" and filters.endpoint_id is not None
     return await _NEWEST.scan(
         tx,
-        SQL(
-            """
-            SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
-                   d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
-            FROM (
-                SELECT id, endpoint_id, message_id, state, attempts, lapses, due_at, created_at, attempted_at,
-                       duration_ms, answer_status, is_replay
-                FROM webhook_deliveries AS d
-                WHERE organization_id = %(organization_id)s {indexed} {beyond}
-                ORDER BY {ordered}
-                LIMIT %(looked_at)s
-            ) AS d
-            CROSS JOIN LATERAL (
-                SELECT type FROM webhook_messages
-                WHERE organization_id = %(organization_id)s AND id = d.message_id
-                LIMIT 1
-            ) AS m
-            WHERE true {narrowed}
+        """
+        SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
+               d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
+        FROM (
+            SELECT id, endpoint_id, message_id, state, attempts, lapses, due_at, created_at, attempted_at,
+                   duration_ms, answer_status, is_replay
+            FROM webhook_deliveries AS d
+            WHERE organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
             ORDER BY {ordered}
-            LIMIT %(limit)s
-            """
-        ),
+            LIMIT %(scan_limit)s
+        ) AS d
+        CROSS JOIN LATERAL (
+            SELECT type FROM webhook_messages
+            WHERE organization_id = %(organization_id)s AND id = d.message_id
+            LIMIT 1
+        ) AS m
+        WHERE true {and_filters}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """,
         page,
         {
             "organization_id": organization_id,
@@ -116,7 +113,8 @@ async def list_last_outcomes(
 async def count_waiting(
     tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, most: int
 ) -> dict[UUID, WaitingDeliveries]:
-    """How many deliveries of each endpoint wait, up to a limit, the oldest of them, and the last response to one."""
+    """For each endpoint the number of waiting deliveries, counted up to a limit, the oldest of them, and the last
+    response to one."""
     rows = await tx.fetch(
         """
         SELECT e.id, w.many, w.oldest, w.attempted_at, w.answer_status

@@ -1,8 +1,8 @@
 """A lock that allows only one set of PostgreSQL processes on a data folder, across containers too.
 
-A process id says nothing in another container with the same volume: the postmaster of the pid file does not exist
-there, or another process has its id. A file lock of the kernel works across containers. All processes of one PostgreSQL
-inherit the locked descriptor, so the lock is free as soon as the last of them has ended, however it ended.
+A process id has no meaning in another container with the same volume: there the postmaster of the pid file does not
+exist, or another process has its id. A file lock of the kernel works across containers. All processes of one PostgreSQL
+inherit the locked file descriptor, so the lock is released when the last of them has ended, for whatever reason.
 """
 
 import fcntl
@@ -50,7 +50,8 @@ def _lock(descriptor: int) -> bool:
 
 
 def _takes_connections(folder: Folder) -> bool:
-    """A socket in a shared folder reaches its postmaster from any container of the machine."""
+    """Whether a postmaster accepts connections: its socket in the shared folder works from any container of the
+    machine."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(PROBE_SECONDS_MAX)
         try:

@@ -100,7 +100,9 @@ def test_inside_lateral_the_organization_is_a_parameter():
 
 def test_of_the_forms_of_the_recording_statement_only_that_for_several_takes_organizations_from_rows():
     """The other runs on a cluster, where it must be known whose it is before it is run."""
-    forms = [recording.Form(*parts) for parts in product([False, True], repeat=len(recording.Form._fields))]
+    forms = [
+        recording.StatementForm(*parts) for parts in product([False, True], repeat=len(recording.StatementForm._fields))
+    ]
     from_rows = [form for form in forms if re.search(r"\b[in]\.organization_id", recording.compose(form).prepared.text)]
     assert from_rows == [form for form in forms if form.is_shared]
 

@@ -59,11 +59,13 @@ OWNERS = {
     "attribution": {
         "attributed_sales",
         "attribution_totals",
+        "attribution_months",
         "attribution_customers",
         "attribution_recomputes",
         "attribution_settings",
         "lifts",
         "sent_texts",
+        "sent_text_months",
     },
     "segments": {
         "segments",

@@ -226,4 +226,4 @@ async def test_keys_are_listed_in_order_by_text_and_type_and_page_by_page(custom
         assert await keys(declared=AttributeType.TEXT) == ["city"]
         assert await keys(("city",)) == ["size"]
         assert await keys(("size",), is_backward=True) == ["city"]
-        assert await entries.count_entries(tx, organization_id, Catalog.ATTRIBUTES, at_most=1) == 1
+        assert await entries.count_entries(tx, organization_id, Catalog.ATTRIBUTES, count_max=1) == 1

@@ -58,6 +58,8 @@ def run_here(arguments: list[str], variables: dict[str, str], folder: Path, *, t
     with (
         mock.patch.dict(os.environ, variables, clear=True),
         mock.patch.object(sys, "argv", ["regulars", *arguments]),
+        # The program is named by its file, also where pytest itself was started as a module.
+        mock.patch.object(sys.modules["__main__"], "__package__", None, create=True),
         mock.patch.object(sys, "stdin", io.StringIO(typed)),
         contextlib.chdir(folder),
         contextlib.redirect_stdout(out),

@@ -182,7 +182,7 @@ def test_a_server_that_loses_the_lock_takes_it_again(database_url):
 
 
 def test_no_process_starts_during_a_restore(regulars, database_url):
-    with psycopg.connect(database_url, autocommit=True) as connection, in_use.alone(connection):
+    with psycopg.connect(database_url, autocommit=True) as connection, in_use.exclusive(connection):
         for arguments in (("worker",), ("serve", "--port", "0")):
             assert "is being restored" in regulars(*arguments).complains(code=1)
 

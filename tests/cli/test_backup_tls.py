@@ -64,7 +64,9 @@ def test_the_relay_refuses_a_server_that_another_root_has_signed(database_url, c
             options = relay.effective_options(connection)
         options |= {"sslmode": "verify-full", "sslrootcert": str(stranger)}
         with pytest.raises(ProgramsError, match=r"over TLS: .*CERTIFICATE_VERIFY_FAILED"):
-            call_through(relay.Relay(tmp_path / "socket", options, relay.trust(options)), tmp_path / "socket")
+            call_through(
+                relay.Relay(tmp_path / "socket", options, relay.make_tls_context(options)), tmp_path / "socket"
+            )
 
 
 def call_through(carried: relay.Relay, path: Path) -> None:
@@ -85,14 +87,14 @@ def test_an_address_that_demands_what_a_relay_cannot_give_is_refused_in_one_sent
 def test_a_server_newer_than_every_program_says_what_to_install(monkeypatch):
     monkeypatch.setattr(programs, "_system_folders", list)
     with pytest.raises(ProgramsError, match="install pg_dump, pg_restore and psql of version 99"):
-        programs.fitting(990_000)
-    assert programs.fitting(150_000) == wheel.locate().bin
+        programs.find_programs(990_000)
+    assert programs.find_programs(150_000) == wheel.locate().bin
 
 
 @needs_a_server_with_tls
 def test_the_machine_s_own_programs_are_taken_for_a_server_that_ours_are_too_old_for(monkeypatch):
     monkeypatch.setattr(wheel, "locate", lambda: wheel.Wheel("0", 14, Path("/nowhere"), Path("/nowhere")))
-    assert programs.major(programs.fitting(150_000)) >= 15
+    assert programs.major(programs.find_programs(150_000)) >= 15
 
 
 @contextlib.contextmanager

@@ -94,3 +94,15 @@ def test_the_directory_of_a_cluster_is_that_of_the_statements(database_url):
             " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname = 'organization_id'"
         ).fetchall()
     assert {name for (name,) in rows if DIRECTORY.fullmatch(name)} == DIRECTORY_TABLES
+
+
+def test_a_host_for_short_links_that_has_no_address_is_a_warning(regulars):
+    def look(**settings):
+        ran = regulars("doctor", "--json", **settings)
+        assert ran.code == 0
+        [finding] = [finding for finding in ran.data if finding["name"] == "short links"]
+        return finding["found"], bool(finding["advice"])
+
+    assert look() == ("Not set up: links in texts stay as they are written.", False)
+    assert look(REGULARS_LINK_URL="http://127.0.0.1:8080") == ("Links in texts lead to 127.0.0.1.", False)
+    assert look(REGULARS_LINK_URL="https://go.invalid") == ("go.invalid has no address here.", True)

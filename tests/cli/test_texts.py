@@ -44,10 +44,10 @@ def test_a_text_is_queued_and_listed(regulars):
         (("sms", "provider", "set", "twilio", *TWILIO), 2, "Set REGULARS_SECRET_KEY"),
         (("sms", "rules", "set", "--hours", "Monday=8-20"), 2, "add --country"),
         (("sms", "rules", "set", "--country", "FR", "--hours", "Monday=20-8"), 1, "must begin before it ends"),
-        (("sms", "rules", "set", "--country", "ZZ", "--hours", "Monday=8-20"), 1, "is no country"),
+        (("sms", "rules", "set", "--country", "ZZ", "--hours", "Monday=8-20"), 1, "is not a country"),
         (("sms", "rules", "set", "--cap", "many"), 2, "TEXTS/HOURS"),
         (("sms", "rules", "set-sender", "US", "--sender", "Shop"), 1, "refuse a name"),
-        (("sms", "rules", "set-sender", "US", "--price", "0.1"), 1, "is no currency"),
+        (("sms", "rules", "set-sender", "US", "--price", "0.1"), 1, "is not a currency"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(regulars, words, code, complaint):

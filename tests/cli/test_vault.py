@@ -93,7 +93,7 @@ def test_sealing_is_refused_without_a_key_and_beside_an_older_release(regulars, 
     with in_use.shared(database_url) as presence:
         presence.publish_key(Vault(KEY).fingerprint)
         with psycopg.connect(database_url, autocommit=True) as connection:
-            until(lambda: in_use.list_users(connection) == [(releases.KNOWN, Vault(KEY).fingerprint)])
+            until(lambda: in_use.list_processes(connection) == [(releases.KNOWN, Vault(KEY).fingerprint)])
         assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
     with psycopg.connect(database_url) as connection, pytest.raises(OutdatedReleaseError):
         releases.refuse_outdated(connection, ProcessRole.SERVER, known=SEALED_SINCE - 1)

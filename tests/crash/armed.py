@@ -22,7 +22,7 @@ from tests.crash import planted
 from regulars.cli import database, worker
 from regulars.cli import main as commands
 from regulars.kit import failpoint, log, settings
-from regulars.kit.process import spare_the_collector
+from regulars.kit.process import reduce_garbage_collection
 from regulars.kit.shared_memory import map_block
 from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
@@ -61,7 +61,7 @@ def _arm(trap: dict[str, Any]) -> None:
             trap["act"],
             passes=trap.get("passes", 0),
             seconds=trap.get("seconds", 0.0),
-            sprung=_say_sprung,
+            before_failing=_say_sprung,
         )
 
 
@@ -84,7 +84,7 @@ def _serve(block: int, listening: list[socket.socket]) -> None:
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, shared=map_block(block))))
-        spare_the_collector()
+        reduce_garbage_collection()
         runner.run(server.serve(sockets=listening))
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import psycopg
+from tests.crash.attribution import check_draw, check_lift
 from tests.crash.campaigns import check_campaign
 from tests.crash.faults import POSTGRESQL, RANDOM_KILLS, Fault, Scene, await_sprung, choose
 from tests.crash.journal import Journal
 from tests.crash.marketers import Marketer, end_marketers
 from tests.crash.outside import organization_name
+from tests.crash.places import BY_NAME
 from tests.crash.shops import Shop, open_shops
 from tests.crash.world import Cluster, World, wait_until, world
 from tests.messaging.desk import ORIGIN
@@ -30,6 +32,7 @@ BETWEEN_S: Final = (0.5, 4.0)
 PLACES: Final = ("campaign.fed", "campaign.ended", "text.claimed", "text.sent")
 # The columns are built first, and the audience that a killed worker was taking is due again after two minutes.
 PREPARES_WITHIN_S: Final = 240.0
+COMPUTES_WITHIN_S: Final = 240.0
 QUEUED: Final = "SELECT count(*) FROM outbox WHERE organization_id = %s"
 
 
@@ -45,12 +48,14 @@ def campaign_under_kills(place: Cluster, servers: int, say: Callable[[str], None
         journal = Journal(running.folder / "campaign.jsonl")
         scene = Scene(running, [shop], journal, chance, [marketer])
         started = time.monotonic()
-        marketer.start()
         violations: list[str] = []
         try:
+            _draw_under_kills(scene, say)
+            marketer.start()
             _kill_until_ended(scene, say)
             end_marketers([marketer])
             _come_to_rest(running, shop)
+            _measure_under_kills(scene, say)
             arrivals = running.outside.arrivals(organization_name(shop.organization_id))
             outcomes = check_campaign(running.url, shop, marketer.campaign, arrivals)
         except AssertionError as error:
@@ -76,15 +81,48 @@ def campaign_under_kills(place: Cluster, servers: int, say: Callable[[str], None
         }
 
 
+def _draw_under_kills(scene: Scene, say: Callable[[str], None]) -> None:
+    """The global holdout, whose customers the campaign leaves out: the worker is killed at the second of four pages."""
+    organization_id = scene.shops[0].organization_id
+    _kill_at(scene, "holdout.drawn", passes=1)
+
+    def is_drawn() -> bool:
+        rows = scene.world.rows("SELECT drawn_at FROM holdout_quarters WHERE organization_id = %s", organization_id)
+        return bool(rows) and rows[0][0] is not None
+
+    wait_until(is_drawn, seconds=COMPUTES_WITHIN_S, what="the global holdout is not drawn", every_s=0.25)
+    say(f"{check_draw(scene.world.url, scene.shops[0])} held out by the quarter, after a kill of the draw")
+
+
+def _measure_under_kills(scene: Scene, say: Callable[[str], None]) -> None:
+    """The lift of the campaign, as if its window had closed."""
+    organization_id = scene.shops[0].organization_id
+    _kill_at(scene, "lift.computed")
+
+    def is_computed() -> bool:
+        rows = scene.world.rows("SELECT result FROM lifts WHERE organization_id = %s", organization_id)
+        return all(row[0] is not None for row in rows)
+
+    wait_until(is_computed, seconds=COMPUTES_WITHIN_S, what="the lift is not computed", every_s=0.25)
+    check_lift(scene.world.url, scene.shops[0])
+    say("the lift is computed, after a kill")
+
+
+def _kill_at(scene: Scene, place: str, *, passes: int = 0) -> None:
+    worker = scene.world.worker
+    worker.arm(place, "kill", passes=passes)
+    if BY_NAME[place].provoked_by:
+        scene.world.execute(BY_NAME[place].provoked_by, [shop.organization_id for shop in scene.shops])
+    assert await_sprung(scene, worker, place, "kill", seconds=PREPARES_WITHIN_S), f"STUCK: {place} was not reached"
+    scene.world.heal()
+
+
 def _kill_until_ended(scene: Scene, say: Callable[[str], None]) -> None:
     traps = [fault for name in PLACES for fault in choose(name) if fault.name.endswith(":kill")]
     deck: list[Fault] = [*RANDOM_KILLS, *RANDOM_KILLS, *POSTGRESQL, *traps]
     # Chance may not strike while the audience is taken and prepared, which is soon over.
     for place in ("campaign.frozen", "campaign.prepared"):
-        worker = scene.world.worker
-        worker.arm(place, "kill")
-        assert await_sprung(scene, worker, place, "kill", seconds=PREPARES_WITHIN_S), f"STUCK: {place} was not reached"
-        scene.world.heal()
+        _kill_at(scene, place)
         say(f"{_look(scene)[0]}: killed at {place}")
     until = time.monotonic() + ENDS_WITHIN_S
     while time.monotonic() < until:

@@ -53,7 +53,11 @@ def check_campaign(url: str, shop: Shop, campaign: Campaign, arrivals: list[Arri
             )
         )
         stored = dict(
-            rows("SELECT outcome, count(*) FROM campaign_recipients WHERE organization_id = %s GROUP BY outcome")
+            # Without those of the global holdout, who are in no arm.
+            rows(
+                "SELECT outcome, count(*) FROM campaign_recipients WHERE organization_id = %s AND arm >= 0"
+                " GROUP BY outcome"
+            )
         )
         unlike = rows(UNLIKE)
     _check_once(texts, arrivals)

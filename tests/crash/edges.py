@@ -21,7 +21,7 @@ EXPIRED: Final = 40
 
 def break_at_the_edge(scene: "Scene", process: Process, place: str, how: str, seconds: float) -> bool:
     trap = {"place": place, "act": how, "seconds": seconds}
-    process.sprung()
+    process.before_failing()
     if place == "drain":
         process.arm(place, how, seconds=seconds)
         # The datagram arrives before the signal does.
@@ -36,7 +36,7 @@ def break_at_the_edge(scene: "Scene", process: Process, place: str, how: str, se
         else:
             scene.world.start_worker(traps=[trap])
         _wait_for(process)
-    has_sprung = bool(process.sprung())
+    has_sprung = bool(process.before_failing())
     if has_sprung and (how == "kill" or (how == "raise" and place != "sweep")):
         # Also of a mistake at its beginning or end, a process dies.
         process.wait()
@@ -90,7 +90,7 @@ def break_migration(scene: "Scene", how: str) -> bool:
         }
         command.start(traps=[trap])
         command.wait(60)
-        has_sprung = bool(command.sprung())
+        has_sprung = bool(command.before_failing())
         if has_sprung and how == "kill":
             world.count("kill at migration")
         command.start()

@@ -10,17 +10,19 @@ from typing import Final, Literal
 
 import psycopg
 from tests.crash import armed, disks, edges
-from tests.crash.clients import Manner
+from tests.crash.clients import OPT_OUTS, Caller, Manner
 from tests.crash.crowds import SLOW_CLIENTS, be_slow
-from tests.crash.journal import Journal
+from tests.crash.journal import Call, Journal
 from tests.crash.marketers import Marketer, break_command
 from tests.crash.outside import Mood
 from tests.crash.places import BY_NAME, PLACES, WORKER, Place
 from tests.crash.processes import Process
-from tests.crash.shops import Shop
+from tests.crash.shops import CUSTOMERS, Shop
 from tests.crash.world import World
+from tests.support import samples
 
 TRAP_SECONDS_MAX: Final = 6.0
+PROVOKED_SECONDS_MAX: Final = 20.0
 UNDER_WAY_S: Final = 1.2
 SILENCE_S: Final = 30.0
 VICTIMS: Final = ("client backend", "client backend", "client backend", "checkpointer", "walwriter")
@@ -28,6 +30,10 @@ MOODS: Final[tuple[Mood, ...]] = ("hangs", "resets", "twice", "refuses")
 CLOCK_OFF_S: Final = 600
 FULL: Final = "disk is full"
 FULL_SECONDS_MAX: Final = 20.0
+WITHDRAWALS: Final = 8
+OLDEST_QUEUED: Final = """
+SELECT phone_number FROM texts WHERE state = 'queued' AND phone_number = ANY(%s) ORDER BY created_at LIMIT 1
+"""
 
 
 @dataclass
@@ -70,9 +76,12 @@ def trap_fault(place: Place, how: str) -> Fault:
         scene.may_have_tracebacks = how in {"raise", "cut"}
         if place.is_at_the_edge:
             return edges.break_at_the_edge(scene, process, place.name, how, seconds)
-        process.sprung()
+        process.before_failing()
         passes = scene.chance.randrange(2 if where == WORKER else 8)
         process.arm(place.name, how, passes=passes, seconds=seconds)
+        if place.provoked_by:
+            scene.world.execute(place.provoked_by, [shop.organization_id for shop in scene.shops])
+            return await_sprung(scene, process, place.name, how, seconds=PROVOKED_SECONDS_MAX)
         return await_sprung(scene, process, place.name, how)
 
     return Fault(f"{place.name}:{how}", act)
@@ -81,14 +90,14 @@ def trap_fault(place: Place, how: str) -> Fault:
 def await_sprung(scene: Scene, process: Process, place: str, how: str, *, seconds: float = TRAP_SECONDS_MAX) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if process.sprung():
+        if process.before_failing():
             if how == "kill":
                 process.wait()
                 scene.world.count(f"kill at {place}")
             return True
         time.sleep(0.02)
     process.disarm()
-    return bool(process.sprung())
+    return bool(process.before_failing())
 
 
 def _kill(scene: Scene, *, server: bool, worker: bool) -> bool:
@@ -219,6 +228,24 @@ def _moody(scene: Scene, *, provider: bool) -> bool:
     return True
 
 
+def _withdraw_before_texts(scene: Scene) -> bool:
+    """Customers withdraw while a text to them is queued, as its claim reads their consent."""
+    owners = {shop.number(customer): shop for shop in scene.shops for customer in range(CUSTOMERS)}
+    callers = {shop.tag: Caller(scene.world.address, shop.key, scene.journal) for shop in scene.shops}
+    deadline = time.monotonic() + TRAP_SECONDS_MAX
+    is_withdrawn = False
+    while len(owners) > len(scene.shops) * CUSTOMERS - WITHDRAWALS and time.monotonic() < deadline:
+        for (number,) in scene.world.rows(OLDEST_QUEUED, list(owners)):
+            shop = owners.pop(number)
+            body = samples.json_bytes({"phone_number": number}).decode()
+            callers[shop.tag].send(Call(OPT_OUTS, body, None, number, tag=shop.tag))
+            is_withdrawn = True
+        time.sleep(0.02)
+    for caller in callers.values():
+        caller.close()
+    return is_withdrawn
+
+
 RANDOM_KILLS: Final = (
     Fault("server", lambda scene: _kill(scene, server=True, worker=False)),
     Fault("worker", lambda scene: _kill(scene, server=False, worker=True)),
@@ -235,6 +262,7 @@ OTHERS: Final = (
     Fault("cut_commits", _cut_commits),
     Fault("cutting_clients", _go_on, "cutting"),
     Fault("shuffled", _go_on, "shuffling"),
+    Fault("withdrawals", _withdraw_before_texts),
     Fault("slow_clients", _crowd),
     Fault("silent", _silence, takes_database=True),
     Fault("rolling", _roll),

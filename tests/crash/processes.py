@@ -34,7 +34,7 @@ class Process:
     ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
-        self._sprung = folder / f"{name}.sprung"
+        self._sprung = folder / f"{name}.before_failing"
         self._control = folder / f"{name}.control"
         self._arguments = list(arguments)
         self._descriptors = list(descriptors)
@@ -91,7 +91,7 @@ class Process:
     def has_sprung(self) -> bool:
         return self._sprung.exists()
 
-    def sprung(self) -> list[str]:
+    def before_failing(self) -> list[str]:
         """The traps that sprang since the last time this was asked."""
         try:
             lines = self._sprung.read_text().splitlines()

@@ -20,7 +20,7 @@ from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.providers.twilio import sign
-from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
+from regulars.messaging.settings.model import OptOutNotice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.organizations.manage import create_key, create_organization
 from regulars.profiles.model import ProfileUpsert
@@ -106,7 +106,7 @@ async def _set_texting(tx: Tx, organization_id: UUID) -> Texting:
         brand="Shop",
         rules={"FR": ALWAYS},
         caps=(),
-        notices={"FR": Notice("STOP 36111", "36111")},
+        notices={"FR": OptOutNotice("STOP 36111", "36111")},
         twilio=TwilioAccount(ACCOUNT, "Shop"),
     )
     found = await load_texting(tx, organization_id)

@@ -27,7 +27,7 @@ SOONER = {
     "regulars.http.in_flight.REQUEST_S": 4.0,
     "regulars.server.REQUEST_MS": 4000,
     "regulars.http.in_flight.WAIT_FOR_SAME_KEY_S": 3.5,
-    "regulars.http.probes.STANDING_S": 2.0,
+    "regulars.http.probes.STUCK_AFTER_S": 2.0,
 }
 # What was asked last on a connection that records sales: the sale, or the fact that follows from it.
 RECORDING = """

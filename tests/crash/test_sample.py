@@ -22,8 +22,8 @@ FOUND = {("clock", 5)}
 PLANTED = {
     "answer_before_commit": ("write.before_commit:kill", "I1"),
     "unique_key_dropped": ("shuffled", "I5"),
-    "gate_after_claim": ("calm", "I7"),
-    "fact_after_commit": ("server", "I3"),
+    "gate_after_claim": ("withdrawals", "I7"),
+    "fact_after_commit": ("write.committed:kill", "I3"),
 }
 
 

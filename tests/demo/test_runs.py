@@ -79,14 +79,29 @@ async def test_the_worker_reports_its_progress_and_leaves_something_to_show_on_e
         "SELECT c.state, c.name, (SELECT sum(recipients) FROM campaign_totals t WHERE t.organization_id = %(shop)s"
         " AND t.campaign_id = c.id AND t.arm >= 0), c.recipients FROM campaigns c WHERE c.organization_id = %(shop)s"
     )
-    assert sorted(state for state, *_ in campaigns) == ["draft", "ended", "ended", "sending"]
+    assert sorted(state for state, *_ in campaigns) == ["draft", "ended", "ended", "ended", "sending"]
     assert all(counted == recipients and counted > 0 for state, _, counted, recipients in campaigns if state != "draft")
     bought = await read(
-        "SELECT count(*) FROM sales_events AS e JOIN texts AS t ON t.organization_id = %(shop)s"
+        "SELECT count(DISTINCT e.id) FROM sales_events AS e JOIN texts AS t ON t.organization_id = %(shop)s"
         " AND t.profile_id = e.profile_id AND t.origin_kind = 'campaign' AND t.claimed_at < e.occurred_at"
         " WHERE e.organization_id = %(shop)s AND e.external_id LIKE 'AFTER-TEXT-%%'"
     )
     assert bought == [(BUYERS_MAX,)]
+    [(texted, fed, clicks)] = await read(
+        "SELECT count(*) FILTER (WHERE r.arm > 0), count(*) FILTER (WHERE r.fed_at < now() - interval '40 days'),"
+        " (SELECT sum(clicks) FROM click_totals AS k WHERE k.organization_id = %(shop)s AND k.origin_id = c.id)"
+        " FROM campaigns AS c JOIN campaign_recipients AS r ON r.organization_id = %(shop)s AND r.campaign_id = c.id"
+        " WHERE c.organization_id = %(shop)s AND c.name LIKE 'Winter%%' GROUP BY c.id"
+    )
+    assert texted == fed > 0
+    assert clicks > 0
+    winter = await read(
+        "SELECT r.arm > 0, count(*) FROM sales_events AS e JOIN campaign_recipients AS r"
+        " ON r.organization_id = %(shop)s AND r.profile_id = e.profile_id JOIN campaigns AS c"
+        " ON c.organization_id = %(shop)s AND c.id = r.campaign_id AND c.name LIKE 'Winter%%'"
+        " WHERE e.organization_id = %(shop)s AND e.external_id LIKE 'WINTER-%%' GROUP BY 1"
+    )
+    assert dict(winter)[True] > dict(winter)[False] > 0
     outcomes = await read("SELECT DISTINCT outcome FROM campaign_totals WHERE organization_id = %(shop)s")
     assert {"sent", "delivered", "failed", "held_out", "waiting"} <= {outcome for (outcome,) in outcomes}
 
@@ -102,7 +117,7 @@ async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_tw
     async with database.transaction() as tx:
         assert (await find_run(tx, shop.id)).finished_at is not None
         of_plan = (
-            "SELECT count(*) FROM sales_events WHERE organization_id = %s AND external_id NOT LIKE 'AFTER-TEXT-%%'"
+            "SELECT count(*) FROM sales_events WHERE organization_id = %s AND external_id !~ '^(AFTER-TEXT|WINTER)-'"
         )
         assert await tx.fetch(of_plan, (shop.id,)) == [(TICKETS,)]
 

@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from regulars.consent.model import LedgerEntry
-from regulars.explore.customers.timeline import PAGE_FACTS, merge
+from regulars.explore.customers.timeline import PAGE_ENTRIES, merge
 from regulars.sales.purchase_history import months_back, read_history
 from regulars.sales.tickets import CustomerTicket
-from regulars.web.charts import Change, bar_chart, consent_strip, nice_top, stacked_chart
+from regulars.web.charts import ConsentChange, bar_chart, consent_strip, nice_top, stacked_chart
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 14, 15, 0, tzinfo=UTC)
@@ -40,7 +40,7 @@ def test_a_month_with_only_a_return_is_a_ring_and_months_are_those_of_the_zone()
         UUID(int=1), UUID(int=9), "T", "PURCHASE", datetime(2026, 10, 31, 23, 30, tzinfo=UTC), "EUR", 1, UUID(int=2), 1
     )
     history = read_history([first, ticket(2, 35, kind="RETURN")], now=NOW, zone=PARIS, months=3)
-    assert [dot.kind for dot in history.marks] == ["", "back", "on"]
+    assert [dot.kind for dot in history.dots] == ["", "back", "on"]
     assert (history.months_bought, history.months_only_returned) == (1, 1)
 
 
@@ -56,31 +56,31 @@ def test_the_timeline_is_one_line_page_by_page_without_a_fact_twice():
     seen, before = [], None
     while True:
         page = merge(tickets, entries, before=before)
-        seen += page.facts
+        seen += page.entries
         assert page.total == 39
         if page.older is None:
             break
         before = page.older
-    assert len(seen) == len({fact.key for fact in seen}) == 39
-    assert [fact.at for fact in seen] == sorted((fact.at for fact in seen), reverse=True)
-    assert len(merge(tickets, entries).facts) == PAGE_FACTS
+    assert len(seen) == len({entry_.key for entry_ in seen}) == 39
+    assert [entry_.at for entry_ in seen] == sorted((entry_.at for entry_ in seen), reverse=True)
+    assert len(merge(tickets, entries).entries) == PAGE_ENTRIES
 
 
 @pytest.mark.parametrize(("kind", "count"), [("all", 4), ("tickets", 1), ("returns", 1), ("consent", 2)])
 def test_the_timeline_shows_one_kind(kind, count):
     tickets = [ticket(1, 1), ticket(2, 2, kind="RETURN")]
     entries = [entry(1, 3), entry(2, 2, kind="OPT_OUT", outcome="unsubscribed")]
-    assert len(merge(tickets, entries, kind=kind).facts) == count
+    assert len(merge(tickets, entries, kind=kind).entries) == count
 
 
 @pytest.mark.parametrize("before", ["", "x", "~", "2026-01-01~", "nonsense~5", "2026-13-01T00:00:00Z~5"])
 def test_an_unknown_position_shows_the_first_page(before):
-    assert len(merge([ticket(1, 1)], [], before=before).facts) == 1
+    assert len(merge([ticket(1, 1)], [], before=before).entries) == 1
 
 
 def test_a_superseded_consent_is_neither_yes_nor_no():
-    [fact] = merge([], [entry(1, 1, outcome="superseded")]).facts
-    assert (fact.is_yes, fact.is_no, fact.title) == (False, False, "Opt-in, superseded")
+    [entry_] = merge([], [entry(1, 1, outcome="superseded")]).entries
+    assert (entry_.is_opt_in, entry_.is_withdrawal, entry_.title) == (False, False, "Opt-in, superseded")
 
 
 def test_bars_start_at_nought_and_returns_hang_below():
@@ -118,7 +118,10 @@ def test_the_top_of_an_axis_is_a_round_number(value, top):
 
 def test_the_strip_shows_nothing_said_then_each_state():
     start, end = NOW - timedelta(days=100), NOW
-    changes = [Change(NOW - timedelta(days=50), is_opt_in=True), Change(NOW - timedelta(days=25), is_opt_in=False)]
+    changes = [
+        ConsentChange(NOW - timedelta(days=50), is_opt_in=True),
+        ConsentChange(NOW - timedelta(days=25), is_opt_in=False),
+    ]
     strip = consent_strip(changes, start=start, end=end, marked_at=NOW - timedelta(days=40))
     assert [span.kind for span in strip.spans] == ["none", "yes", "no"]
     assert strip.marked_x == "196.8"

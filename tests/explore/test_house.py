@@ -330,7 +330,7 @@ def test_an_empty_organization_says_what_will_be_here(visitor_as):
     assert "No customers yet" in owner.get("/customers").text
     assert "No tickets yet" in owner.get("/tickets").text
     assert "No stores yet" in owner.get("/stores").text
-    assert "No conflict waits" in owner.get("/collisions").text
+    assert "No conflict to review" in owner.get("/collisions").text
     assert "No consent yet" in owner.get("/consent/numbers").text
 
 

@@ -13,7 +13,7 @@ from tests.support.draining import work_through
 
 from regulars.explore.stores.figures import RANKED_MAX
 from regulars.kit.ids import SEGMENT
-from regulars.sales.totals.reports import Rhythm
+from regulars.sales.totals.reports import StoreActivity
 from regulars.web.access import Role
 from regulars.web.format import Format
 from regulars.web.listing import PAGE_ROWS
@@ -134,10 +134,12 @@ def test_home_draws_one_currency_and_offers_the_others(visitor_as, api_database_
 )
 def test_a_store_is_live_or_says_since_when_nothing_comes(before, expected, missing, shown):
     now = datetime(2026, 11, 14, 14, tzinfo=UTC)
-    rhythm = Rhythm(store_id=uuid4(), today={}, usual={}, last_received_at=now - before, expected_since_last=expected)
+    activity = StoreActivity(
+        store_id=uuid4(), today={}, usual={}, last_received_at=now - before, expected_since_last=expected
+    )
     state = str(
         _TEMPLATES.get_template("explore/drawings.html").module.store_state(
-            Format("en-GB", "UTC", now=now), rhythm, now
+            Format("en-GB", "UTC", now=now), activity, now
         )
     )
     assert shown in state

@@ -85,7 +85,7 @@ async def test_what_is_refused_or_let_go_no_longer_counts():
         assert bodies._bytes == 0
     body = await bodies.read(receiving(b"ab", b"cd"), bytes_max=4)
     assert (body, bodies._bytes) == (b"abcd", 4)
-    bodies.let_go(body)
+    bodies.release(body)
     assert bodies._bytes == 0
 
 
@@ -105,5 +105,5 @@ async def test_there_is_room_for_so_many_bodies_and_no_more(monkeypatch):
     first = await bodies.read(receiving(b"abc"), bytes_max=10)
     with pytest.raises(Unavailable):
         await bodies.read(receiving(b"abc"), bytes_max=10)
-    bodies.let_go(first)
+    bodies.release(first)
     assert await bodies.read(receiving(b"abc"), bytes_max=10) == b"abc"

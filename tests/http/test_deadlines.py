@@ -34,7 +34,7 @@ class Slow:
         self.workshop.gate.clear()
         self._late_by = 0.0
         monkeypatch.setattr(json_api, "monotonic", lambda: monotonic() + self._late_by)
-        about = {"tag": "", "summary": "", "answers": {}}
+        about = {"tag": "", "summary": "", "responses": {}}
         self._api = JsonApi(
             [
                 self.workshop.route,

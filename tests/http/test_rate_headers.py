@@ -16,11 +16,11 @@ def test_every_answer_has_each_header_of_the_rate_once_also_the_refusal_of_a_bat
             return raw.send(server.address, "POST", "/v1/profiles/batch", headers=headers, body=body)
 
         # Fifty are more than the bucket ever holds; it would have to be full.
-        answers = [send(10), send(15), send(1), send(50)]
+        responses = [send(10), send(15), send(1), send(50)]
         singles = [send(1) for _ in range(40)]
-    assert [answer.status for answer in answers] == [200, 429, 200, 429]
+    assert [answer.status for answer in responses] == [200, 429, 200, 429]
     assert singles[-1].status == 429
-    for answer in [*answers, *singles]:
+    for answer in [*responses, *singles]:
         names = Counter(name.lower() for name in answer.headers)
         assert {name: count for name, count in names.items() if name.startswith("ratelimit-")} == {
             "ratelimit-limit": 1,

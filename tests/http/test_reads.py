@@ -26,7 +26,7 @@ class Shelf:
         self.gate.set()
         self.reads = Reads(database)
         self.route = LookUpRoute(
-            path="/v1/things/{thing_id}", operation_id="getThing", tag="", summary="", answers={}, find=self._find
+            path="/v1/things/{thing_id}", operation_id="getThing", tag="", summary="", responses={}, find=self._find
         )
 
     async def _find(self, tx, _organization_id, requests):
@@ -105,8 +105,8 @@ async def test_one_that_the_database_does_not_answer_is_refused_in_time(shelf, m
     first = shelf.call("one")
     await shelf.until(lambda: shelf.batches == [["one"]])
     second = shelf.call("two")
-    answers = await asyncio.wait_for(asyncio.gather(first, second), 30)
-    assert [answer.status for answer in answers] == [503, 503]
+    responses = await asyncio.wait_for(asyncio.gather(first, second), 30)
+    assert [answer.status for answer in responses] == [503, 503]
     shelf.gate.set()
     monkeypatch.undo()
     assert (await shelf.call("one")).status == 200
@@ -132,5 +132,5 @@ async def test_a_connection_that_is_lost_answers_503_and_the_next_one_is_dialled
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    answers = [await shelf.call("one") for _ in range(3)]
-    assert answers[-1].status == 200
+    responses = [await shelf.call("one") for _ in range(3)]
+    assert responses[-1].status == 200

@@ -14,7 +14,7 @@ async def _run(_tx, _organization_id, writes):
 
 
 def read(path: str) -> ReadRoute:
-    return ReadRoute(path=path, operation_id=f"GET {path}", tag="", summary="", answers={}, handle=_handle)
+    return ReadRoute(path=path, operation_id=f"GET {path}", tag="", summary="", responses={}, handle=_handle)
 
 
 def write(path: str, method: str = "POST") -> WriteRoute:
@@ -23,7 +23,7 @@ def write(path: str, method: str = "POST") -> WriteRoute:
         operation_id=f"{method} {path}",
         tag="",
         summary="",
-        answers={},
+        responses={},
         method=method,
         prepare=bytes,
         run=_run,

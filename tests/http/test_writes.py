@@ -49,8 +49,8 @@ async def test_a_lone_write_is_answered_after_its_commit(workshop):
 
 async def test_what_arrives_together_is_one_transaction_in_order_of_arrival(workshop):
     names = [f"n{number:03}" for number in range(100)]
-    answers = await workshop.one_batch(*names)
-    assert [msgspec.json.decode(answer.body)["made"] for answer in answers] == names
+    responses = await workshop.one_batch(*names)
+    assert [msgspec.json.decode(answer.body)["made"] for answer in responses] == names
     assert workshop.batches == [["first"], names]
 
 
@@ -59,8 +59,8 @@ async def test_only_the_guilty_item_of_a_batch_fails(workshop, place):
     names = [f"n{number:02}" for number in range(32)]
     guilty = names[place]
     workshop.acts[guilty] = divide_by_zero
-    answers = await workshop.one_batch(*names)
-    assert {name: status(answer) for name, answer in zip(names, answers, strict=True)} == {
+    responses = await workshop.one_batch(*names)
+    assert {name: status(answer) for name, answer in zip(names, responses, strict=True)} == {
         name: 500 if name == guilty else 201 for name in names
     }
     assert await workshop.things() == [name for name in names if name != guilty]
@@ -69,8 +69,8 @@ async def test_only_the_guilty_item_of_a_batch_fails(workshop, place):
 
 
 async def test_an_item_that_repeats_another_is_the_guilty_one(workshop):
-    answers = await workshop.one_batch("a", "b", "a", "c")
-    assert sorted(map(status, answers)) == [201, 201, 201, 503]
+    responses = await workshop.one_batch("a", "b", "a", "c")
+    assert sorted(map(status, responses)) == [201, 201, 201, 503]
     assert await workshop.things() == ["a", "b", "c"]
 
 
@@ -79,9 +79,9 @@ async def test_a_refusal_that_a_use_case_raises_is_the_answer_of_the_guilty_only
         raise Unavailable("Not now.")
 
     workshop.acts["b"] = refuse
-    answers = await workshop.one_batch("a", "b", "c")
-    assert [status(answer) for answer in answers] == [201, 503, 201]
-    assert RETRY_AFTER in answers[1].headers
+    responses = await workshop.one_batch("a", "b", "c")
+    assert [status(answer) for answer in responses] == [201, 503, 201]
+    assert RETRY_AFTER in responses[1].headers
     assert await workshop.things() == ["a", "c"]
 
 
@@ -90,8 +90,8 @@ async def test_a_refusal_that_a_use_case_returns_fails_no_other_write(workshop):
         return StoreNotFound("No such store.")
 
     workshop.acts["b"] = refuse
-    answers = await workshop.one_batch("a", "b", "c")
-    assert [status(answer) for answer in answers] == [201, 404, 201]
+    responses = await workshop.one_batch("a", "b", "c")
+    assert [status(answer) for answer in responses] == [201, 404, 201]
     assert len(workshop.batches) == 2
 
 
@@ -116,8 +116,8 @@ async def test_a_deadlock_is_tried_again(workshop):
             await tx.fetch("SELECT x FROM locks WHERE x = 2 FOR UPDATE")
 
         workshop.acts["b"] = cross
-        answers = await workshop.one_batch("a", "b", "c")
-    assert [status(answer) for answer in answers] == [201, 201, 201]
+        responses = await workshop.one_batch("a", "b", "c")
+    assert [status(answer) for answer in responses] == [201, 201, 201]
     assert workshop.batches == [["first"], ["a", "b", "c"], ["a", "b", "c"]]
     assert await workshop.things() == ["a", "b", "c"]
 
@@ -127,9 +127,9 @@ async def test_a_deadlock_that_never_ends_fails_only_the_write_that_causes_it(wo
         await tx.execute("DO $$ BEGIN RAISE deadlock_detected; END $$")
 
     workshop.acts["b"] = deadlock
-    answers = await workshop.one_batch("a", "b")
-    assert [status(answer) for answer in answers] == [201, 503]
-    assert RETRY_AFTER in answers[1].headers
+    responses = await workshop.one_batch("a", "b")
+    assert [status(answer) for answer in responses] == [201, 503]
+    assert RETRY_AFTER in responses[1].headers
     assert workshop.batches.count(["a", "b"]) == 3
     assert await workshop.things() == ["a"]
 
@@ -145,9 +145,9 @@ async def test_a_lock_that_is_not_given_refuses_only_who_needs_it(workshop):
             await tx.fetch("SELECT x FROM locks FOR UPDATE")
 
         workshop.acts["b"] = wait_in_vain
-        answers = await workshop.one_batch("a", "b", "c", "d")
-    assert [status(answer) for answer in answers] == [201, 503, 201, 201]
-    assert RETRY_AFTER in answers[1].headers
+        responses = await workshop.one_batch("a", "b", "c", "d")
+    assert [status(answer) for answer in responses] == [201, 503, 201, 201]
+    assert RETRY_AFTER in responses[1].headers
     assert await workshop.things() == ["a", "c", "d"]
 
 
@@ -157,9 +157,9 @@ async def test_a_lost_connection_refuses_the_whole_batch_and_the_next_one_works(
             await other.execute("SELECT pg_terminate_backend(%s, 5000)", (tx.connection.info.backend_pid,))
 
     workshop.acts["b"] = lose_the_connection
-    answers = await workshop.one_batch("a", "b", "c", keys={"a": "key-a"})
-    assert [status(answer) for answer in answers] == [503, 503, 503]
-    assert all(RETRY_AFTER in answer.headers for answer in answers)
+    responses = await workshop.one_batch("a", "b", "c", keys={"a": "key-a"})
+    assert [status(answer) for answer in responses] == [503, 503, 503]
+    assert all(RETRY_AFTER in answer.headers for answer in responses)
     assert await workshop.things() == []
     assert await workshop.stored() == {}
     workshop.acts.clear()
@@ -210,7 +210,7 @@ async def test_callers_that_wait_for_the_same_key_get_the_answer_also_when_the_f
     def fail(_outcome):
         raise OSError("gone")
 
-    workshop.writes.submit_now(workshop.writes.find_room(workshop.route, write.request), write, fail)
+    workshop.writes.submit_now(workshop.writes.find_queue(workshop.route, write.request), write, fail)
     waiting = workshop.call("a", key="k")
     await workshop.until(lambda: bool(workshop.batches))
     workshop.gate.set()
@@ -236,7 +236,7 @@ async def test_the_queue_that_is_asked_for_room_is_the_one_the_write_goes_to(dat
     workshop.gate.clear()
     for number in range(4):
         write = Write(request(organization_id, body=b'"a"'), f"thing {number}")
-        queue = workshop.writes.find_room(workshop.route, write.request)
+        queue = workshop.writes.find_queue(workshop.route, write.request)
         workshop.writes.submit_now(queue, write, lambda _: None)
     assert asked == gone_to
     assert [queue[-1] for queue in asked] == [0, 1, 0, 1]
@@ -255,15 +255,15 @@ async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_re
         return [partial(bytes, b"quick") if write.command.startswith("q") else None for write in writes]
 
     workshop = Workshop(database, organization_id, quick=quick)
-    answers = await workshop.one_batch("q1", "c1", 5, "q2", "c2", keys={"5": "five"})
-    assert [answer.status for answer in answers] == [201, 201, 400, 201, 201]
-    assert [answer.body for answer in answers if answer.body == b"quick"] == [b"quick"] * 2
+    responses = await workshop.one_batch("q1", "c1", 5, "q2", "c2", keys={"5": "five"})
+    assert [answer.status for answer in responses] == [201, 201, 400, 201, 201]
+    assert [answer.body for answer in responses if answer.body == b"quick"] == [b"quick"] * 2
     assert await workshop.things() == ["c1", "c2"]
     while failures:
-        answers = await workshop.one_batch("x", f"q{len(failures)}")
-        assert isinstance(answers[0], ApiResponse)
-        assert isinstance(answers[1], ApiResponse)
-        assert [answer.status for answer in answers] == [201, 201]
-        assert b"quick" not in {answer.body for answer in answers}
+        responses = await workshop.one_batch("x", f"q{len(failures)}")
+        assert isinstance(responses[0], ApiResponse)
+        assert isinstance(responses[1], ApiResponse)
+        assert [answer.status for answer in responses] == [201, 201]
+        assert b"quick" not in {answer.body for answer in responses}
         async with database.reading() as tx:
             await tx.execute("DELETE FROM things WHERE name = 'x'")

@@ -57,9 +57,9 @@ async def test_the_same_key_in_flight_waits_and_replays_without_a_batch_of_its_o
     assert not any(call.done() for call in calls)
     assert workshop.writes.coalescer.waiting_items == 0
     workshop.gate.set()
-    answers = await asyncio.gather(*calls)
-    assert {(answer.status, answer.body) for answer in answers} == {(201, b'{"made":"a"}')}
-    assert [is_replay(answer) for answer in answers].count(False) == 1
+    responses = await asyncio.gather(*calls)
+    assert {(answer.status, answer.body) for answer in responses} == {(201, b'{"made":"a"}')}
+    assert [is_replay(answer) for answer in responses].count(False) == 1
     assert isinstance(await other, IdempotencyConflict)
     assert workshop.batches == [["a"]]
     assert not workshop.writes.in_flight.has_key(workshop.organization_id, "k")
@@ -89,8 +89,8 @@ async def test_a_first_request_without_a_decision_lets_one_waiter_run(workshop):
     calls = [workshop.call("a", key="k") for _ in range(20)]
     await workshop.until(lambda: bool(workshop.batches))
     workshop.gate.set()
-    answers = await asyncio.gather(*calls)
-    assert sorted((answer.status, is_replay(answer)) for answer in answers) == [
+    responses = await asyncio.gather(*calls)
+    assert sorted((answer.status, is_replay(answer)) for answer in responses) == [
         (201, False),
         *[(201, True)] * 18,
         (503, False),
@@ -127,8 +127,8 @@ async def test_refusals_of_the_operation_are_stored_and_say_so(workshop):
 async def test_known_and_new_keys_share_a_batch_with_writes_that_have_none(workshop):
     await workshop.call("a", key="ka")
     await plant(workshop, "kb", b'"other"')
-    answers = await workshop.one_batch("a", "b", "c", "d", keys={"a": "ka", "b": "kb", "c": "kc"})
-    assert [(status(answer), is_replay(answer)) for answer in answers] == [
+    responses = await workshop.one_batch("a", "b", "c", "d", keys={"a": "ka", "b": "kb", "c": "kc"})
+    assert [(status(answer), is_replay(answer)) for answer in responses] == [
         (201, True),
         (409, False),
         (201, False),
@@ -167,11 +167,11 @@ async def test_a_key_that_another_process_stores_meanwhile_takes_the_write_back(
             await plant(workshop, "k", body)
 
     workshop.acts["b"] = be_overtaken
-    answers = await workshop.one_batch("a", "b", "c", keys={"a": "ka", "b": "k"})
-    assert [status(answer) for answer in answers] == [201, expected[0], 201]
-    assert is_replay(answers[1]) == expected[2]
+    responses = await workshop.one_batch("a", "b", "c", keys={"a": "ka", "b": "k"})
+    assert [status(answer) for answer in responses] == [201, expected[0], 201]
+    assert is_replay(responses[1]) == expected[2]
     if expected[1] is not None:
-        assert answers[1].body == expected[1]
+        assert responses[1].body == expected[1]
     assert workshop.batches == [["first"], ["a", "b", "c"], ["a", "c"]]
     assert await workshop.things() == ["a", "c"]
     assert set(await workshop.stored()) == {"k", "ka"}

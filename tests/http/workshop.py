@@ -19,7 +19,7 @@ Call = asyncio.Task[ApiResponse | ApiError]
 
 
 class Workshop:
-    """`make` inserts a thing and answers 201; an act planted under its name happens inside the batch before that."""
+    """`make` inserts a thing and responses 201; an act planted under its name happens inside the batch before that."""
 
     def __init__(self, database: Database, organization_id: UUID, **of_its_route: Any) -> None:
         self.organization_id = organization_id
@@ -33,7 +33,7 @@ class Workshop:
             operation_id="makeThing",
             tag="",
             summary="",
-            answers={},
+            responses={},
             prepare=self._prepare,
             run=self._run,
             **of_its_route,
@@ -49,15 +49,15 @@ class Workshop:
     async def _run(self, tx: Tx, _organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
         self.batches.append([write.command for write in writes])
         await self.gate.wait()
-        answers: list[ApiResponse | ApiError] = []
+        responses: list[ApiResponse | ApiError] = []
         for write in writes:
             act = self.acts.get(write.command)
             instead = None if act is None else await act(tx, write)
             if instead is None:
                 await tx.execute("INSERT INTO things VALUES (%s, %s)", (write.command, write.key))
                 instead = ApiResponse(201, msgspec.json.encode({"made": write.command}))
-            answers.append(instead)
-        return answers
+            responses.append(instead)
+        return responses
 
     def call(self, name: object, *, key: str | None = None, target: bytes = b"/v1/things") -> Call:
         """Start a request; its task gives the answer, or the refusal that was raised before the batch."""
@@ -84,7 +84,7 @@ class Workshop:
         return list(await asyncio.gather(*calls))
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds():  # noqa: ASYNC110  # the engine's own state has no event to wait for
                 await asyncio.sleep(0.002)
 

@@ -6,7 +6,7 @@ from psycopg import sql
 from tests.support.room import SECRET
 
 from regulars.imports import run
-from regulars.imports.model import ImportKind, Row
+from regulars.imports.model import FileRow, ImportKind
 from regulars.imports.row_writer import Target
 from regulars.imports.run import run_import
 
@@ -53,7 +53,7 @@ class Importing:
     async def run(self, kind, *bodies, dry_run=False):
         self.rejected.clear()
         rows = [
-            Row(number, body if isinstance(body, bytes) else msgspec.json.encode(body))
+            FileRow(number, body if isinstance(body, bytes) else msgspec.json.encode(body))
             for number, body in enumerate(bodies, start=1)
         ]
         report = await run_import(

@@ -136,7 +136,7 @@ def test_columns_of_the_file_are_mapped_or_left_out():
     content = b"Nr;Nom;Couleur\nS1;Lyon;red\n"
     found = opened(content, pairs=["Nr=external_id", "Nom=name", "Couleur="])
     assert [msgspec.json.decode(row.body) for row in found.rows] == [{"external_id": "S1", "name": "Lyon"}]
-    assert found.left_out == ("Couleur",)
+    assert found.ignored_columns == ("Couleur",)
     with pytest.raises(FileError, match="no column 'Numéro' to map; it has Nr, Nom, Couleur"):
         opened(content, pairs=["Numéro=external_id"])
     with pytest.raises(FileError, match="--map takes"):
@@ -161,7 +161,11 @@ def test_a_saved_mapping_is_used_again_and_options_of_the_command_override_it(tm
     write_mapping(file, load_mapping(None, ['Nr "1"=external_id', "X="], **said))
     again = load_mapping(file, ["X=name"], amounts=None, timezone=None, sheet="Two")
     assert dict(again.columns) == {'Nr "1"': "external_id", "X": "name"}
-    assert (again.spelling.amounts, again.spelling.timezone.key, again.sheet) == ("decimal", "Europe/Paris", "Two")
+    assert (again.file_format.amounts, again.file_format.timezone.key, again.sheet) == (
+        "decimal",
+        "Europe/Paris",
+        "Two",
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,13 +225,13 @@ def test_an_amount_that_may_mean_two_things_is_refused(text):
     ],
 )
 def test_times_without_an_offset_are_of_the_zone_and_days_come_first(text, moment):
-    zone = load_mapping(None, (), amounts=None, timezone="Europe/Paris", sheet=None).spelling.timezone
+    zone = load_mapping(None, (), amounts=None, timezone="Europe/Paris", sheet=None).file_format.timezone
     assert read_local_time(text, zone, field="x") == moment
 
 
 @pytest.mark.parametrize("text", ["03/25/2026 10:00", "2026-02-30", "29-03-2026 02:30", "2026-03-01 25:00"])
 def test_a_time_that_does_not_exist_is_refused_in_words(text):
-    zone = load_mapping(None, (), amounts=None, timezone="Europe/Paris", sheet=None).spelling.timezone
+    zone = load_mapping(None, (), amounts=None, timezone="Europe/Paris", sheet=None).file_format.timezone
     assert isinstance(read_local_time(text, zone, field="occurred_at"), ApiError)
 
 

@@ -61,7 +61,7 @@ async def test_tuples_come_in_the_order_of_the_columns(database):
 async def test_columns_of_several_parts_make_one_statement_and_are_assigned_by_name(database):
     rest = Columns(rank=Bigints, is_open=Booleans)
     text = (Columns(id=Ids) | rest).write(
-        "UPDATE notes SET {changed} FROM {rows} WHERE notes.id = it.id", changed=rest.assign("it", but={"is_open"})
+        "UPDATE notes SET {changed} FROM {rows} WHERE notes.id = it.id", changed=rest.assign("it", without={"is_open"})
     )
     async with database.transaction() as tx:
         await make_table(tx)

@@ -58,15 +58,15 @@ def test_without_a_trap_nothing_happens():
 
 
 def test_a_trap_springs_once_after_its_passes_and_says_so_before():
-    sprung = []
-    failpoint.arm("start", "raise", passes=2, sprung=lambda *what: sprung.append(what))
+    before_failing = []
+    failpoint.arm("start", "raise", passes=2, before_failing=lambda *what: before_failing.append(what))
     failpoint.hit("start")
     failpoint.hit("drain")
     failpoint.hit("start")
-    assert sprung == []
-    with pytest.raises(psycopg.OperationalError, match="a trap at start"):
+    assert before_failing == []
+    with pytest.raises(psycopg.OperationalError, match="a failpoint at start"):
         failpoint.hit("start")
-    assert sprung == [("start", "raise")]
+    assert before_failing == [("start", "raise")]
     failpoint.hit("start")
 
 

@@ -81,7 +81,9 @@ def test_new_ids_sort_as_they_were_made_and_carry_the_time():
 def test_many_ids_are_spelled_as_each_alone(count):
     chance = random.Random(count)
     many = [UUID(int=chance.getrandbits(128)) for _ in range(count)]
-    assert STORE.spell([identifier.bytes for identifier in many]) == [STORE.encode(identifier) for identifier in many]
+    assert STORE.encode_all([identifier.bytes for identifier in many]) == [
+        STORE.encode(identifier) for identifier in many
+    ]
 
 
 def test_an_id_is_spelled_digit_by_digit():

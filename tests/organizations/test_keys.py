@@ -11,7 +11,7 @@ from regulars.kit.ids import new_uuid
 from regulars.organizations import authenticate, manage
 from regulars.organizations.authenticate import CACHE_S, REFRESH_AFTER_S, Authenticator
 from regulars.organizations.model import checksum, hash_key, is_well_formed, new_key
-from regulars.organizations.particulars import NameTaken
+from regulars.organizations.settings import NameTaken
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.consent.fold import fold
 
-from regulars.consent.model import Applied, Event, OptIn, OptOut, Outcome, Proof, Status, SubscriptionState, apply
+from regulars.consent.model import AppliedEvent, Event, OptIn, OptOut, Outcome, Proof, Status, SubscriptionState, apply
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NUMBER = "+33612345678"
@@ -53,7 +53,7 @@ def head_after(events: "list[Event] | tuple[Event, ...]") -> SubscriptionState:
     return state
 
 
-def walk(events: list[Event]) -> list[tuple[SubscriptionState | None, Event, Applied]]:
+def walk(events: list[Event]) -> list[tuple[SubscriptionState | None, Event, AppliedEvent]]:
     """Each event with the state before it and what came of it."""
     steps, state = [], None
     for event in events:

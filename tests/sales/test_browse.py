@@ -8,7 +8,7 @@ from tests.sales.desk import STORE, ticket
 from regulars.kit.ids import new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.sales import tickets
-from regulars.sales.collision_review import Decision, count_open, decide, find_collision, list_collisions
+from regulars.sales.collision_review import Decision, count_open_collisions, decide, find_collision, list_collisions
 from regulars.sales.listing import find_sale
 from regulars.sales.personal import anonymise_sales
 from regulars.sales.tickets import TicketFilters, find_neighbours, list_customer_tickets, list_tickets, position_of
@@ -116,7 +116,7 @@ async def test_a_collision_waits_until_it_is_decided_and_again_when_something_ne
         collision = await find_collision(tx, desk.organization_id, sale)
         assert [difference.field for difference in collision.comparisons[0].differences] == ["total_amount_cents"]
         assert collision.comparisons[0].differences[0].attempted == "1"
-        assert await count_open(tx, desk.organization_id, most=10) == 1
+        assert await count_open_collisions(tx, desk.organization_id, most=10) == 1
         decided = await decide(
             tx, desk.organization_id, sale.id, Decision.DISMISSED, note="A till in training.", decided_by="c@x.example"
         )

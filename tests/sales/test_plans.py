@@ -14,7 +14,7 @@ from regulars.sales import statements
 pytestmark = pytest.mark.anyio
 
 FORMS = [
-    statements.Form(is_shared, is_single, *others)
+    statements.StatementForm(is_shared, is_single, *others)
     for is_shared, is_single in [(False, False), (True, False), (False, True)]
     for others in product([False, True], repeat=3)
 ]
@@ -30,7 +30,7 @@ SELECT gen_random_uuid(), 'profiles.changed', 'test' FROM generate_series(1, %(r
 """
 
 
-async def plan(connection: "psycopg.AsyncConnection[Any]", form: statements.Form) -> str:
+async def plan(connection: "psycopg.AsyncConnection[Any]", form: statements.StatementForm) -> str:
     statement = statements.compose(form)
     places = len(statement.names)
     await connection.execute("DEALLOCATE ALL", prepare=False)

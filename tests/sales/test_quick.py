@@ -177,11 +177,11 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
     assert (await quick.desk.tickets(), await quick.desk.customers()) == (["B"], ["ada"])
 
 
-async def forms_of(monkeypatch: pytest.MonkeyPatch, run: Any) -> list[statements.Form]:
+async def forms_of(monkeypatch: pytest.MonkeyPatch, run: Any) -> list[statements.StatementForm]:
     """The forms of the statement by which something is recorded."""
     used, insert = [], statements.insert
 
-    async def observe(connection: Any, form: statements.Form, *arguments: Any, **options: Any) -> Any:
+    async def observe(connection: Any, form: statements.StatementForm, *arguments: Any, **options: Any) -> Any:
         used.append(form)
         return await insert(connection, form, *arguments, **options)
 
@@ -192,7 +192,7 @@ async def forms_of(monkeypatch: pytest.MonkeyPatch, run: Any) -> list[statements
 
 
 async def test_each_batch_takes_the_smallest_form_that_can_decide_it(quick, monkeypatch):
-    form = statements.Form(creates_profiles=False)
+    form = statements.StatementForm(creates_profiles=False)
     single = form._replace(is_single=True)
     whole = single._replace(creates_profiles=True)
     for sales, expected in (

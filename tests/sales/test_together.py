@@ -93,7 +93,7 @@ async def test_random_traffic_of_several_leaves_and_answers_what_each_would_alon
     monkeypatch.setattr(fast_path, "REPEATS_MIN", 1_000)
     used, insert = [], statements.insert
 
-    async def note(connection: Any, form: statements.Form, new: Any, **options: Any) -> Any:
+    async def note(connection: Any, form: statements.StatementForm, new: Any, **options: Any) -> Any:
         used.append(form.is_shared)
         return await insert(connection, form, new, **options)
 

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.sales.desk import STORE, ticket
 
+from regulars.kit.db import Tx
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.organizations.facts import TimeZoneChanged
 from regulars.sales.facts import SalesRecorded
@@ -20,7 +21,7 @@ from regulars.sales.totals import progress
 from regulars.sales.totals.fill import fill_batch
 from regulars.sales.totals.model import Sums, expected_tickets, is_silent
 from regulars.sales.totals.progress import last_id_at, made_at
-from regulars.sales.totals.reports import filled_until, read_rhythms, sum_days, sum_stores
+from regulars.sales.totals.reports import filled_until, read_store_activity, sum_days, sum_stores
 from regulars.stores.find import find_stores
 from regulars.worker import LISTENERS
 
@@ -305,6 +306,26 @@ async def move_to(desk, zone: str) -> None:
         )
 
 
+async def test_the_zones_of_the_database_are_listed_once_for_each_zone(desk, monkeypatch):
+    listed = []
+    fetch = Tx.fetch
+
+    async def noted(self, query, params=()):
+        if "pg_timezone_names" in str(query):
+            listed.append(params[0])
+        return await fetch(self, query, params)
+
+    monkeypatch.setattr(Tx, "fetch", noted)
+    monkeypatch.setattr(progress, "_KNOWN_ZONES", set())
+    found = []
+    for zone in ("Asia/Tokyo", "Asia/Tokyo", "Mars/Olympus", "Asia/Tokyo"):
+        await move_to(desk, zone)
+        async with desk.database.reading() as tx:
+            found.append(await progress.find_time_zone(tx, desk.organization_id))
+    assert found == ["Asia/Tokyo", "Asia/Tokyo", "UTC", "Asia/Tokyo"]
+    assert listed == ["Asia/Tokyo", "Mars/Olympus"]
+
+
 async def read_days(desk, *, first: date, last: date):
     async with desk.database.reading() as tx:
         days = await sum_days(tx, desk.organization_id, first=first, last=last)
@@ -323,10 +344,10 @@ async def test_a_store_that_stops_sending_in_its_usual_hours_is_silent(desk):
     await count_published(desk)
     [(store_id,)] = await desk.rows("SELECT id FROM stores WHERE organization_id = %s")
     async with desk.database.reading() as tx:
-        quiet = await read_rhythms(tx, desk.organization_id, [store_id], now=now, zone=ZoneInfo("UTC"))
-    rhythm = quiet[store_id]
-    assert sum(rhythm.usual.values()) in (0, 20)  # half past midnight: yesterday's hours say nothing about today
-    assert rhythm.tickets_today == 0
+        quiet = await read_store_activity(tx, desk.organization_id, [store_id], now=now, zone=ZoneInfo("UTC"))
+    activity = quiet[store_id]
+    assert sum(activity.usual.values()) in (0, 20)  # half past midnight: yesterday's hours say nothing about today
+    assert activity.tickets_today == 0
 
 
 def test_silence_is_measured_in_expected_tickets_and_not_in_hours():

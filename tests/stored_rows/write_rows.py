@@ -43,15 +43,15 @@ from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import (
     Cap,
     InboundMarks,
-    Notice,
     OpenHours,
-    Rule,
+    OptOutNotice,
     SenderMark,
+    SendHoursRule,
     Simulation,
     SmsSettings,
     TwilioAccount,
 )
-from regulars.messaging.settings.store import lock_texting, save_marks, save_texting, seal_token
+from regulars.messaging.settings.store import lock_texting, save_inbound_progress, save_texting, seal_token
 from regulars.organizations.sealing import write_sealed
 from regulars.privacy.facts import ProfileErased, StoredResponsesRemain
 from regulars.profiles.facts import ProfileChange, ProfilesChanged
@@ -65,7 +65,7 @@ from regulars.worker import LISTENERS, queues
 __all__ = ["analysis", "full_house"]
 
 NOW = datetime(2026, 11, 16, 21, 0, tzinfo=UTC)
-ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 # Pages about one row, and lists of what is decoded; no forms that only ask for a confirmation.
 SHOWS_ROWS = re.compile(
     r"/(consent|settings/audit|settings/texts|settings/texts/rules|messages/inbox|attributes|products|webhooks|requests"
@@ -188,7 +188,7 @@ def _write_settings(database_url: str, organization_id: UUID) -> None:
             help_contact="help@shop.example",
             rules={"FR": ALWAYS},
             caps=(Cap(texts=2, hours=48),),
-            notices={"FR": Notice("STOP to 36123", "36123")},
+            notices={"FR": OptOutNotice("STOP to 36123", "36123")},
             simulation=Simulation(fails=0.1, loses=0.2, delay_ms=3),
             twilio=TwilioAccount("AC" + "1" * 32, "+33644640001"),
         )
@@ -202,7 +202,7 @@ def _write_settings(database_url: str, organization_id: UUID) -> None:
         )
         mark = SenderMark(heard_until=NOW, next_page="/next", next_until=NOW, has_failed=True)
         marks = InboundMarks("AC" + "1" * 32, {"+33644640001": mark}, error="no answer", failing_since=NOW)
-        await save_marks(tx, organization_id, marks, due_at=NOW)
+        await save_inbound_progress(tx, organization_id, marks, due_at=NOW)
 
     in_transaction(database_url, act)
 

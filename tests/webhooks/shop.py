@@ -10,7 +10,7 @@ import pytest
 from tests.support.draining import drain
 from tests.support.room import SECRET
 
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database
@@ -67,13 +67,13 @@ class Shop:
                 phone_number=NUMBER,
                 source=options.get("source", "WEBSITE"),
                 consented_at=CONSENTED_AT,
-                origin=Origin(),
+                origin=EventOrigin(),
                 profile=None if profile is None else ByExternalId(profile),
             )
             await opt_in(tx, self.organization_id, [given], secret=SECRET)
 
     async def withdraw(self) -> None:
-        await self.do(opt_out, [Withdrawal(phone_number=NUMBER, origin=Origin())], secret=SECRET)
+        await self.do(opt_out, [Withdrawal(phone_number=NUMBER, origin=EventOrigin())], secret=SECRET)
 
     async def erase(self, external_id: str) -> None:
         await self.do(erase_profiles, [ByExternalId(external_id)], secret=SECRET)

@@ -17,7 +17,7 @@ from tests.support.room import SECRET
 from tests.webhooks.shop import CONSENTED_AT, NUMBER
 
 from regulars.consent import chain
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import new_uuid
 from regulars.messaging.facts import publish_reply, publish_text_changes
@@ -50,7 +50,7 @@ async def everything_that_can_happen(shop, created):
     await shop.consent("CUST-1042", source="CHECKOUT")
     await shop.withdraw()
     async with shop.database.transaction() as tx:
-        again = Consent(phone_number=NUMBER, source="WEBSITE", consented_at=tx.now, origin=Origin())
+        again = Consent(phone_number=NUMBER, source="WEBSITE", consented_at=tx.now, origin=EventOrigin())
         await opt_in(tx, shop.organization_id, [again], secret=bytes(range(32)))
     await shop.do(events.ping, created.endpoint.id)
     await shop.do(upsert_stores, [StoreUpsert(external_id="PARIS-01")])

@@ -31,7 +31,7 @@ def attempts(chance):
     moment, made = START, []
     while moment is not None:
         made.append(moment)
-        moment = next_attempt(moment, attempts=len(made), chance=chance)
+        moment = next_attempt(moment, attempts=len(made), random_share=chance)
     return made
 
 
@@ -53,10 +53,10 @@ def test_waits_are_up_to_a_tenth_longer_and_never_shorter(chance):
 
 def test_a_receiver_may_ask_for_later_and_for_a_day_at_most():
     ask = timedelta(minutes=10)
-    assert next_attempt(START, attempts=1, retry_after=ask, chance=0) == START + ask
-    assert next_attempt(START, attempts=9, retry_after=ask, chance=0) == START + timedelta(hours=24)
-    assert next_attempt(START, attempts=1, retry_after=timedelta(days=9), chance=0) == START + timedelta(hours=24)
-    assert next_attempt(START, attempts=10, retry_after=ask, chance=0) is None
+    assert next_attempt(START, attempts=1, retry_after=ask, random_share=0) == START + ask
+    assert next_attempt(START, attempts=9, retry_after=ask, random_share=0) == START + timedelta(hours=24)
+    assert next_attempt(START, attempts=1, retry_after=timedelta(days=9), random_share=0) == START + timedelta(hours=24)
+    assert next_attempt(START, attempts=10, retry_after=ask, random_share=0) is None
 
 
 def test_a_new_endpoint_gets_one_delivery_until_it_has_answered():
@@ -116,7 +116,7 @@ def test_nothing_is_lost_in_72_hours_of_outage():
             outcome = BAD if outage[0] <= now < outage[1] else OK
             health = after_attempt(health, outcome, now=now)
             count = waiting[number][1] + 1
-            again = next_attempt(now, attempts=count, chance=rng.random())
+            again = next_attempt(now, attempts=count, random_share=rng.random())
             if outcome.error is None:
                 delivered.add(number)
                 del waiting[number]

@@ -293,7 +293,7 @@ def test_texts_and_replies_go_on_behind_a_locked_number(database_url, name):
             latest_opt_out_at=Raw("now()"),
         )  # fmt: skip
         with held(database_url, "subscriptions", organization_id, "number_hash = sha256('1')"):
-            await turns(queue, house.database, organization_id)
+            await turns(queue, house.database, organization_id, ROWS)
             assert house.due(queue) == 1
         await turns(queue, house.database, organization_id)
         assert house.due(queue) == 0

@@ -230,5 +230,5 @@ def test_a_schedule_waits_longer_by_its_jitter_and_never_shorter():
     schedule = Schedule(waits_s=(10, 100), jitter=0.1)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert schedule.due_at(now, attempts=1) == now + timedelta(seconds=10)
-    assert schedule.due_at(now, attempts=2, chance=1.0) == now + timedelta(seconds=110)
+    assert schedule.due_at(now, attempts=2, random_share=1.0) == now + timedelta(seconds=110)
     assert schedule.due_at(now, attempts=3) is None

@@ -22,7 +22,7 @@ async def receiving(database):
             received.append((queue, one))
 
     listening = asyncio.create_task(listen_forever(database, wake))
-    async with asyncio.timeout(10), await database.dial() as connection:
+    async with asyncio.timeout(60), await database.dial() as connection:
         while not listens.is_set():
             await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"trial:{new_uuid().hex}"))
             await asyncio.sleep(0.02)
@@ -35,7 +35,7 @@ async def receiving(database):
 
 
 async def until(condition):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  # what is waited for has no event
             await asyncio.sleep(0.02)
 

@@ -1,7 +1,10 @@
 """The benchmark's own PostgreSQL: the wheel's, on disk, with the durable settings of the embedded database."""
 
 import asyncio
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +24,8 @@ from tickets import CUSTOMERS, CUSTOMERS_OF_MANY, STORES
 DATA_PARENT = Path("/var/tmp")  # noqa: S108  # the folder in it is made by mkdtemp
 TEMPLATE = "bench_template"
 TEMPLATE_OF_MANY = "bench_template_of_many"
+# As the source of another commit migrates it: an older release refuses to work on a newer database.
+TEMPLATE_BESIDE = "bench_template_beside"
 ORGANIZATIONS = 200
 # Autovacuum of these rows would run during another measurement.
 AUTOVACUUM_OFF = "ALTER TABLE sales_events SET (autovacuum_enabled = off)"
@@ -123,6 +128,50 @@ def make_templates(cluster: Cluster) -> list[Organization]:
             _register(connection, organization, CUSTOMERS_OF_MANY)
         connection.execute("VACUUM ANALYZE")
     return [*organizations, *others]
+
+
+def make_template_beside(cluster: Cluster, source: Path) -> None:
+    """The rows of the template in tables that the source of another commit made."""
+    cluster.drop(TEMPLATE_BESIDE)
+    cluster.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE_BESIDE)))
+    url = cluster.url_of(TEMPLATE_BESIDE)
+    program = "import sys; from regulars.kit.migrate import migrate; migrate(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", program, url], env={**os.environ, "PYTHONPATH": str(source)}, check=True)
+    with (
+        psycopg.connect(cluster.url_of(TEMPLATE)) as template,
+        psycopg.connect(url, autocommit=True) as beside,
+    ):
+        beside.execute("SET session_replication_role = replica")  # tables come in any order
+        stored = _columns_of_tables(template)
+        for table, columns in _columns_of_tables(beside).items():
+            shared = [column for column in columns if column in stored.get(table, ())]
+            if shared:
+                _copy(template, beside, table, shared)
+        beside.execute("VACUUM ANALYZE")
+
+
+def _columns_of_tables(connection: "psycopg.Connection[Any]") -> dict[str, list[str]]:
+    rows = connection.execute(
+        "SELECT relname, array_agg(attname ORDER BY attnum) FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid"
+        " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'migrations'"
+        " AND attnum > 0 AND NOT attisdropped AND attgenerated = '' GROUP BY relname"
+    ).fetchall()
+    return dict(rows)
+
+
+def _copy(
+    source: "psycopg.Connection[Any]", target: "psycopg.Connection[Any]", table: str, columns: Sequence[str]
+) -> None:
+    """What the migrations wrote into the table gives way to the rows of the source."""
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    parts = {"table": sql.Identifier(table), "names": names}
+    target.execute(sql.SQL("DELETE FROM {table}").format(**parts))
+    with (
+        source.cursor().copy(sql.SQL("COPY {table} ({names}) TO STDOUT").format(**parts)) as rows,
+        target.cursor().copy(sql.SQL("COPY {table} ({names}) FROM STDIN").format(**parts)) as copied,
+    ):
+        for piece in rows:
+            copied.write(piece)
 
 
 def _fill(connection: "psycopg.Connection[Any]", organizations: Sequence[Organization]) -> None:

@@ -10,7 +10,7 @@ import psycopg
 from database import AUTOVACUUM_OFF, Cluster, Organization
 from regulars.demo.load import DemoPlan, load_demo
 from regulars.kit.db import Database
-from regulars.organizations.manage import find_particulars
+from regulars.organizations.manage import find_secret_and_country
 
 CUSTOMERS = 20_000
 STATEMENT_TIMEOUT_MS = 3_600_000
@@ -38,8 +38,8 @@ async def _fill(url: str, organization_id: UUID, sales: int) -> None:
     await database.open()
     try:
         async with database.connection() as connection:
-            particulars = await find_particulars(connection, organization_id)
+            secret_and_country = await find_secret_and_country(connection, organization_id)
         story = DemoPlan(seed=1, sales=sales, customers=CUSTOMERS, last_day=datetime.now(UTC).date())
-        await load_demo(database, organization_id, story, secret=particulars.secret, progress=lambda *_: None)
+        await load_demo(database, organization_id, story, secret=secret_and_country.secret, progress=lambda *_: None)
     finally:
         await database.close()

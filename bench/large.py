@@ -14,7 +14,7 @@ from messages import MESSAGES, fill_messages
 from paperwork import fill_paperwork
 from regulars.demo.load import DemoPlan, load_demo
 from regulars.kit.db import Database
-from regulars.organizations.manage import create_organization, find_particulars
+from regulars.organizations.manage import create_organization, find_secret_and_country
 from regulars.sales.totals.fill import fill_batch, recount
 from regulars.sales.totals.progress import last_id_at, update_fill
 
@@ -116,9 +116,9 @@ async def fill_large(url: str, size: Size, say: Say) -> UUID:
 async def _load(database: Database, size: Size) -> UUID:
     async with database.connection() as connection:
         organization = await create_organization(connection, "Large")
-        particulars = await find_particulars(connection, organization.id)
+        secret_and_country = await find_secret_and_country(connection, organization.id)
     story = DemoPlan(seed=1, sales=size.sales, customers=size.customers, last_day=datetime.now(UTC).date())
-    await load_demo(database, organization.id, story, secret=particulars.secret, progress=lambda *_: None)
+    await load_demo(database, organization.id, story, secret=secret_and_country.secret, progress=lambda *_: None)
     return organization.id
 
 

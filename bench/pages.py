@@ -115,7 +115,7 @@ class _Answer:
     took_ms: float
 
 
-class _Reader:
+class Reader:
     """One person's browser: a connection that stays open, and a session."""
 
     def __init__(self, port: int, slug: str, token: str) -> None:
@@ -164,8 +164,8 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
         with running_server(regulars_command(with_worker=False), environment, port=port) as server:
             _wait_for_analysis(Path(folder))
             wait_until_settled(server.pid)
-            used = partial(_processor_s, server.pid, cluster.postmaster_pid)
-            return _read_all(_Reader(port, slug, token), used)
+            used = partial(processor_s, server.pid, cluster.postmaster_pid)
+            return _read_all(Reader(port, slug, token), used)
 
 
 @contextmanager
@@ -187,11 +187,11 @@ def _wait_for_analysis(folder: Path) -> None:
         time.sleep(0.1)
 
 
-def _processor_s(*pids: int) -> float:
+def processor_s(*pids: int) -> float:
     return sum(map(cpu_s, pids))
 
 
-def _read_all(reader: _Reader, used: Callable[[], float]) -> PageTimes:
+def _read_all(reader: Reader, used: Callable[[], float]) -> PageTimes:
     """Each page at the addresses that links led to first, and by its slowest of them."""
     table = page_table(Settings())
     seen = crawl(reader, table, addresses=ADDRESSES_SEEN)  # type: ignore[arg-type]  # it only asks for get and who
@@ -202,18 +202,20 @@ def _read_all(reader: _Reader, used: Callable[[], float]) -> PageTimes:
         if measured_of[one.page.address] > ADDRESSES_MEASURED:
             continue
         is_file = one.status == 200 and not one.is_html
-        measured = _read(reader, used, one.page.address, one.path, status=one.status, is_file=is_file)
+        measured = time_page(reader, used, one.page.address, one.path, status=one.status, is_file=is_file)
         if measured.path not in slowest or slowest[measured.path].median_ms < measured.median_ms:
             slowest[measured.path] = measured
     typed = [
-        _read(reader, used, path, f"/o/{reader.who.slug}{path}", status=200, is_file=False)
+        time_page(reader, used, path, f"/o/{reader.who.slug}{path}", status=200, is_file=False)
         for path in (*TYPED, *FILTERED)
     ]
     left_out = [path for path in sorted(unseen(seen, table)) if not WITHOUT_A_LINK.fullmatch(path)]
     return PageTimes(sorted([*slowest.values(), *typed], key=lambda one: -one.median_ms), left_out)
 
 
-def _read(reader: _Reader, used: Callable[[], float], name: str, path: str, *, status: int, is_file: bool) -> PageTime:
+def time_page(
+    reader: Reader, used: Callable[[], float], name: str, path: str, *, status: int, is_file: bool
+) -> PageTime:
     for _ in range(WARM_REQUESTS):
         reader.get(path)
     before = used()

@@ -32,7 +32,7 @@ import report  # the path above must be set first
 import segments  # as above
 import texts
 import webhooks  # as above
-from database import Cluster, Organization, make_templates, running_cluster  # as above
+from database import Cluster, Organization, make_template_beside, make_templates, running_cluster  # as above
 from growth import make_grown
 from load import wrk  # as above
 from processes import DidNotStartError  # as above
@@ -72,7 +72,7 @@ ALONE: dict[str, "_Alone"] = {
 # Which of them have a size that can be chosen.
 SCALED = frozenset({"segments", "campaigns", "analytics", "attribution"})
 # Which of them end with an error when a bar was missed.
-BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached}
+BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached, "attribution": attribution.is_reached}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)
 
 
@@ -91,6 +91,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="regulars-bench-beside-") as folder, running_cluster() as cluster:
         options.beside = options.beside and (options.beside, _source_of(options.beside, Path(folder)))
         organizations = make_templates(cluster)
+        if options.beside:
+            make_template_beside(cluster, options.beside[1])
         chosen = _choose(console, cluster, organizations[0], options)
         runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
         others = [scenario for scenario in _in_order(chosen) if not scenario.is_in_turns]

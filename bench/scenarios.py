@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pgbench
 import report
-from database import AUTOVACUUM_OFF, ORGANIZATIONS, TEMPLATE, TEMPLATE_OF_MANY, Cluster, Organization
+from database import (
+    AUTOVACUUM_OFF,
+    ORGANIZATIONS,
+    TEMPLATE,
+    TEMPLATE_BESIDE,
+    TEMPLATE_OF_MANY,
+    Cluster,
+    Organization,
+)
 from load import wrk
 from processes import (
     Server,
@@ -139,7 +147,7 @@ def close_scenarios(beside: tuple[str, Path] | None = None) -> list[Scenario]:
         return close
     commit, source = beside
     return close + [
-        replace(scenario, name=f"{scenario.name}, at {commit}", source=source)
+        replace(scenario, name=f"{scenario.name}, at {commit}", source=source, template=TEMPLATE_BESIDE)
         for scenario in close
         if scenario.app == "regulars"
     ]

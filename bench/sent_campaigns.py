@@ -45,6 +45,12 @@ CROSS JOIN LATERAL (
 ) AS s
 WHERE r.organization_id = %(organization_id)s AND r.campaign_id = %(campaign)s AND r.fed_at IS NOT NULL
 """
+# The newest text did not reach its provider, so that the page to send it again has a link.
+FAILED = """
+UPDATE texts SET state = 'failed', reason = 'refused 30003: unreachable'
+WHERE organization_id = %(organization_id)s
+  AND id = (SELECT id FROM texts WHERE organization_id = %(organization_id)s ORDER BY id DESC LIMIT 1)
+"""
 TOTALS = """
 INSERT INTO campaign_totals (organization_id, campaign_id, arm, outcome, reason, country, recipients, parts)
 SELECT organization_id, campaign_id, arm, outcome, reason, country, count(*), sum(parts)
@@ -87,4 +93,5 @@ def fill_campaigns(connection: Connection, organization_id: UUID, campaigns: dic
             }
             for statement in (RECIPIENTS, TEXTS, TOTALS, STATE):
                 connection.execute(statement, values)  # type: ignore[arg-type]  # literals of this file
+    connection.execute(FAILED, {"organization_id": organization_id})
     connection.execute("VACUUM ANALYZE campaign_recipients, campaign_totals, texts")

@@ -18,21 +18,21 @@ import psycopg
 
 from database import Cluster
 from processes import cpu_s, wait_until_settled
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.kit.migrate import migrate
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
+from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.organizations.manage import create_organization
 
 CHUNK = 500
 DEADLINE_S = 240.0
 POLL_S = 0.5
-ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 
 def measure_costs(
@@ -110,7 +110,7 @@ async def _prepare(url: str, texts: int) -> None:
     for start in range(0, texts, CHUNK):
         async with database.transaction() as tx:
             consents = [
-                Consent(phone_number=it, source="OTHER", consented_at=tx.now, origin=Origin())
+                Consent(phone_number=it, source="OTHER", consented_at=tx.now, origin=EventOrigin())
                 for it in _numbers(start, texts)
             ]
             await opt_in(tx, organization.id, consents, secret=texting.secret)

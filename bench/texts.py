@@ -19,13 +19,13 @@ from database import Cluster, Organization, make_templates
 from latency import open_loop
 from load import wrk
 from processes import ROOT, cpu_s, free_port, regulars_command, running_server
-from regulars.consent.ledger import Origin
+from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.settings.model import OpenHours, Rule, SmsSettings
+from regulars.messaging.settings.model import OpenHours, SendHoursRule, SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
 from scenarios import CONNECTIONS, Scenario, start
@@ -42,7 +42,7 @@ LOAD_S = 75
 QUICK_LOAD_S = 12
 LOAD_STARTS_S = 3.0
 CHUNK = 500
-ALWAYS = Rule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
+ALWAYS = SendHoursRule(days=(OpenHours(0, 24 * 60),) * 7, on_holidays=True)
 
 Say = Callable[[str], None]
 
@@ -147,7 +147,7 @@ async def _prepare(url: str, say: Say) -> UUID:
         for start in range(0, TEXTS, CHUNK):
             async with database.transaction() as tx:
                 consents = [
-                    Consent(phone_number=it, source="OTHER", consented_at=tx.now, origin=Origin())
+                    Consent(phone_number=it, source="OTHER", consented_at=tx.now, origin=EventOrigin())
                     for it in _numbers(start, TEXTS)
                 ]
                 await opt_in(tx, organization.id, consents, secret=texting.secret)

@@ -1,4 +1,4 @@
-"""Composition root of the server: the routes of every room, and the objects they need."""
+"""Composition root of the server: the routes of every module, and the objects they need."""
 
 import asyncio
 import contextlib
@@ -69,7 +69,7 @@ from regulars.messaging.find import count_undecided, find_suppressed
 from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages import holdout, inbox, messages, rules, team_number, write_text
-from regulars.messaging.pages.links import LinkPages
+from regulars.messaging.pages.links import ShortLinkPages
 from regulars.messaging.pages.message_view import MESSAGES, OriginFinders, TextOrigin
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.settings.store import open_token
@@ -82,7 +82,7 @@ from regulars.profiles import api as profiles
 from regulars.profiles.errors import ProfileNotFound, person_erased
 from regulars.request_log.recorder import RequestLog
 from regulars.sales import api as sales
-from regulars.sales.collision_review import count_open
+from regulars.sales.collision_review import count_open_collisions
 from regulars.sales.fast_path import FastRecorder
 from regulars.sales.model import StoredSale
 from regulars.sales.pages import collisions, tickets
@@ -96,7 +96,7 @@ from regulars.web.access import Action
 from regulars.web.app import WebApp
 from regulars.web.route import Page
 from regulars.webhooks.event_reference import EVENTS
-from regulars.webhooks.find import count_troubled
+from regulars.webhooks.find import count_endpoints_needing_attention
 from regulars.webhooks.pages.checker import CheckerPages
 from regulars.webhooks.pages.deliveries import DeliveryPages
 from regulars.webhooks.pages.endpoints import EndpointPages
@@ -106,8 +106,8 @@ from regulars.work.wake import Waker
 REQUEST_MS: Final = int(REQUEST_S * 1000)
 WAITING_COUNTED_MAX: Final = 100
 SEGMENT_USERS: Final = {JOURNEY_KIND: describe_journeys, CAMPAIGN_KIND: describe_campaigns}
-# Placeholder in the description for the address that the caller used.
-ADDRESS_PLACE: Final = "https://address.invalid"
+# In the OpenAPI document it stands for the address that the caller used.
+ADDRESS_PLACEHOLDER: Final = "https://address.invalid"
 
 
 def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
@@ -121,20 +121,20 @@ def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> t
         *journeys_api.ROUTES,
         *sales.routes(tolerance=tolerance, recorder=recorder),
     )
-    routes = tuple([_with_erasure(route) for route in routes])
+    routes = tuple([_with_erasure_error(route) for route in routes])
 
     @cache
-    def described() -> bytes:
+    def encoded_document() -> bytes:
         """Made once; only the server's address differs between callers."""
-        return encode(describe((*routes, document), server_url=ADDRESS_PLACE))
+        return encode(describe((*routes, document), server_url=ADDRESS_PLACEHOLDER))
 
     document = DocumentRoute(
         path="/v1/openapi.json",
         operation_id=openapi.DOCUMENT_OPERATION,
         tag="Description",
         summary="Read this description",
-        answers={200: dict[str, Any]},
-        render=lambda base_url: described().replace(encode(ADDRESS_PLACE), encode(base_url)),
+        responses={200: dict[str, Any]},
+        render=lambda base_url: encoded_document().replace(encode(ADDRESS_PLACEHOLDER), encode(base_url)),
     )
     return (*routes, document)
 
@@ -145,16 +145,16 @@ def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
 
 
 def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """Add behaviour of `messaging` to routes of rooms below it. The response to an opt-out or an erasure waits until no
-    text is on its way to the number. The check of a number's consent also refuses a number with a reply that may mean
-    STOP."""
+    """Add behaviour of `messaging` to routes of modules below it. The response to an opt-out or an erasure waits until
+    no text is on its way to the number. The check of a number's consent also refuses a number with a reply that may
+    mean STOP."""
 
     async def wait_until_sent(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
         await wait_for_texts_in_flight(database, organization_id, number_hashes, within_s=left_s - RESPONSE_S)
 
     def add_hook(route: Route) -> Route:
         if isinstance(route, WriteRoute) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:
-            return replace(route, before_answer=wait_until_sent)
+            return replace(route, before_response=wait_until_sent)
         if isinstance(route, QueryRoute) and route.operation_id == consent.CHECK:
             return replace(route, handle=partial(consent.handle_check, suppressed=find_suppressed))
         return route
@@ -162,18 +162,18 @@ def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, 
     return tuple(add_hook(route) for route in routes)
 
 
-def _with_erasure(route: Route) -> Route:
-    """A retried write is refused if its stored response names a person who was erased since."""
+def _with_erasure_error(route: Route) -> Route:
+    """Add the error of a retried write whose stored response names a person who was erased since."""
     return replace(route, errors=(*route.errors, ProfileNotFound)) if isinstance(route, WriteRoute) else route
 
 
 def page_table(settings: Settings) -> tuple[Page, ...]:
     """Every page and form of the web application."""
-    sealing = vault.of(settings)
+    secrets_vault = vault.of(settings)
     origins: OriginFinders = {OriginKind.JOURNEY: journeys_sending, OriginKind.CAMPAIGN: campaigns_sending}
     return (
         *theme.PAGES,
-        *accounts.pages(sealing, public_url=settings.public_url, first_steps=first_run.PATH),
+        *accounts.pages(secrets_vault, public_url=settings.public_url, first_steps=first_run.PATH),
         *first_run.pages(public_url=settings.public_url),
         *home.PAGES,
         *customers.pages(Analysis(settings)),
@@ -181,21 +181,21 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *team_number.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
-        *tickets.pages(list_started=journeys_started, credit_card=ticket_card),
+        *tickets.pages(list_started=journeys_started, attribution_card=ticket_card),
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
         *campaigns.pages(Analysis(settings)),
-        *messages.pages(origins=origins, credit_card=text_card),
+        *messages.pages(origins=origins, attribution_card=text_card),
         *inbox.pages(origins=origins),
         *simulator.PAGES,
-        *SettingsPages(sealing, public_url=settings.public_url).pages(),
+        *SettingsPages(secrets_vault, public_url=settings.public_url).pages(),
         *rules.PAGES,
         *holdout.PAGES,
         *find.PAGES,
-        *EndpointPages(sealing, AddressPolicy(settings.webhook_allow)).pages(),
-        *DeliveryPages(sealing).pages(),
-        *CheckerPages(sealing).pages(),
+        *EndpointPages(secrets_vault, AddressPolicy(settings.webhook_allow)).pages(),
+        *DeliveryPages(secrets_vault).pages(),
+        *CheckerPages(secrets_vault).pages(),
         *segments.pages(Analysis(settings), users=SEGMENT_USERS, list_journeys=list_choices),
         *analytics.pages(Analysis(settings)),
         *attribution.PAGES,
@@ -227,7 +227,10 @@ async def journeys_sending(tx: Tx, organization_id: UUID, runs: Collection[UUID]
 async def campaigns_sending(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, TextOrigin]:
     """The campaigns that texts came from."""
     found = await name_campaigns(tx, organization_id, ids)
-    return {it: TextOrigin(name, (CAMPAIGNS_PATH, CAMPAIGN.encode(it))) for it, name in found.items()}
+    return {
+        campaign_id: TextOrigin(name, (CAMPAIGNS_PATH, CAMPAIGN.encode(campaign_id)))
+        for campaign_id, name in found.items()
+    }
 
 
 async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.KeyUse]:
@@ -241,13 +244,15 @@ async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str)
 
 async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
     """Counts of work that waits for a user, by entry of the navigation; counting stops at a hundred."""
+    # Runs of journeys that failed after all retries, by journey.
     parked = await count_parked(tx, organization_id, most=WAITING_COUNTED_MAX)
     return {
-        collisions.PATH: await count_open(tx, organization_id, most=WAITING_COUNTED_MAX),
+        # Tickets that were sent a second time with other content.
+        collisions.PATH: await count_open_collisions(tx, organization_id, most=WAITING_COUNTED_MAX),
         JOURNEYS_PATH: sum(parked.values()),
         CAMPAIGNS_PATH: await count_questions(tx, organization_id, most=WAITING_COUNTED_MAX),
         MESSAGES: await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX),
-        WEBHOOKS: await count_troubled(tx, organization_id),
+        WEBHOOKS: await count_endpoints_needing_attention(tx, organization_id),
     }
 
 
@@ -261,12 +266,12 @@ def create_app(
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
     routes = with_sms_hooks(api_routes(settings, recorder=_recorder(settings, database)), database)
-    mutations = [route for route in routes if isinstance(route, WriteRoute)]
-    writes = Writes(database, mutations, erased=person_erased(), trouble=writability.saw)
+    write_routes = [route for route in routes if isinstance(route, WriteRoute)]
+    writes = Writes(database, write_routes, erased=person_erased(), describe_outage=writability.record_error)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
-    links = LinkPages(database, fallback_url=settings.link_fallback_url)
-    reads = Reads(database, trouble=writability.saw)
+    links = ShortLinkPages(database, fallback_url=settings.link_fallback_url)
+    reads = Reads(database, describe_outage=writability.record_error)
     api = JsonApi(
         routes,
         reads=reads,
@@ -274,7 +279,7 @@ def create_app(
         rate_limiter=rate_limiter,
         writes=writes,
         record_response=request_log.record,
-        trouble=writability.saw,
+        describe_outage=writability.record_error,
         public_url=settings.public_url,
         timeouts=body_timeouts,
     )
@@ -283,7 +288,7 @@ def create_app(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await _open(database, waker)
         forever = (authenticator.record_use_forever(), request_log.write_forever(), links.clicks.write_forever())
-        tasks = [asyncio.create_task(it) for it in forever]
+        tasks = [asyncio.create_task(coroutine) for coroutine in forever]
         yield
         failpoint.hit("drain")
         for task in tasks:

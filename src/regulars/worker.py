@@ -1,4 +1,4 @@
-"""Composition root of the worker: who listens to which fact, and which queues there are."""
+"""Composition root of the worker: which functions handle which fact, and which queues there are."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ from regulars.kit import vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
-from regulars.kit.process import on_stop_signals, spare_the_collector, when_ended
+from regulars.kit.process import on_stop_signals, reduce_garbage_collection, when_ended
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
@@ -92,7 +92,7 @@ from regulars.work.retries import RetryQueue
 # A worker stops at most this long after a newer release has migrated the database and excluded it.
 CHECK_RELEASE_S: Final = 2.0
 
-# The name of a listener never changes: a fact that it failed on waits under that name.
+# The name of a listener never changes: if it fails on a fact, the retry is stored under that name.
 LISTENERS: Final[Listeners] = {
     SalesRecorded: {
         "catalog.product_keys": register_new_product_keys,
@@ -129,8 +129,9 @@ LISTENERS: Final[Listeners] = {
     HoldoutQuarterChanged: {"attribution.lift_of_quarters": schedule_quarters},
 }
 
-# They lock the state of the organization's columns until the commit, so they come last.
-FEEDERS: Final = frozenset(name for by in LISTENERS.values() for name in by if name.startswith("segments."))
+# Listeners that update the columnar copies of segments. They lock the state of an organization's copies until the
+# commit, so they run last.
+FEEDERS: Final = frozenset(name for by_name in LISTENERS.values() for name in by_name if name.startswith("segments."))
 
 # Rows with a retention time, and the column from which it counts.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
@@ -194,14 +195,14 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
     ]
 
 
-def _audit_sweep(keep: timedelta) -> Sweep:
-    due = Due(table="audit_log", column="address_since", delay=keep)
-    return Sweep("audit.sweep_addresses", due, partial(sweep_addresses, keep=keep), poll_every_s=3600)
+def _audit_sweep(retention: timedelta) -> Sweep:
+    due = Due(table="audit_log", column="address_since", delay=retention)
+    return Sweep("audit.sweep_addresses", due, partial(sweep_addresses, retention=retention), poll_every_s=3600)
 
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:
     """Work until SIGTERM or SIGINT, or until the lifeline ends; the database must be reachable and migrated."""
-    spare_the_collector()
+    reduce_garbage_collection()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, url, lifeline=lifeline))
 

@@ -15,7 +15,7 @@ from tests.support.tenant import Tenant
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.ids import SALES_EVENT
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 90.0
 
 
 def make_profile(api: Api) -> str:

@@ -3,10 +3,9 @@
 import json
 import socket
 
-import httpx
 import pytest
 from tests.support import raw, samples
-from tests.support.client import Api
+from tests.support.client import Api, get_url
 from tests.support.server import Server
 
 JSON_TYPE = (b"Content-Type", b"application/json")
@@ -114,6 +113,6 @@ def test_other_methods_of_a_literal_path_are_not_references_to_a_subscription(ap
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/", "/nowhere"])
 def test_pages_carry_a_request_id_too(server: Server, path: str) -> None:
-    own = httpx.get(server.url + path, headers={"X-Request-Id": "till-1"}, trust_env=False)
+    own = get_url(server.url + path, headers={"X-Request-Id": "till-1"})
     assert own.headers["x-request-id"] == "till-1"
-    assert len(httpx.get(server.url + path, trust_env=False).headers["x-request-id"]) == 32
+    assert len(get_url(server.url + path).headers["x-request-id"]) == 32

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import httpx
-from tests.support.client import Api
+from tests.support.client import Api, get_url
 from tests.support.routes import ROUTES
 
 from regulars.http import refusals
@@ -21,6 +21,6 @@ def test_every_code_has_its_page_in_the_documents() -> None:
 
 def test_the_type_of_a_refusal_can_be_followed(api: Api) -> None:
     kind = api.get("/v1/stores/nowhere").json()["type"]
-    response = httpx.get(httpx.URL(api.server.url).join(kind), trust_env=False)
+    response = get_url(httpx.URL(api.server.url).join(kind))
     assert response.status_code == 200
     assert f'id="{kind.partition("#")[2]}"' in response.text

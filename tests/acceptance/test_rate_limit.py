@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-import httpx
 from tests.support import samples
 from tests.support.api import StartServer
-from tests.support.client import Answer, Api
+from tests.support.client import Answer, Api, get_url
 from tests.support.tenant import Tenant, another_key
 
 
@@ -91,6 +90,6 @@ def test_the_headers_are_on_every_answer_to_a_known_key(api: Api) -> None:
 
 def test_each_header_is_sent_once(api: Api) -> None:
     assert api.tenant is not None
-    response = httpx.get(f"{api.server.url}/v1/stores", headers={"x-api-key": api.tenant.key}, trust_env=False)
+    response = get_url(f"{api.server.url}/v1/stores", headers={"x-api-key": api.tenant.key})
     names = [name.lower() for name, _ in response.headers.raw]
     assert len(names) == len(set(names))

@@ -9,7 +9,7 @@ from tests.support import samples
 from tests.support.client import Api
 from tests.support.tenant import Tenant
 
-WRITTEN_SECONDS_MAX = 30
+WRITTEN_SECONDS_MAX = 90
 
 
 @pytest.fixture

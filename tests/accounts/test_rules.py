@@ -211,10 +211,16 @@ async def test_behind_one_proxy_those_who_are_known_there_still_sign_in(database
 
 @pytest.mark.anyio
 async def test_of_guesses_at_once_only_as_many_are_checked_as_may_fail(database):
-    answers = await asyncio.gather(
-        *(begin_attempt(database, "me@shop.example", "203.0.113.9") for _ in range(20)), return_exceptions=True
-    )
-    assert sum(not isinstance(answer, TooManyAttempts) for answer in answers) == attempts.PAIR_FAILURES_MAX
+    async def is_checked() -> bool:
+        try:
+            await begin_attempt(database, "me@shop.example", "203.0.113.9")
+        except TooManyAttempts:
+            return False
+        return True
+
+    # As many as the pool has connections: a guess that waits for one may be refused for that alone.
+    checked = await asyncio.gather(*(is_checked() for _ in range(10)))
+    assert sum(checked) == attempts.PAIR_FAILURES_MAX
 
 
 @pytest.mark.anyio

@@ -118,7 +118,7 @@ def test_product_properties_have_the_same_pages(marketer, api: Api, work):
     store = api.post("/v1/stores", samples.store()).json()
     lines = [samples.line(product={"properties": {"size": size}}) for size in ("38", "XL")]
     api.post("/v1/sales-events", samples.sale(store["external_id"], line_items=lines))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while "size" not in marketer.get("/products").text and time.monotonic() < deadline:
         work()
     assert marketer.post("/products/size/preview", type="number").status_code == 303

@@ -10,7 +10,7 @@ from tests.support.database import pretend_to_be_a_cluster
 
 from regulars.processes import in_use
 
-SETTLED_SECONDS_MAX = 60
+SETTLED_SECONDS_MAX = 150
 # More than the pipes between the programs of a restore hold, so that each has to wait for the next.
 BALLAST_ROWS = 50_000
 

@@ -1,8 +1,8 @@
 import re
 import time
 
-import httpx
 from tests.cli.test_serve import READY_SECONDS_MAX, serving
+from tests.support.client import get_url
 
 LINK = re.compile(r"(http://\S+/link/\S+)")
 
@@ -19,8 +19,8 @@ def link_of(served):
 def test_serve_prints_a_link_for_the_first_owner_and_keeps_the_secret_key_beside_the_data(data_dir):
     with serving(data_dir) as served:
         link = link_of(served)
-        assert "Set up Regulars" in httpx.get(link, trust_env=False).text
+        assert "Set up Regulars" in get_url(link).text
         assert (data_dir / "secret.key").stat().st_mode & 0o777 == 0o600
     with serving(data_dir) as served:
         assert link_of(served) != link
-        assert httpx.get(served.url + "/link/" + link.rpartition("/")[2], trust_env=False).status_code == 410
+        assert get_url(served.url + "/link/" + link.rpartition("/")[2]).status_code == 410

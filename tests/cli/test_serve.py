@@ -18,8 +18,8 @@ from tests.support.commands import postmaster_pid
 from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
 from tests.support.nursery import Child, nursery
 
-READY_SECONDS_MAX = 60
-END_SECONDS_MAX = 60
+READY_SECONDS_MAX = 150
+END_SECONDS_MAX = 150
 
 
 class Typed(subprocess.Popen[bytes]):
@@ -37,7 +37,7 @@ class Serving:
         data_dir: Path,
         *arguments: str,
         typed: bool = False,
-        shortened: dict[str, Any] | None = None,
+        constants: dict[str, Any] | None = None,
         **variables: str,
     ) -> None:
         self._log = data_dir.parent / f"serve-{time.monotonic_ns()}.log"
@@ -55,7 +55,7 @@ class Serving:
                 environment=given,
                 log=self._log,
                 folder=data_dir.parent,
-                shortened=shortened,
+                constants=constants,
             )
         self.url = self._address()
 

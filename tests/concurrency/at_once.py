@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
-BARRIER_SECONDS_MAX = 20
+BARRIER_SECONDS_MAX = 60
 
 
 def at_once(acts: Sequence[Callable[[], T]]) -> list[T]:

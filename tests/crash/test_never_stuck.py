@@ -94,7 +94,7 @@ def test_a_backend_that_never_answers_leaves_no_caller_waiting_and_the_server_re
     durable: Durable,
 ) -> None:
     folder = Path(durable.data_dir.parent / "serve")
-    with serving(folder, "--no-worker", shortened=SOONER, DATABASE_URL=durable.url) as server:
+    with serving(folder, "--no-worker", constants=SOONER, DATABASE_URL=durable.url) as server:
         tills = Tills(server, durable.url)
         with _stopped(*_recording_backends(tills, durable.url, at_least=1)):
             with tills.selling() as answers:
@@ -109,7 +109,7 @@ def test_a_backend_that_never_answers_leaves_no_caller_waiting_and_the_server_re
 
 def test_a_read_that_is_not_answered_is_refused_while_the_database_still_stands(durable: Durable) -> None:
     folder = Path(durable.data_dir.parent / "serve")
-    with serving(folder, "--no-worker", shortened=SOONER, DATABASE_URL=durable.url) as server:
+    with serving(folder, "--no-worker", constants=SOONER, DATABASE_URL=durable.url) as server:
         key = {"x-api-key": new_tenant(durable.url).key}
         assert server.get("/v1/stores", headers=key).status_code == 200
         with _stopped(postmaster_pid(durable.data_dir), *_backends_of_the_server(durable.url)):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 import httpx
+from tests.support.client import get_url
 from tests.support.server import Server
 
 LOADING = {"src", "href", "action", "srcset", "data", "poster", "formaction", "background"}
@@ -46,7 +47,7 @@ class Page(HTMLParser):
 
 
 def get(server: Server, path: str) -> httpx.Response:
-    return httpx.get(server.url + path, trust_env=False)
+    return get_url(server.url + path)
 
 
 def read(server: Server, path: str) -> Page:

@@ -1,10 +1,10 @@
 import json
 import re
 
-import httpx
 import pytest
 from tests.explore.pages import Page, get, read
 from tests.support import raw
+from tests.support.client import post_url
 from tests.support.routes import ROUTES
 from tests.support.server import Server, running_server
 
@@ -124,7 +124,7 @@ def test_what_is_not_there_gets_a_page_that_leads_back(server: Server, path: str
 
 
 def test_a_page_takes_no_other_method(server: Server):
-    response = httpx.post(server.url + "/", trust_env=False)
+    response = post_url(server.url + "/")
     assert response.status_code == 405
     assert "GET" in response.headers["allow"]
     assert "Method Not Allowed" in response.text

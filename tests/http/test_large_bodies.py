@@ -21,7 +21,7 @@ SECONDS_MAX = 110
 
 @pytest.mark.timeout(240)
 def test_the_memory_that_large_batches_took_is_given_back(api_database_url: str) -> None:
-    with running_server(api_database_url, shortened=TRIMMED_SOONER, rate_limit_per_s="0") as server:
+    with running_server(api_database_url, constants=TRIMMED_SOONER, rate_limit_per_s="0") as server:
         key = [(b"x-api-key", new_tenant(api_database_url).key.encode()), (b"content-type", b"application/json")]
         store = samples.json_bytes(samples.store(external_id="S1"))
         assert send(server.address, "POST", "/v1/stores", headers=key, body=store).status == 201

@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from tests.support.client import Api
+from tests.support.client import Api, get_url
 from tests.support.tenant import Tenant, another_key, new_tenant
 from tests.support.visitor import Visitor
 
@@ -61,8 +61,8 @@ def test_another_session_cannot_read_a_stolen_cookie(owner, visitor_as):
 
 def test_a_limited_key_from_the_page_is_limited(owner, api: Api):
     _, secret = created(owner)
-    limited = httpx.get(f"{owner.base_url}/v1/profiles", headers={"x-api-key": secret}, trust_env=False)
-    stores = httpx.get(f"{owner.base_url}/v1/stores", headers={"x-api-key": secret}, trust_env=False)
+    limited = get_url(f"{owner.base_url}/v1/profiles", headers={"x-api-key": secret})
+    stores = get_url(f"{owner.base_url}/v1/stores", headers={"x-api-key": secret})
     assert (limited.status_code, stores.status_code) == (403, 200)
 
 

@@ -11,7 +11,7 @@ from regulars.integrate.pages.requests import masked_problem
 from regulars.kit.ids import API_KEY
 from regulars.web.access import Role
 
-WRITTEN_SECONDS_MAX = 30
+WRITTEN_SECONDS_MAX = 90
 
 
 def logged(visitor: Visitor, text: str) -> str:

@@ -93,7 +93,7 @@ def test_a_withdrawal_is_answered_in_time_and_truly_also_by_a_server_that_stops(
     tenant = new_tenant(api_database_url)
     headers = {"x-api-key": tenant.key}
     limits = {"regulars.http.in_flight.REQUEST_S": 3.0}
-    with running_server(api_database_url, shortened=limits, shutdown_grace_s="2") as server:
+    with running_server(api_database_url, constants=limits, shutdown_grace_s="2") as server:
         opt_in(server, tenant)
         assert post(server, tenant, "/v1/profiles", {"external_id": "ann", "phone_number": NUMBER})[0] == 201
         with psycopg.connect(api_database_url, autocommit=True) as connection:

@@ -27,7 +27,7 @@ PLANTED = "\"'><img src=x onerror=alert('planted')></title></script>{{7*7}}" + "
 # Stands in every field that tells of a customer, and in no other.
 PRIVATE_MARKER = "confidential"
 PRIVATE = f"{PLANTED} {PRIVATE_MARKER}"
-WRITTEN_SECONDS_MAX = 30
+WRITTEN_SECONDS_MAX = 90
 
 
 @dataclass(frozen=True)

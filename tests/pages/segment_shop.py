@@ -20,7 +20,7 @@ from regulars.segments.columns.lifecycle import find_progress
 
 T = TypeVar("T")
 LINEN = {"external_id": "LIN-1", "name": "Chemise", "properties": {"collection": "Lin lavé"}}
-FIGURES_SECONDS_MAX = 60
+FIGURES_SECONDS_MAX = 150
 WOOL = {"external_id": "WOOL-1", "name": "Pull", "properties": {"collection": "Laine"}}
 
 

@@ -4,7 +4,6 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import psycopg
 import pytest
 from playwright.sync_api import Page, expect
@@ -13,6 +12,7 @@ from tests.support import database, samples
 from tests.support.analysis import running_analysis
 from tests.support.aside import run_aside
 from tests.support.browser import DESKTOP, WAIT_MS
+from tests.support.client import get_url, post_url
 from tests.support.draining import work_through
 from tests.support.journeys import text_at_all_hours
 from tests.support.server import Server, running_server
@@ -80,7 +80,7 @@ class Walk:
         url = re.search(r"curl -s (\S+)", command)[1]
         body = re.search(r"-d '(.*)'", command, re.DOTALL)[1]
         headers = {"x-api-key": self.key, "content-type": "application/json"}
-        assert httpx.post(url, content=body, headers=headers, trust_env=False).status_code == status
+        assert post_url(url, content=body, headers=headers).status_code == status
 
     def command(self, path: str) -> str:
         return self.tab.locator("pre", has_text=path).first.inner_text()
@@ -120,7 +120,7 @@ def sign_up(walk: Walk, token: str) -> None:
     fill_in(tab)
     walk.reads("Connect a till", "See a demo", "Import a file", "0 of 4 steps to connect a till are done")
     walk.reads("regulars import sales tickets.csv", '--organization "Maison Corvelle"', "--dry-run")
-    assert httpx.get(f"{walk.server.url}/link/{token}", trust_env=False).status_code == 410
+    assert get_url(f"{walk.server.url}/link/{token}").status_code == 410
 
 
 def see_a_demo(walk: Walk) -> None:
@@ -187,7 +187,7 @@ def text_and_stop(walk: Walk) -> None:
     text_at_all_hours(walk.database_url, organization_id)
     headers = {"x-api-key": walk.key}
     profile = {"external_id": "C-100", "first_name": "Odile", "last_name": "Fictive"}
-    httpx.post(f"{walk.server.url}/v1/profiles", json=profile, headers=headers, trust_env=False)
+    post_url(f"{walk.server.url}/v1/profiles", json=profile, headers=headers)
     journey = write_journey(tab, walk.url("/journeys"), name="Thank you after a purchase", trigger="purchase")
     tab.get_by_role("link", name="Activate…").click()
     tab.get_by_role("button", name=re.compile("^Activate version")).click()
@@ -195,7 +195,7 @@ def text_and_stop(walk: Walk) -> None:
     ticket = {
         **samples.sale("PARIS-1"), "external_id": "PARIS-1:4712", "profile_id": "C-100", "occurred_at": samples.ago(minutes=1),
     }  # fmt: skip
-    sent = httpx.post(f"{walk.server.url}/v1/sales-events", json=ticket, headers=headers, trust_env=False)
+    sent = post_url(f"{walk.server.url}/v1/sales-events", json=ticket, headers=headers)
     assert sent.status_code == 201
     walk.work()
     tab.goto(walk.url("/tickets/PARIS-1%3A4712"))

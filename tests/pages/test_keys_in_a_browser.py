@@ -2,12 +2,11 @@
 
 import re
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import context_of
-from tests.support.client import Api
+from tests.support.client import Api, get_url
 from tests.support.draining import work_through
 from tests.support.tenant import Tenant
 from tests.support.visitor import Visitor
@@ -29,7 +28,7 @@ def tab(request, chromium, owner):
 
 
 def get(visitor: Visitor, path: str, key: str) -> int:
-    return httpx.get(f"{visitor.base_url}{path}", headers={"x-api-key": key}, trust_env=False).status_code
+    return get_url(f"{visitor.base_url}{path}", headers={"x-api-key": key}).status_code
 
 
 def make_key(tab: Page, visitor: Visitor) -> str:

@@ -19,7 +19,7 @@ from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
 from regulars.postgres import cluster, cluster_lock, embedded
 from regulars.postgres.errors import EmbeddedDatabaseError
 
-GONE_SECONDS_MAX = 60
+GONE_SECONDS_MAX = 150
 
 
 def is_free(lock: Path) -> bool:

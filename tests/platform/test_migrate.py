@@ -116,7 +116,7 @@ def test_an_index_is_built_beside_a_writer_and_nodes_that_start_together(empty_d
 def until_two_nodes_have_tried(url: str, *, times: int) -> None:
     """Until two nodes that wait for the third have each looked so often for the lock."""
     looks: dict[int, set[datetime]] = {}
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     with psycopg.connect(url, autocommit=True) as connection:
         while sum(len(moments) >= times for moments in looks.values()) < 2:
             assert time.monotonic() < deadline, looks

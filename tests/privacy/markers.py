@@ -100,7 +100,7 @@ ROWS = (
 )
 
 # A build waits for transactions that were open when it began, also those of tests beside it.
-BUILD_S_MAX = 60
+BUILD_S_MAX = 150
 
 
 @dataclass(frozen=True)

@@ -351,7 +351,7 @@ async def test_a_connection_that_cannot_be_prepared_is_closed_again(database, mo
         with pytest.raises(psycopg.errors.UndefinedTable):
             await database.dial(for_recording=True)
     # PostgreSQL notices a little later that they hung up.
-    deadline = monotonic() + 5
+    deadline = monotonic() + 60
     while await open_connections(database, "nothing_like_this"):
         assert monotonic() < deadline
         await asyncio.sleep(0.02)

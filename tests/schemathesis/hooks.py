@@ -8,10 +8,9 @@ import string
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-import httpx
 from hypothesis import strategies as st
 from schemathesis.core.parameters import ParameterLocation
-from tests.support.client import NO_AUTHORITIES
+from tests.support.client import NO_AUTHORITIES, get_url
 
 import schemathesis
 from regulars.consent.errors import InvalidPhoneNumber
@@ -107,9 +106,7 @@ def _repair_query(case: Case) -> None:
         filters = {name: value for name, value in case.query.items() if name not in {"cursor", "limit"}}
         target = os.environ["REGULARS_TEST_FUZZ_URL"] + case.formatted_path
         headers = {"x-api-key": os.environ["REGULARS_TEST_FUZZ_KEY"]}
-        page = httpx.get(
-            target, params={**filters, "limit": 1}, headers=headers, trust_env=False, verify=NO_AUTHORITIES
-        ).json()
+        page = get_url(target, params={**filters, "limit": 1}, headers=headers, verify=NO_AUTHORITIES).json()
         if page.get("next_cursor"):
             case.query["cursor"] = page["next_cursor"]
         else:

@@ -8,10 +8,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import httpx
 import pytest
 from tests.schemathesis import hooks
 from tests.support.api import StartServer
+from tests.support.client import post_url
 from tests.support.server import ROOT
 from tests.support.tenant import new_tenant
 
@@ -48,7 +48,7 @@ def test_the_interface_does_what_its_description_says(
     key = new_tenant(api_database_url).key
     for path, name in (("/v1/stores", hooks.STORE), ("/v1/profiles", hooks.CUSTOMER)):
         body = {"external_id": name}
-        created = httpx.post(server.url + path, json=body, headers={"x-api-key": key}, trust_env=False)
+        created = post_url(server.url + path, json=body, headers={"x-api-key": key})
         assert created.status_code == 201
     environment = {
         **os.environ,

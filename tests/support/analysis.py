@@ -14,7 +14,7 @@ from regulars.kit.settings import Settings
 from regulars.segments.analysis.protocol import socket_path
 
 START_SECONDS_MAX = 120
-STOP_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 90
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 from tests.support import database
-from tests.support.client import Api, new_http
+from tests.support.client import Api, get_url, new_http
 from tests.support.contract import Contract
 from tests.support.server import Server, running_server
 from tests.support.tenant import Tenant, new_tenant
@@ -43,7 +43,7 @@ def start_server(api_database_url: str) -> Iterator[StartServer]:
 
 @pytest.fixture(scope="session")
 def contract(server: Server) -> Contract:
-    return Contract(httpx.get(f"{server.url}/v1/openapi.json", trust_env=False).json())
+    return Contract(get_url(f"{server.url}/v1/openapi.json").json())
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from regulars.web import cookies
 
 AXE = Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-WAIT_MS = 30_000
+WAIT_MS = 90_000
 INSTALL_SECONDS_MAX = 600
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}

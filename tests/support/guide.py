@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-import httpx
 from playwright.sync_api import Page, expect
 from tests.support import database, samples
 from tests.support.analysis import running_analysis
 from tests.support.aside import run_aside
 from tests.support.browser import context_of, launched
-from tests.support.client import new_http
+from tests.support.client import new_http, post_url
 from tests.support.draining import SETTINGS, work_through
 from tests.support.screenshots import IMAGES, fill_demo
 from tests.support.server import running_server
@@ -127,7 +126,7 @@ def write_the_text(tab: Page) -> None:
 def opt_customer_in(visitor: Visitor, key: str) -> None:
     def send(path: str, body: object) -> None:
         headers = {"x-api-key": key}
-        answer = httpx.post(f"{visitor.base_url}{path}", json=body, headers=headers, trust_env=False)
+        answer = post_url(f"{visitor.base_url}{path}", json=body, headers=headers)
         assert answer.status_code in {200, 201}, answer.text
 
     profile = {"external_id": "C-GUIDE-1", "first_name": "Odile", "last_name": "Fictive"}

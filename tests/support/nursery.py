@@ -20,12 +20,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.support.shortened import shorten
+from tests.support.constants import replace_constants
 
 ROOT = Path(__file__).parents[2]
 MESSAGE_BYTES_MAX = 1 << 17
 DESCRIPTORS_MAX = 8
-ENDS_SECONDS_MAX = 30
+ENDS_SECONDS_MAX = 60
 
 
 class Child:
@@ -87,12 +87,12 @@ class Nursery:
         descriptors: Sequence[int] = (),
         output: Path | None = None,
         folder: Path = ROOT,
-        shortened: Mapping[str, Any] | None = None,
+        constants: Mapping[str, Any] | None = None,
     ) -> Child:
         """Run the `main` of a module with these arguments and open files, which it gets in this order.
 
-        What it writes goes to the log, its output elsewhere if asked. Constants of the program that are waits may be
-        `shortened`; a fork has them for itself.
+        What it writes goes to the log, its output elsewhere if asked. `constants` of the program get other values in
+        this process alone.
         """
         asked = {
             "program": program,
@@ -101,7 +101,7 @@ class Nursery:
             "log": str(log),
             "output": str(output or log),
             "folder": str(folder),
-            "shortened": shortened or {},
+            "constants": constants or {},
         }
         # The file exists from now on, for readers that come before the first line.
         log.touch()
@@ -159,7 +159,7 @@ def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) 
         os.environ.clear()
         os.environ.update(asked["environment"])
         os.chdir(asked["folder"])
-        shorten(asked["shortened"])
+        replace_constants(asked["constants"])
         program.main(asked["arguments"], given)
         code = 0
     except SystemExit as ended:

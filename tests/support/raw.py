@@ -9,7 +9,7 @@ from io import BufferedIOBase
 
 from regulars.kit.json import encode
 
-ANSWER_SECONDS_MAX = 30
+ANSWER_SECONDS_MAX = 90
 
 Header = tuple[bytes, bytes]
 

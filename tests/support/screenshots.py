@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID
 
-import httpx
 from playwright.sync_api import Browser
 from tests.support import database
 from tests.support.analysis import running_analysis
 from tests.support.aside import run_aside
 from tests.support.browser import DESKTOP, PHONE, context_of, launched
-from tests.support.client import new_http
+from tests.support.client import get_url, new_http, post_url
 from tests.support.crawl import crawl
 from tests.support.draining import work_through
 from tests.support.server import running_server
@@ -123,10 +122,10 @@ def _call(base_url: str, keys: list[str]) -> None:
     store = {"external_id": "LYON-01", "name": "Lyon Bellecour"}
     for place, key in enumerate(keys[:-1]):
         for body in (store, {"external_id": "prof_mine"}, {}):
-            httpx.post(f"{base_url}/v1/stores", json=body, headers={"x-api-key": key}, trust_env=False)
+            post_url(f"{base_url}/v1/stores", json=body, headers={"x-api-key": key})
         for _ in range(3 + place):
-            httpx.get(f"{base_url}/v1/stores", headers={"x-api-key": key}, trust_env=False)
-    httpx.get(f"{base_url}/v1/profiles", headers={"x-api-key": keys[0]}, trust_env=False)
+            get_url(f"{base_url}/v1/stores", headers={"x-api-key": key})
+    get_url(f"{base_url}/v1/profiles", headers={"x-api-key": keys[0]})
     # The log is written a moment later.
     time.sleep(3)
 

@@ -1,4 +1,4 @@
-"""Waits of a server that a test does not want to sit through: the constants by their names, in a process of its own."""
+"""Replace constants of the program in a process that a test starts: waits that a test makes shorter or longer."""
 
 import sys
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 
-def shorten(waits: Mapping[str, Any]) -> None:
+def replace_constants(waits: Mapping[str, Any]) -> None:
     """Replace `regulars.room.module.NAME` there and in every module that has taken it over from there."""
     for path, value in waits.items():
         module, _, name = path.rpartition(".")

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from tests.attribution.test_lift import NO_CONDITION, desk, stored_sums  # noqa: F401  # a fixture
 from tests.segments.conftest import columns_database_url, opened  # noqa: F401  # fixtures
 
-from regulars.attribution.holdout_sources import parse_quarter, schedule_months, schedule_quarters, write_quarter
+from regulars.attribution.holdout_sources import format_quarter, parse_quarter, schedule_months, schedule_quarters
 from regulars.attribution.lift import LiftState, SourceKind, read_lifts
 from regulars.journeys.facts import HoldoutMonthBegun
 from regulars.journeys.runs.holdouts import HoldoutPassRow, record_passes
@@ -64,7 +64,7 @@ def test_a_quarter_compares_who_was_held_out_with_the_others(desk):  # noqa: F81
     people = desk.crowd(6)
     today = desk.query(NO_CONDITION).today
     quarter = parse_quarter("2026-Q1")
-    assert (quarter, write_quarter(date(2026, 10, 1))) == (date(2026, 1, 1), "2026-Q4")
+    assert (quarter, format_quarter(date(2026, 10, 1))) == (date(2026, 1, 1), "2026-Q4")
     for number, profile_id in enumerate(people):
         desk.alter(
             "INSERT INTO holdout_customers (organization_id, quarter, profile_id, is_held_out) VALUES (%s, %s, %s, %s)",

@@ -19,7 +19,7 @@ from regulars.attribution.lift import (
     LiftState,
     LiftSummary,
     SourceKind,
-    measured,
+    select_measured,
     read_lifts,
     refresh_lifts,
     summarise,
@@ -313,7 +313,7 @@ def test_months_of_a_journey_with_too_few_buyers_are_compared_together():
     months = [month(f"2026-0{number}", *SMALL) for number in (1, 2, 3)]
     assert all(it.is_too_few for it in months)
     assert summarise(months[:2], "EUR") == LiftSummary("too_few")
-    [whole] = measured(months, "EUR")
+    [whole] = select_measured(months, "EUR")
     expected = compare(*(arm + arm + arm for arm in SMALL))
     assert whole.comparison == expected
     assert whole.periods == ("2026-01", "2026-02", "2026-03")
@@ -331,7 +331,7 @@ def test_only_months_of_one_split_and_share_are_compared_together():
 def test_months_with_enough_buyers_count_by_themselves():
     large = month("2026-04", *(arm + arm + arm for arm in SMALL))
     small = [month(f"2026-0{number}", *SMALL) for number in (1, 2, 3)]
-    assert [it.periods for it in measured([large, *small], "EUR")] == [
+    assert [it.periods for it in select_measured([large, *small], "EUR")] == [
         ("2026-04",),
         ("2026-01", "2026-02", "2026-03"),
     ]

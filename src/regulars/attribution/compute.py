@@ -1,9 +1,8 @@
-"""Compute the credits of customers from all their sales and touches, and write the rows that differ from the stored
-credits.
+"""Credits purchases to texts: computes the credits of customers from their sales and touches (texts sent to them, and
+clicks on links in these texts), and writes the rows that differ from the stored credits.
 
-Credits are a function of the stored sales, texts and clicks alone, so the order in which they arrived does not matter.
-The caller has locked the customers' rows in `attribution_customers`, so that each is computed by one transaction at a
-time.
+Credits depend only on the stored sales, texts and clicks, so the order in which these arrived does not matter.
+The caller has locked the customers' rows in `attribution_customers`, so no other transaction computes them.
 """
 
 from bisect import bisect_left
@@ -29,20 +28,20 @@ from regulars.sales.totals.progress import find_time_zone
 async def compute_customers(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
 ) -> None:
-    """Update the credits of customers. `customers` has a time for each profile id: the credits of texts that are
-    60 days old at that time are final (frozen) and do not change."""
+    """Update the stored credits. `customers` maps profile ids to times: credits of texts that are 60 days old at that
+    time are final (frozen) and do not change."""
     computed = await load_credits(tx, organization_id, customers, windows=windows)
     stored = await queries.find_credits_of_customers(tx, organization_id, customers.keys())
     changeable = {it.sale_id: it for it in stored if it.profile_id and not it.is_frozen(customers[it.profile_id])}
     frozen = {it.sale_id for it in stored} - changeable.keys()
-    wanted = {it.sale_id: it for it in computed if it.sale_id not in frozen}
-    await _save(tx, organization_id, before=changeable, after=wanted)
+    updated = {it.sale_id: it for it in computed if it.sale_id not in frozen}
+    await _save(tx, organization_id, before=changeable, after=updated)
 
 
 async def load_credits(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], *, windows: Windows
 ) -> list[Credit]:
-    """The credits of customers as their sales, texts and clicks are now, without final credits."""
+    """Compute the credits of customers that are not final, from their present sales, texts and clicks."""
     [credits_] = await load_credits_by(tx, organization_id, customers, [windows])
     return credits_
 
@@ -50,7 +49,7 @@ async def load_credits(
 async def load_credits_by(
     tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime], versions: Sequence[Windows]
 ) -> list[list[Credit]]:
-    """The credits of customers by several versions of the windows; sales and touches are read once."""
+    """Compute the credits once for each version of the attribution windows; sales and touches are read once."""
     touches = await load_touches(tx, organization_id, customers)
     since = {
         profile_id: min(touch.sent_at for touch in of_customer) - RETURN_WITHIN
@@ -76,16 +75,16 @@ def credit_sales(
     sales: Sequence[LoadedSale], touches: Iterable[Touch], *, windows: Windows, zone: ZoneInfo
 ) -> list[Credit]:
     """The credits of one customer; sales and touches may be in any order."""
-    ordered = Touches(touches)
-    chosen = {
+    customer_touches = Touches(touches)
+    credited = {
         sale.id: (sale, touch)
         for sale in sales
-        if not sale.is_return and (touch := ordered.choose(sale.occurred_at, windows)) is not None
+        if not sale.is_return and (touch := customer_touches.choose(sale.occurred_at, windows)) is not None
     }
-    if not chosen:
+    if not credited:
         return []
-    matched = match_loaded(sales)
-    unmatched = _assign_unmatched(sales, [sale for sale, _ in chosen.values()], matched.unmatched_cents)
+    returns = match_loaded(sales)
+    unmatched = _assign_unmatched(sales, [sale for sale, _ in credited.values()], returns.unmatched_cents)
     return [
         Credit(
             sale_id=sale.id,
@@ -102,10 +101,10 @@ def credit_sales(
             occurred_at=sale.occurred_at,
             currency=sale.currency,
             gross_cents=sale.total_cents,
-            net_cents=net_cents(sale.total_cents, matched.returned_cents.get(sale.id, 0)),
+            net_cents=net_cents(sale.total_cents, returns.returned_cents.get(sale.id, 0)),
             unmatched_cents=unmatched[sale.id],
         )
-        for sale, touch in chosen.values()
+        for sale, touch in credited.values()
     ]
 
 
@@ -127,12 +126,12 @@ def _assign_unmatched(
 
 
 async def _save(tx: Tx, organization_id: UUID, *, before: Mapping[UUID, Credit], after: Mapping[UUID, Credit]) -> None:
-    """Write the rows that differ, and change the totals by the difference."""
+    """Write the credits that differ, and change the totals of days and months by the difference."""
     changed = [it for it in after.values() if before.get(it.sale_id) != it]
     removed = [it for it in before.values() if it.sale_id not in after]
     differences: defaultdict[TotalKey, Attributed] = defaultdict(Attributed)
     for credit in (*removed, *(before[it.sale_id] for it in changed if it.sale_id in before)):
-        differences[queries.total_key(credit)] += _negative(queries.sums_of(credit))
+        differences[queries.total_key(credit)] += _negate(queries.sums_of(credit))
     for credit in changed:
         differences[queries.total_key(credit)] += queries.sums_of(credit)
     if removed:
@@ -143,5 +142,5 @@ async def _save(tx: Tx, organization_id: UUID, *, before: Mapping[UUID, Credit],
     await queries.add_totals(tx, organization_id, differences)
 
 
-def _negative(sums: Attributed) -> Attributed:
+def _negate(sums: Attributed) -> Attributed:
     return Attributed(*(-value for value in sums))

@@ -1,4 +1,4 @@
-"""Read credits for pages: the tickets behind the sums.
+"""Lists credits for the pages: tickets (sales) that are attributed to a text.
 
 A credit belongs to the day on which its text was sent, in the organization's time zone.
 """
@@ -18,7 +18,7 @@ from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
 
 
 class CreditFilter(NamedTuple):
-    """Which credits a list shows; days are those of the texts."""
+    """Which credits a list shows; `first` and `last` are days on which texts were sent."""
 
     origin_kind: str | None = None
     origin_id: UUID | None = None
@@ -57,18 +57,18 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
 ROWS_SCANNED_MAX: Final = 20_000
 
 
-async def list_credits(tx: Tx, organization_id: UUID, wanted: CreditFilter, page: PageRequest) -> PageRows[CreditLine]:
-    """Credits of the newest texts first. Filters without an index are applied to a bounded number of rows."""
+async def list_credits(tx: Tx, organization_id: UUID, filters: CreditFilter, page: PageRequest) -> PageRows[CreditLine]:
+    """Credits of the newest texts first. Filters without an index search at most `ROWS_SCANNED_MAX` rows."""
     indexed = ["first", "last"]
-    if wanted.text_id is not None:
+    if filters.text_id is not None:
         indexed.append("text_id")
-    elif wanted.origin_id is not None:
+    elif filters.origin_id is not None:
         indexed.append("origin_id")
     return await _BY_DAY.scan(
         tx,
         SQL(_LIST_CREDITS),
         page,
-        {"organization_id": organization_id, **wanted._asdict()},
+        {"organization_id": organization_id, **filters._asdict()},
         make=_make_line,
         table="attributed_sales AS c",
         indexed={name: _CONDITIONS[name] for name in indexed},
@@ -115,7 +115,7 @@ def _make_line(*row: object) -> CreditLine:
 
 
 async def find_credits(tx: Tx, organization_id: UUID, sale_ids: Iterable[UUID]) -> dict[UUID, Credit]:
-    """The credits of sales; a sale without one is absent."""
+    """The credits of these sales by sale id; a sale without a credit has no entry."""
     rows = await tx.fetch(
         SQL(
             "SELECT {columns} FROM attributed_sales AS c WHERE c.organization_id = %s AND c.sale_id = ANY (%s::uuid[])"

@@ -1,6 +1,7 @@
-"""Customers whose credits are to be computed, because a sale, a text or a click is new or has changed.
+"""The queue of customers whose purchases must be credited to texts again, because a sale, text or click is new or has
+changed.
 
-A computation starts two seconds later, so that several changes of a customer are computed once.
+A computation starts two seconds after the last change, so that several changes need one computation.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,9 +17,9 @@ from regulars.kit.ids import first_id_at
 
 QUEUE: Final = "attribution"
 COMPUTED_AFTER: Final = timedelta(seconds=2)
-# Whether a customer of new sales has a text that is not older than `SALES_BACK`; if not, attribution does not handle
-# these sales. It is evaluated together with the conditions of other listeners, because a separate statement would make
-# the recording of a single sale a tenth slower.
+# SQL condition: a customer of the new sales (`subjects`) was texted in the last 121 days, `SALES_BACK` and a day. If
+# not, attribution ignores the sales. One statement evaluates it with the conditions of the other listeners, because a
+# separate statement would make the recording of a single sale a tenth slower.
 HAS_TEXTED_CUSTOMER: Final = """
 EXISTS (
     SELECT FROM unnest((SELECT %(subjects)s::uuid[])) AS wanted (id)
@@ -39,8 +40,8 @@ EXISTS (
 
 
 async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> int:
-    """Make the customers of new sales due, if they have texts that may get a credit; return how many."""
-    # Read first: most sales make no one due, and a statement that may insert takes twice the time.
+    """Enqueue the customers of new sales who have texts that may get a credit; return how many."""
+    # Most sales enqueue no customer, and a statement that may insert takes twice the time, so read first.
     rows = await tx.fetch(
         """
         SELECT s.profile_id
@@ -70,7 +71,7 @@ async def make_due_by_sales(tx: Tx, organization_id: UUID, sale_ids: Collection[
 async def make_due_by_texts(
     tx: Tx, organization_id: UUID, text_ids: Collection[UUID], *, since: datetime | None = None
 ) -> int:
-    """Make the customers of texts due, if they bought after the text was sent; return how many."""
+    """Enqueue the customers who bought after one of these texts was sent; return how many."""
     since = since or tx.now
     rows = await tx.fetch(
         """
@@ -102,7 +103,8 @@ async def make_due_by_texts(
 async def make_due(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime | None = None
 ) -> int:
-    """Make customers due. Waits until no worker computes them, and locks them until the commit."""
+    """Enqueue customers; credits that are final at `since` will not change. Waits while a worker computes these
+    customers, and locks their rows until the commit."""
     return await tx.execute(
         """
         INSERT INTO attribution_customers AS c (organization_id, profile_id, since, due_at)

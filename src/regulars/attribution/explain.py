@@ -1,4 +1,7 @@
-"""Why a ticket is credited to a text, or to none."""
+"""Explains which text a ticket (a sale) is credited to, or why to none.
+
+A text that was sent or a click on its link is a touch; a sale is credited to the last touch, within a time window.
+"""
 
 import enum
 from datetime import UTC, datetime, timedelta
@@ -12,7 +15,7 @@ from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
 
-# No text was sent before this time; tickets may be of any year.
+# No text is older. Tickets may be of any year, also of years from which no search period can be computed.
 _FIRST_TEXT_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -49,7 +52,7 @@ async def explain_sale(
     profile_id: UUID | None,
     occurred_at: datetime,
 ) -> CreditExplanation:
-    """Why a ticket is credited to a text, or to none."""
+    """Find the credit of a ticket, or the reason why it has none."""
     credit = (await find_credits(tx, organization_id, [sale_id])).get(sale_id)
     if credit is not None:
         return CreditExplanation(credit)
@@ -60,11 +63,11 @@ async def explain_sale(
     if occurred_at < _FIRST_TEXT_AT:
         return CreditExplanation(reason=NoCredit.NO_TEXT)
     touches = await load_touches(tx, organization_id, {profile_id: occurred_at})
-    before = [touch for touch in touches.get(profile_id, ()) if touch.at < occurred_at]
-    if not before:
+    earlier_touches = [touch for touch in touches.get(profile_id, ()) if touch.at < occurred_at]
+    if not earlier_touches:
         return CreditExplanation(reason=NoCredit.NO_TEXT)
     windows = (await find_windows(tx, organization_id)).windows
-    touch = min(before, key=lambda touch: _excess(touch, occurred_at, windows))
+    touch = min(earlier_touches, key=lambda touch: _excess(touch, occurred_at, windows))
     if _excess(touch, occurred_at, windows) > timedelta(0):
         reason = NoCredit.OUTSIDE_WINDOW
     elif not await is_waiting(tx, organization_id, profile_id) and is_frozen(touch.sent_at, tx.now):
@@ -74,6 +77,6 @@ async def explain_sale(
     return CreditExplanation(reason=reason, touch=touch, window=windows.of(touch.kind))
 
 
-def _excess(touch: Touch, at: datetime, windows: Windows) -> timedelta:
-    """How far the touch is outside its window; negative if it is inside."""
-    return at - touch.at - windows.of(TouchKind(touch.kind))
+def _excess(touch: Touch, occurred_at: datetime, windows: Windows) -> timedelta:
+    """How long after the end of the touch's window the sale was; negative if it was inside the window."""
+    return occurred_at - touch.at - windows.of(TouchKind(touch.kind))

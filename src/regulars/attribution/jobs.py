@@ -1,4 +1,5 @@
-"""The listeners of new sales and changed texts, and the queues of customers and of recomputations."""
+"""Keeps credits (purchases attributed to texts) current: listeners enqueue customers whose sales, texts or clicks
+changed, and queues compute the credits of these customers."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,12 +24,12 @@ NEEDED_BY: Final = "attribution"
 
 @needed_if(due_customers.HAS_TEXTED_CUSTOMER)
 async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Make customers of new sales who have texts due for computation."""
+    """Enqueue the customers of new sales who were texted."""
     await due_customers.make_due_by_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """Make customers due for computation whose text became a touch, or is not a touch any more."""
+    """Enqueue the customers of texts that became sent, or no longer count as sent."""
     changed = {
         fact.text_id
         for fact in facts
@@ -41,7 +42,7 @@ async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[Message
 
 
 async def handle_clicks(tx: Tx, organization_id: UUID, facts: Sequence[LinkClicked]) -> None:
-    """Make customers due for computation who clicked, if they bought after the text."""
+    """Enqueue the customers who clicked a link in a text, if they bought after the text."""
     await due_customers.make_due_by_texts(tx, organization_id, {fact.text_id for fact in facts})
 
 
@@ -65,8 +66,8 @@ class CustomerQueue(RowQueue[DueCustomer]):
         if await has_interest(tx, organization_id, LinkClicked):
             await due_customers.delete_customers(tx, organization_id, ids)
             return
-        # These are the first customers of the organization. Changes of texts and clicks are recorded only for later
-        # transactions, so these customers are computed once more.
+        # These are the organization's first customers. The interest in changed texts and clicks begins with this
+        # transaction, so earlier changes were not recorded: compute these customers once more.
         for fact in (LinkClicked, MessagesChanged):
             await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
         await due_customers.make_due(tx, organization_id, ids)

@@ -1,7 +1,7 @@
-"""Lift: how much more customers bought because of texts, measured with a holdout.
+"""Lift: how much more customers bought because of texts, measured against a holdout of customers who got none.
 
-All customers of a group are counted, including those whose text was skipped or failed. A result is one currency of one
-source; the queue in `lift_queue.py` computes it.
+All customers of a group are counted, including those whose text was skipped or failed. A source (a campaign, a month of
+a journey, a quarter) has one result per currency, which the queue in `lift_queue.py` computes.
 """
 
 from collections import defaultdict
@@ -32,14 +32,14 @@ from regulars.segments.effect import (
 QUEUE: Final = "attribution.lift"
 # A result is final this long after its window closes, when the returns of the last purchase have been recorded.
 FINAL_AFTER: Final = timedelta(days=30)
-_ANSWERS: Final = msgspec.json.Decoder(LiftAnswer)
+_ANSWER_DECODER: Final = msgspec.json.Decoder(LiftAnswer)
 
 
 class SourceKind(StrEnum):
     CAMPAIGN = "campaign"
-    # A split step that is marked as holdout; the customers who passed it in one month.
+    # A split step of a journey that is marked as holdout, with the customers who passed it in one month.
     JOURNEY = "journey"
-    # The organization's global holdout in one quarter; the id is that of the organization.
+    # The organization's global holdout in one quarter; `LiftSource.id` is the organization's id.
     HOLDOUT = "holdout"
 
 
@@ -81,19 +81,19 @@ class Lift:
     held_out: int = 0
     # Customers of both groups who bought in the window.
     buyers: int = 0
-    # The sums of both groups, also where too few customers bought: months of a journey are added up.
+    # The sums of both groups, also where too few customers bought, because the months of a journey are added up.
     arms: tuple[ArmSums, ArmSums] | None = None
-    # The months of a journey that it adds up.
+    # The months of a journey whose sums this lift contains.
     months: tuple[str, ...] = ()
-    # A 95 % interval of the difference per head in cents, from random samples: a diagnostic.
+    # A 95 % interval of the difference per customer in cents, from random samples, which pages show as a diagnostic.
     bootstrap: tuple[float, float] | None = None
     held_out_share: float = 0.0
     sample_ratio_p: float = 1.0
 
     @cached_property
     def comparison(self) -> LiftComparison | None:
-        """None where there is no result, or where too few customers bought. A page shows one currency of several, so it
-        is computed when it is needed."""
+        """None where there is no result, or where too few customers bought. Computed on demand, because a page shows
+        one currency of several."""
         return None if self.arms is None else compare(*self.arms)
 
     @property
@@ -135,36 +135,36 @@ class Lift:
 
 
 class LiftSummary(NamedTuple):
-    """Of several lifts in one currency: the state of what was measured, or why nothing was."""
+    """The sum of several lifts in one currency; without measured lifts, `state` says why there are none."""
 
     state: Literal["no_holdout", "open", "too_few", "provisional", "final"]
-    # All that was measured, also without a shown effect.
+    # The sum over all measured lifts, also those whose interval includes 0.
     extra_cents: EffectEstimate | None = None
 
 
 def add_up_months(lifts: Sequence[Lift], currency: str) -> list[Lift]:
-    """The lifts, with one for all months of a journey's split that have too few buyers by themselves.
+    """Merge the months of a journey's split that have too few buyers alone into one lift; other lifts stay as they are.
 
-    The sums of both groups are added, as if the customers of these months were of one. That favours neither group
-    only where all months hold out the same share.
+    The sums of each group are added, as if the customers of these months were one group. That is unbiased only if all
+    merged months hold out the same share, so months with different shares are merged separately.
     """
-    rest: list[Lift] = []
+    unmerged: list[Lift] = []
     months: defaultdict[tuple[UUID, str, float], list[Lift]] = defaultdict(list)
     for lift in lifts:
         is_month = lift.source.kind is SourceKind.JOURNEY and lift.currency == currency
         if is_month and lift.is_too_few and lift.arms is not None:
             months[lift.source.id, lift.source.step, lift.held_out_share].append(lift)
         else:
-            rest.append(lift)
-    return rest + [_add_up(some, share) if len(some) > 1 else some[0] for (_, _, share), some in months.items()]
+            unmerged.append(lift)
+    return unmerged + [_merge(group, share) if len(group) > 1 else group[0] for (_, _, share), group in months.items()]
 
 
-def _add_up(months: Sequence[Lift], held_out_share: float) -> Lift:
+def _merge(months: Sequence[Lift], held_out_share: float) -> Lift:
     arms = [it.arms for it in months if it.arms is not None]
     treated = sum((it[0] for it in arms), ArmSums())
     held_out = sum((it[1] for it in arms), ArmSums())
-    # An alarm about one month is an alarm about all.
-    whole_p = sample_ratio_p(treated.people, held_out.people, held_out_share=held_out_share)
+    # The lowest p counts: a suspicious ratio of group sizes in one month makes the merged lift suspicious.
+    merged_p = sample_ratio_p(treated.people, held_out.people, held_out_share=held_out_share)
     return Lift(
         source=months[0].source._replace(period=""),
         state=max((it.state for it in months), key=[LiftState.FINAL, LiftState.PROVISIONAL].index),
@@ -178,17 +178,17 @@ def _add_up(months: Sequence[Lift], held_out_share: float) -> Lift:
         arms=(treated, held_out),
         months=tuple(sorted(it.source.period for it in months)),
         held_out_share=held_out_share,
-        sample_ratio_p=min(whole_p, *(it.sample_ratio_p for it in months)),
+        sample_ratio_p=min(merged_p, *(it.sample_ratio_p for it in months)),
     )
 
 
-def measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
-    """Those with an interval in this currency, also those without a shown effect."""
+def select_measured(lifts: Sequence[Lift], currency: str) -> list[Lift]:
+    """The lifts with an interval in this currency, also if the interval includes 0."""
     return [it for it in add_up_months(lifts, currency) if it.currency == currency and it.comparison is not None]
 
 
 def summarise(lifts: Sequence[Lift], currency: str) -> LiftSummary:
-    of_currency = measured(lifts, currency)
+    of_currency = select_measured(lifts, currency)
     extras = [it.extra_cents for it in of_currency if it.extra_cents is not None]
     if extras:
         is_final = all(it.state is LiftState.FINAL for it in of_currency)
@@ -207,19 +207,19 @@ async def read_lifts(
     first: date = date.min,
     last: date = date.max,
 ) -> list[Lift]:
-    """One for each source and currency, by source; at least one for each campaign. Only those whose window began on
-    these days, or has not begun yet."""
+    """The lifts of these sources, one per source and currency, sorted by source; a campaign has at least one. Only
+    lifts whose window began from `first` to `last`, or has not begun yet."""
     rows = await queries.list_lifts(tx, organization_id, kind, ids)
     lifts = [lift for row in rows if row.first_day is None or first <= row.first_day <= last for lift in lifts_of(row)]
     if kind is SourceKind.CAMPAIGN:
-        found = {row.source_id for row in rows}
-        others = await find_holdouts(tx, organization_id, [it for it in ids if it not in found])
-        lifts += [_without_row(holdout) for holdout in others.values()]
+        scheduled = {row.source_id for row in rows}
+        holdouts = await find_holdouts(tx, organization_id, [it for it in ids if it not in scheduled])
+        lifts += [_unscheduled_lift(holdout) for holdout in holdouts.values()]
     return lifts
 
 
 async def refresh_lifts(tx: Tx, organization_id: UUID) -> int:
-    """Compute again what is provisional; returns how many lifts. The others are final, or their window is open."""
+    """Make all provisional lifts due now and return how many. Other lifts are final, or their window is open."""
     tx.touched.add((QUEUE, organization_id))
     return await queries.make_provisional_due(tx, organization_id)
 
@@ -234,10 +234,10 @@ async def schedule_lift(
     days: tuple[date, date] | None = None,
     due_at: datetime | None = None,
 ) -> None:
-    """Have the lift of a source computed when its window, `days`, has closed; scheduling twice is the same as once.
+    """Schedule the lift of a source for the time when its window, `days`, has closed. Idempotent.
 
-    Without days the queue finds them by itself (campaigns). `frozen_on`, the day before which earlier spend is
-    compared, is the first day unless the queue finds another.
+    Without `days` the queue determines the window (campaigns). `frozen_on`, the day before which spend is the baseline
+    of a customer, is the first day of the window unless the queue determines another.
     """
     first_day, last_day = days or (None, None)
     row = LiftRow(*source, "open", held_out_share, window_days, first_day, last_day, first_day, None, None, None)
@@ -246,7 +246,8 @@ async def schedule_lift(
 
 
 def lifts_of(row: LiftRow) -> list[Lift]:
-    about: dict[str, Any] = {
+    """One lift for each currency of the row's result; a single lift without currency if there is no result."""
+    common_fields: dict[str, Any] = {
         "source": LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period),
         "state": LiftState(row.state),
         "first_day": row.first_day,
@@ -256,26 +257,26 @@ def lifts_of(row: LiftRow) -> list[Lift]:
         "held_out_share": row.held_out_share,
     }
     if row.result is None:
-        return [Lift(**about)]
-    answer = _ANSWERS.decode(row.result)
-    about |= {
+        return [Lift(**common_fields)]
+    answer = _ANSWER_DECODER.decode(row.result)
+    common_fields |= {
         "treated": answer.treated,
         "held_out": answer.held_out,
         "sample_ratio_p": sample_ratio_p(answer.treated, answer.held_out, held_out_share=row.held_out_share),
     }
     return [
         Lift(
-            **about,
+            **common_fields,
             currency=sums.currency,
             buyers=sums.treated.buyers + sums.held_out.buyers,
             arms=(sums.treated, sums.held_out),
             bootstrap=sums.bootstrap,
         )
         for sums in answer.sums
-    ] or [Lift(**about)]
+    ] or [Lift(**common_fields)]
 
 
-def _without_row(holdout: Holdout) -> Lift:
+def _unscheduled_lift(holdout: Holdout) -> Lift:
     has_arms = holdout.percent > 0 and (holdout.ended_at is None or holdout.frozen_at is not None)
     return Lift(
         source=LiftSource(SourceKind.CAMPAIGN, holdout.campaign_id),

@@ -23,7 +23,7 @@ class LiftRow(NamedTuple):
     last_day: date | None
     frozen_on: date | None
     as_of: datetime | None
-    # JSON.
+    # A `LiftAnswer` as JSON.
     result: str | None
     reason: str | None
 

@@ -1,5 +1,8 @@
-"""The queue that computes lifts: when the window of a source closes, daily while returns may change it, and for the
-last time when it becomes final. The analysis process reads the sales of both groups from one snapshot."""
+"""The queue that computes lifts: how much more texted customers bought than a holdout of customers who got no text.
+
+It computes a lift when the window closes, then daily while returns may change it, and a last time when it becomes
+final. The analysis process reads the sales of both groups from one snapshot.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +36,8 @@ from regulars.work.queue import Due
 REFRESH_EVERY: Final = timedelta(days=1)
 DEADLINE_S: Final = 60.0
 _RETRY: Final = timedelta(seconds=30)
-# Changes are in the columnar copy of the analysis process within seconds. The wait is limited, because a recorded event
-# that no listener handles would delay it for ever.
+# The columnar copy of the analysis process lags behind recorded sales by seconds. A lift waits for the copy, but not
+# longer than `_BEHIND_MAX`, because an event that no listener handles would delay it for ever.
 _BEHIND_RETRY: Final = timedelta(seconds=1)
 _BEHIND_MAX: Final = timedelta(minutes=10)
 
@@ -62,7 +65,6 @@ async def _read_holdout(tx: Tx, organization_id: UUID, source: LiftSource) -> Ar
     return Arms(*await read_quarter(tx, organization_id, source))
 
 
-# How the groups of each kind of source are read.
 SOURCES: Final[Mapping[SourceKind, ReadArms]] = {
     SourceKind.CAMPAIGN: _read_campaign,
     SourceKind.JOURNEY: _read_journey,
@@ -71,7 +73,7 @@ SOURCES: Final[Mapping[SourceKind, ReadArms]] = {
 
 
 async def schedule_campaigns(tx: Tx, organization_id: UUID, facts: Sequence[CampaignEnded]) -> None:
-    """The listener of campaigns that ended: those with a holdout get a lift."""
+    """Listener of ended campaigns: schedule a lift for campaigns with a holdout."""
     holdouts = await find_holdouts(tx, organization_id, {fact.campaign_id for fact in facts})
     lift_days = (await find_windows(tx, organization_id)).windows.lift_days
     for holdout in holdouts.values():
@@ -124,12 +126,12 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
         return [LiftClaim(row, query) for row in claimed]
 
     async def act(self, organization_id: UUID, claim: LiftClaim) -> LiftRow:
-        """The row with its result; without a result if the window is still open, or with the reason if it cannot be
-        computed."""
+        """Return the row with its result; unchanged while the window is open, or with a reason if the analysis process
+        cannot compute it."""
         row = claim.row
         async with self._database.reading() as tx:
             if row.first_day is None:
-                row = await _with_days(tx, organization_id, row, claim.zone)
+                row = await _with_window(tx, organization_id, row, claim.zone)
             if row.last_day is None or tx.now < closes_at(row.last_day, claim.zone):
                 return row
             source = LiftSource(SourceKind(row.kind), row.source_id, row.step, row.period)
@@ -159,7 +161,7 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
 
     async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[LiftClaim, LiftRow]]) -> None:
         for claim, row in sorted(done, key=lambda it: it[1].key):
-            state, due_at = next_step(row, claim.zone, now=tx.now)
+            state, due_at = next_state(row, claim.zone, now=tx.now)
             await queries.save_lift(
                 tx, organization_id, row._replace(state=state.value), owner=self.owner, due_at=due_at
             )
@@ -171,11 +173,11 @@ def closes_at(last_day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(last_day + timedelta(days=1), time(), zone)
 
 
-def next_step(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftState, datetime | None]:
-    """The state of a row that was computed, or could not be, and when it is due again."""
+def next_state(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftState, datetime | None]:
+    """The state of a row after an attempt to compute it, and when it is due again."""
     state = LiftState(row.state)
     if row.last_day is None:
-        # There is nothing to measure.
+        # The campaign sent no text, so there is nothing to measure.
         return LiftState.FINAL, None
     closes = closes_at(row.last_day, zone)
     if row.reason is not None:
@@ -188,14 +190,14 @@ def next_step(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftState
     return LiftState.PROVISIONAL, min(row.as_of + REFRESH_EVERY, final_at)
 
 
-async def _with_days(tx: Tx, organization_id: UUID, row: LiftRow, zone: ZoneInfo) -> LiftRow:
-    """Set the window of a campaign: from the first day on which a text was queued to `window_days` days after the last
-    one."""
+async def _with_window(tx: Tx, organization_id: UUID, row: LiftRow, zone: ZoneInfo) -> LiftRow:
+    """The row with the window of its campaign: from the day on which the first text was queued to `window_days` days
+    after the last text."""
     holdout = (await find_holdouts(tx, organization_id, [row.source_id])).get(row.source_id)
     times = await find_feeding_times(tx, organization_id, row.source_id)
     if holdout is None or holdout.frozen_at is None or times is None:
         return row._replace(reason="No text was sent.")
-    first, last = (in_zone(moment, zone).date() for moment in times)
+    first, last = (in_zone(queued_at, zone).date() for queued_at in times)
     return row._replace(
         first_day=first,
         last_day=last + timedelta(days=row.window_days),

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from regulars.messaging.model import OriginKind, TextState
 
-# Which texts are touches: texts of these origins, in these states.
+# Only texts of these origins and in these states are touches.
 TOUCHING_ORIGINS: Final = (OriginKind.CAMPAIGN, OriginKind.JOURNEY, OriginKind.PERSON)
 TOUCHING_STATES: Final = (TextState.SENT, TextState.DELIVERED, TextState.UNKNOWN)
 # A credit is final (frozen) this long after its text: a purchase may follow within 30 days, and a return within 30
@@ -41,6 +41,7 @@ class Windows(NamedTuple):
         return timedelta(days=self.click_days) if kind is TouchKind.CLICK else timedelta(hours=self.delivery_hours)
 
 
+# The id of an origin that has none: a person, or a journey that is unknown.
 NO_ID: Final = UUID(int=0)
 
 
@@ -53,7 +54,7 @@ class Origin(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A personal click, or a text that was sent; for a text, `at` is when it passed the gate."""
+    """A text that was sent, or the customer's click on its link; `at` is the time of sending or of the click."""
 
     at: datetime
     kind: TouchKind
@@ -69,13 +70,13 @@ class Touches:
         by_kind: dict[TouchKind, list[Touch]] = {kind: [] for kind in TouchKind}
         for touch in touches:
             by_kind[touch.kind].append(touch)
-        self._in_order = {kind: sorted(of_kind, key=_order) for kind, of_kind in by_kind.items()}
+        self._sorted = {kind: sorted(of_kind, key=_order) for kind, of_kind in by_kind.items()}
 
     def choose(self, at: datetime, windows: Windows) -> Touch | None:
-        """The touch that a purchase at this moment is credited to: the latest click before it within its window, else
-        the latest delivery."""
+        """The touch that a purchase at this time is credited to: the latest click if its window is still open, else the
+        latest text if its window is."""
         for kind in (TouchKind.CLICK, TouchKind.DELIVERY):
-            of_kind = self._in_order[kind]
+            of_kind = self._sorted[kind]
             # How many touches of this kind are before the purchase.
             before = bisect_left(of_kind, at, key=_time_of)
             if before and at - of_kind[before - 1].at <= windows.of(kind):
@@ -95,14 +96,14 @@ class Credit(NamedTuple):
     """A purchase that is credited to a text: a row of `attributed_sales`."""
 
     sale_id: UUID
-    # None after an erasure.
+    # None after the person's data was erased.
     profile_id: UUID | None
     text_id: UUID | None
     touch: str
     touched_at: datetime
-    # The window that applied when it was computed.
+    # The window that applied when the credit was computed.
     window_hours: int
-    # When the text was sent, and the day of that in the organization's time zone.
+    # When the text was sent, and the same as a day in the organization's time zone.
     sent_at: datetime
     day: date
     origin_kind: str

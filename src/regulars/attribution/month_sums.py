@@ -1,6 +1,6 @@
-"""Sums of credits by the month in which their texts were sent.
+"""Reads how much is credited to texts, by the month in which the texts were sent.
 
-Whole months are read from the sums of months. Only a month that is partly in the period is read from the sums of days.
+Whole months of a period are read from the table of months, a partial month at its start or end from the table of days.
 """
 
 from calendar import monthrange
@@ -14,7 +14,6 @@ from regulars.attribution.model import Attributed, Origin
 from regulars.kit.db import Tx
 from regulars.messaging.model import OriginKind
 
-# By currency.
 AttributedByCurrency = Mapping[str, Attributed]
 
 
@@ -38,21 +37,21 @@ async def read_sums_by_month(tx: Tx, organization_id: UUID, *, first: date, last
         GROUP BY origin_kind, origin_id, day, currency
         HAVING sum(tickets) > 0
         UNION ALL
-        SELECT t.origin_kind, t.origin_id, '', date_trunc('month', cut.first)::date, t.currency, t.tickets,
+        SELECT t.origin_kind, t.origin_id, '', date_trunc('month', partial_month.first)::date, t.currency, t.tickets,
                t.gross_cents, t.net_cents, t.unmatched_cents
-        FROM unnest((SELECT %(firsts)s::date[]), (SELECT %(lasts)s::date[])) AS cut (first, last)
+        FROM unnest((SELECT %(firsts)s::date[]), (SELECT %(lasts)s::date[])) AS partial_month (first, last)
         CROSS JOIN LATERAL (
             SELECT origin_kind, origin_id, currency, sum(tickets)::bigint AS tickets, sum(gross_cents) AS gross_cents,
                    sum(net_cents) AS net_cents, sum(unmatched_cents) AS unmatched_cents
             FROM attribution_totals
-            WHERE organization_id = %(organization_id)s AND day BETWEEN cut.first AND cut.last
+            WHERE organization_id = %(organization_id)s AND day BETWEEN partial_month.first AND partial_month.last
             GROUP BY origin_kind, origin_id, currency
             HAVING sum(tickets) > 0
         ) AS t
         """,
-        {"organization_id": organization_id, **cut_months(first, last)},
+        {"organization_id": organization_id, **split_period(first, last)},
     )
-    return _read(rows)
+    return _read_rows(rows)
 
 
 async def read_sums_of(tx: Tx, organization_id: UUID, origin_id: UUID) -> list[MonthSums]:
@@ -65,23 +64,23 @@ async def read_sums_of(tx: Tx, organization_id: UUID, origin_id: UUID) -> list[M
         """,
         (organization_id, origin_id),
     )
-    return _read(rows)
+    return _read_rows(rows)
 
 
-def cut_months(first: date, last: date) -> dict[str, Any]:
-    """The parameters of statements that read whole months from `first` to before `until`, and the days of the
-    months that are only partly in the period, which are at most two."""
+def split_period(first: date, last: date) -> dict[str, Any]:
+    """SQL parameters: whole months begin from `first` to before `until`; `firsts` and `lasts` are the days of partial
+    months, at most two."""
     ends_month = last.day == _last_day(last).day
-    cuts = []
+    partial_months = []
     if first.day > 1:
-        cuts.append((first, min(last, _last_day(first))))
-    if not ends_month and not (cuts and cuts[0][1] == last):
-        cuts.append((last.replace(day=1), last))
+        partial_months.append((first, min(last, _last_day(first))))
+    if not ends_month and not (partial_months and partial_months[0][1] == last):
+        partial_months.append((last.replace(day=1), last))
     return {
         "first": first,
         "until": last if ends_month else last.replace(day=1),
-        "firsts": [it[0] for it in cuts],
-        "lasts": [it[1] for it in cuts],
+        "firsts": [it[0] for it in partial_months],
+        "lasts": [it[1] for it in partial_months],
     }
 
 
@@ -97,7 +96,7 @@ def sum_by(rows: Iterable[MonthSums], key: Callable[[MonthSums], Any]) -> dict[A
     return {name: dict(sums) for name, sums in sums_by_key.items()}
 
 
-def _read(rows: Iterable[tuple[Any, ...]]) -> list[MonthSums]:
+def _read_rows(rows: Iterable[tuple[Any, ...]]) -> list[MonthSums]:
     return [
         MonthSums(Origin(OriginKind(kind), origin_id, step), month, currency, Attributed(*map(int, sums)))
         for kind, origin_id, step, month, currency, *sums in rows

@@ -1,7 +1,7 @@
-"""What attribution stores about people: which of their purchases is credited to which of their texts.
+"""Exports and erases what attribution stores about a person: which of their purchases is credited to which text.
 
-An erasure computes the person's credits a last time and then removes the person and the text from them, so the figures
-stay as they were.
+An erasure computes the person's credits a last time, then removes the person and the text from them, so that sums of
+credits stay the same.
 """
 
 from collections.abc import AsyncIterator

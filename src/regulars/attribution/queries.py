@@ -1,4 +1,5 @@
-"""The SQL of computing credits: customers that are due, their sales and touches, credits and their totals."""
+"""The SQL of credits (purchases attributed to texts): reads the texts of customers, writes credits, and adds them to
+totals of days and months."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -30,11 +31,12 @@ TEXTS_MAX: Final = 1_000
 # How far back touches are read. Texts with final credits are read too, so that purchases which belong to them are not
 # credited to other texts.
 TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
-# The id of a text contains the time of its request, which is earlier than the touch by the time that the text waited.
+# The id of a text contains the time of its request. The text may have waited this long before it was sent.
 _TEXT_WAITED_MAX: Final = timedelta(days=30)
 # How far back sales are read: an older sale can neither be credited nor be matched with a return.
 SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
-# The slots `key` and `values` of statements that add to sums of days or of months: the other columns to write.
+# Replace `{key}` and `{values}` in statements that add to a table of days or of months. Only tables of days have
+# `is_in_months`.
 DAY_KEY: Final[dict[str, LiteralString]] = {
     "key": "organization_id, is_in_months",
     "values": "%(organization_id)s, true",
@@ -67,7 +69,7 @@ def sums_of(credit: Credit) -> Attributed:
 
 
 async def find_deliveries(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """The texts that each customer got in the 90 days before a time. A customer without texts is absent."""
+    """The texts that each customer got in the 90 days before the given time. A customer without texts is absent."""
     rows = await tx.fetch(
         """
         SELECT t.profile_id, t.id, t.claimed_at, t.origin_kind, t.step,
@@ -166,7 +168,7 @@ async def delete_credits(tx: Tx, organization_id: UUID, sale_ids: Collection[UUI
 
 
 async def detach_credits(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Remove the people and their texts from the credits; the credits remain."""
+    """Remove the references to people and their texts from the credits; the amounts remain."""
     await tx.execute(
         """
         UPDATE attributed_sales SET profile_id = NULL, text_id = NULL
@@ -206,8 +208,8 @@ async def add_totals(tx: Tx, organization_id: UUID, differences: Mapping[TotalKe
     months: defaultdict[TotalKey, Attributed] = defaultdict(Attributed)
     for key, sums in differences.items():
         months[key._replace(day=key.day.replace(day=1))] += sums
-    for statement, of_table in ((_ADD_TOTALS, differences), (_ADD_MONTHS, months)):
-        changed = [(*key, *of_table[key]) for key in sorted(of_table) if any(of_table[key])]
+    for statement, sums_by_key in ((_ADD_TOTALS, differences), (_ADD_MONTHS, months)):
+        changed = [(*key, *sums_by_key[key]) for key in sorted(sums_by_key) if any(sums_by_key[key])]
         if changed:
             await tx.execute(statement, {"organization_id": organization_id, **_TOTALS.of_tuples(changed)})
 

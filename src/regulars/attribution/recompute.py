@@ -1,4 +1,5 @@
-"""Recomputes credits: goes through the texts whose credits are not final, and makes their customers due."""
+"""Recomputes the credits of purchases to texts: goes through the texts of the last 60 days page by page, and enqueues
+their customers for computation."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,8 +29,7 @@ class Recompute(NamedTuple):
 
 
 async def request_recompute(tx: Tx, organization_id: UUID, *, by: str | None) -> None:
-    """Request that the credits of all texts of the last 60 days are computed. A recomputation that runs starts
-    again."""
+    """Request that the credits of all texts of the last 60 days are computed. A running recomputation starts again."""
     await tx.execute(
         """
         INSERT INTO attribution_recomputes AS r
@@ -65,15 +65,15 @@ async def find_recompute(tx: Tx, organization_id: UUID) -> Recompute | None:
     return Recompute(*rows[0]) if rows else None
 
 
-async def count_waiting(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """How many customers wait to be computed, counted up to a limit."""
+async def count_waiting(tx: Tx, organization_id: UUID, *, limit: int) -> int:
+    """Count the customers whose credits wait to be computed; stops at `limit`."""
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (
             SELECT FROM attribution_customers WHERE organization_id = %s AND due_at IS NOT NULL LIMIT %s
         ) AS waiting
         """,
-        (organization_id, most),
+        (organization_id, limit),
     )
     return int(rows[0][0])
 
@@ -91,7 +91,7 @@ async def take_recompute(tx: Tx, organization_id: UUID) -> list[Recompute]:
 
 
 async def process_page(tx: Tx, organization_id: UUID, recompute: Recompute) -> None:
-    """Make the customers of the next page of texts due, and save the progress."""
+    """Enqueue the customers of the next page of texts, and save the progress."""
     ids = await _list_text_ids(tx, organization_id, after=recompute.walked_to, until=recompute.until)
     if ids:
         await make_due_by_texts(tx, organization_id, ids, since=recompute.since)

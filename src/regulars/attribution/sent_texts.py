@@ -1,4 +1,4 @@
-"""Counts sent texts and their parts by origin, day and country, to compute their cost.
+"""Counts sent texts and their parts (billed SMS) by origin, day and country, to compute their cost.
 
 A text is counted when it is sent, whatever its outcome is, because the provider charges for it. A text that is sent
 again is counted again.
@@ -12,7 +12,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.attribution.model import TOUCHING_STATES, Origin
-from regulars.attribution.month_sums import cut_months
+from regulars.attribution.month_sums import split_period
 from regulars.attribution.queries import DAY_KEY, MONTH_KEY
 from regulars.journeys.runs.lists import find_journeys_of_runs
 from regulars.kit.arrays import Bigints, Ids, Labels
@@ -31,7 +31,7 @@ _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.
 
 
 class _Key(NamedTuple):
-    # As ISO text: a batch has no array of days.
+    # In ISO format, because `Columns` has no array type for dates.
     day: str
     origin_kind: str
     origin_id: UUID
@@ -40,7 +40,7 @@ class _Key(NamedTuple):
 
 
 class SentTexts(NamedTuple):
-    """Texts of one origin to one country; `month` is its first day."""
+    """The texts of one origin to one country in one month; `month` is the month's first day."""
 
     origin: Origin
     month: date
@@ -74,14 +74,14 @@ _ADD_MONTHS: Final = _COUNTS.write(_ADD, table="sent_text_months", **MONTH_KEY)
 
 
 async def count_sent_texts(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """Listener of changed texts: count those that were sent."""
+    """Listener of changed texts: count the texts that were sent."""
     ids = {fact.text_id for fact in facts if fact.kind == "text" and fact.text_id is not None and _is_sent_now(fact)}
     if not ids:
         return
     rows = (await find_texts(tx, organization_id, ids)).values()
     zone = ZoneInfo(await find_time_zone(tx, organization_id))
     runs = {row.origin_id for row in rows if row.origin_kind == OriginKind.JOURNEY}
-    journeys = {run: found[0] for run, found in (await find_journeys_of_runs(tx, organization_id, runs)).items()}
+    journeys = {run: row[0] for run, row in (await find_journeys_of_runs(tx, organization_id, runs)).items()}
     keys = [(_key_of(row, journeys.get(row.origin_id), zone), row.parts) for row in rows]
     days = [(key, parts) for key, parts in keys if key is not None]
     months = [(key._replace(day=f"{key.day[:-2]}01"), parts) for key, parts in days]
@@ -131,16 +131,16 @@ async def read_sent_by_month(tx: Tx, organization_id: UUID, *, first: date, last
         WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day < %(until)s
         GROUP BY origin_kind, origin_id, day, country
         UNION ALL
-        SELECT t.origin_kind, t.origin_id, date_trunc('month', cut.first)::date, t.country, t.texts, t.parts
-        FROM unnest((SELECT %(firsts)s::date[]), (SELECT %(lasts)s::date[])) AS cut (first, last)
+        SELECT t.origin_kind, t.origin_id, date_trunc('month', partial_month.first)::date, t.country, t.texts, t.parts
+        FROM unnest((SELECT %(firsts)s::date[]), (SELECT %(lasts)s::date[])) AS partial_month (first, last)
         CROSS JOIN LATERAL (
             SELECT origin_kind, origin_id, country, sum(texts)::bigint AS texts, sum(parts)::bigint AS parts
             FROM sent_texts
-            WHERE organization_id = %(organization_id)s AND day BETWEEN cut.first AND cut.last
+            WHERE organization_id = %(organization_id)s AND day BETWEEN partial_month.first AND partial_month.last
             GROUP BY origin_kind, origin_id, country
         ) AS t
         """,
-        {"organization_id": organization_id, **cut_months(first, last)},
+        {"organization_id": organization_id, **split_period(first, last)},
     )
     return [SentTexts(Origin(OriginKind(kind), origin_id), *rest) for kind, origin_id, *rest in rows]
 

@@ -11,18 +11,18 @@ from regulars.messaging.links.counts import find_touches as find_clicks
 
 
 async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """The touches of each customer from texts of the 90 days before the time given for the customer. A customer without
+    """`customers` maps profile ids to times: loads touches by texts of the 90 days before that time. A customer without
     touches is absent."""
     touches = await find_deliveries(tx, organization_id, customers)
     texts = {touch.text_id: touch for of_customer in touches.values() for touch in of_customer}
     if texts:
         since = min(customers.values()) - TOUCHES_BACK
-        # The clock of a server may be ahead.
+        # The clock of the server that recorded a click may be ahead.
         until = tx.now + timedelta(days=1)
         for click in await find_clicks(tx, organization_id, touches.keys(), since=since, until=until):
             text = texts.get(click.text_id)
             if text is not None:
-                # The time of a click is rounded down to the minute, so it may be before the text.
+                # The time of a click is rounded down to the minute, so it may seem to be before the text.
                 at = max(click.at, text.sent_at)
                 touches[click.profile_id].append(text._replace(at=at, kind=TouchKind.CLICK))
     return touches

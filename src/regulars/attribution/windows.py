@@ -1,4 +1,5 @@
-"""The windows of an organization: versions of a setting, what a change would do, and the change itself."""
+"""Lists, previews and saves an organization's attribution windows: how long after a text or a click a purchase is
+credited to it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -58,7 +59,7 @@ class WindowsPreview(NamedTuple):
     before: Mapping[str, Attributed]
     after: Mapping[str, Attributed]
     customers: int
-    # How many texts were sent in that time, and for how many of them the credits of the customer were computed.
+    # How many texts were sent in these 60 days, and how many of them the preview sampled.
     texts: int
     sampled_texts: int
 
@@ -101,7 +102,7 @@ async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
 async def save_windows(
     tx: Tx, organization_id: UUID, windows: Windows, *, expected: int, by: str | None
 ) -> WindowsVersion:
-    """Store a new version after the expected one, and request that all credits which are not final are computed
+    """Store a new version if `expected` is still the latest, and request that credits which are not final are computed
     again."""
     check_windows(windows)
     inserted = await tx.execute(
@@ -126,11 +127,10 @@ async def save_windows(
 
 
 async def preview_windows(tx: Tx, organization_id: UUID, windows: Windows) -> WindowsPreview:
-    """What would be credited with other windows. If there are many texts, only a sample spread over the days is
-    computed."""
+    """Compute what would be credited with the new windows; of many texts, only for a sample spread over the days."""
     check_windows(windows)
     present = (await find_windows(tx, organization_id)).windows
-    texts, sampled, profile_ids = await _sample(tx, organization_id)
+    texts, sampled, profile_ids = await _sample_texts(tx, organization_id)
     customers = dict.fromkeys(profile_ids, tx.now)
     before, after = await load_credits_by(tx, organization_id, customers, [present, windows])
     return WindowsPreview(_add_up(before), _add_up(after), len(customers), texts, sampled)
@@ -143,10 +143,10 @@ def _add_up(credits_: Iterable[Credit]) -> dict[str, Attributed]:
     return dict(sums)
 
 
-async def _sample(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
+async def _sample_texts(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
     """How many texts were sent in the last 60 days, how many of them were sampled, and their customers.
 
-    Campaigns feed their recipients in random order, so the first texts of an hour are a random part of them.
+    Campaigns text their recipients in random order, so the first texts of an hour are a random sample of its texts.
     """
     start = tx.now - FROZEN_AFTER
     rows = await tx.fetch(
@@ -159,8 +159,8 @@ async def _sample(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
     texts = int(rows[0][0])
     hours = FROZEN_AFTER // timedelta(hours=1)
     per_hour = SAMPLE_TEXTS if texts <= SAMPLE_TEXTS else max(1, SAMPLE_TEXTS // hours)
-    edges = [first_id_at(start + timedelta(hours=hour)) for hour in range(hours + 1)]
-    found = await tx.fetch(
+    first_ids = [first_id_at(start + timedelta(hours=hour)) for hour in range(hours + 1)]
+    sampled = await tx.fetch(
         """
         SELECT t.profile_id
         FROM unnest(%(first)s::uuid[], %(last)s::uuid[]) AS it (first, last)
@@ -175,10 +175,10 @@ async def _sample(tx: Tx, organization_id: UUID) -> tuple[int, int, list[UUID]]:
         """,
         {
             "organization_id": organization_id,
-            "first": edges[:-1],
-            "last": edges[1:],
+            "first": first_ids[:-1],
+            "last": first_ids[1:],
             "per_hour": per_hour,
             "limit": SAMPLE_TEXTS,
         },
     )
-    return max(texts, len(found)), len(found), sorted({row[0] for row in found})
+    return max(texts, len(sampled)), len(sampled), sorted({row[0] for row in sampled})

@@ -69,7 +69,7 @@ def recompute(organization: OfOrganization, as_json: AsJson = False) -> None:
         await refresh_lifts(context.tx, context.organization_id)
         return {
             "was_running": running is not None and running.due_at is not None,
-            "customers_waiting": await count_waiting(context.tx, context.organization_id, most=WAITING_MAX),
+            "customers_waiting": await count_waiting(context.tx, context.organization_id, limit=WAITING_MAX),
         }
 
     print_outcome(

@@ -1,5 +1,5 @@
-"""Cards on the pages of tickets and of texts, which are in other packages: which text a ticket is credited to and why,
-and which tickets a text has."""
+"""Renders two cards for pages of other packages: which text a ticket (a sale) is credited to and why, and which tickets
+are credited to a text."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,8 +22,8 @@ from regulars.web.visit import Visit
 
 TICKETS_SHOWN: Final = 5
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-_BY_TEXT: Final = ("a text", "A text without a click")
-_NONE: Final = {
+_TEXT_PHRASES: Final = ("a text", "A text without a click")
+_NO_CREDIT_SENTENCES: Final = {
     NoCredit.RETURN: "A return is credited to no text. It is subtracted from the purchase that it belongs to.",
     NoCredit.NO_CUSTOMER: "The ticket names no customer, so no text can have led to it.",
     NoCredit.NO_TEXT: "No text reached the customer in the 90 days before the purchase.",
@@ -43,7 +43,7 @@ async def ticket_card(tx: Tx, visit: Visit, sale: StoredSale) -> Markup:
         occurred_at=sale.ticket.occurred_at,
     )
     credit = explanation.credit
-    named = {} if credit is None else await name_origins(tx, visit, [credit.origin])
+    names = {} if credit is None else await name_origins(tx, visit, [credit.origin])
     text_id = (
         credit.text_id if credit is not None else explanation.touch.text_id if explanation.touch is not None else None
     )
@@ -54,15 +54,15 @@ async def ticket_card(tx: Tx, visit: Visit, sale: StoredSale) -> Markup:
         why=_explain_none(visit.format, explanation, sale.ticket.occurred_at)
         if credit is None
         else _explain(visit.format, credit),
-        origin=None if credit is None else named[credit.origin_id],
+        origin=None if credit is None else names[credit.origin_id],
         text_url="" if text_id is None else text_url(visit, text_id),
     )
 
 
 async def text_card(tx: Tx, visit: Visit, text: TextRow) -> Markup:
     """The tickets that are credited to a text, or why there are none."""
-    wanted = CreditFilter(text_id=text.id)
-    lines = await list_credits(tx, visit.organization_id, wanted, PageRequest(TICKETS_SHOWN + 1))
+    filters = CreditFilter(text_id=text.id)
+    lines = await list_credits(tx, visit.organization_id, filters, PageRequest(TICKETS_SHOWN + 1))
     windows = (await find_windows(tx, visit.organization_id)).windows
     return render_part(
         visit,
@@ -74,31 +74,31 @@ async def text_card(tx: Tx, visit: Visit, text: TextRow) -> Markup:
 
 
 def _explain(formats: Format, credit: Credit) -> str:
-    touch, subject = ("a click on the link in a text", "A click") if credit.touch == TouchKind.CLICK else _BY_TEXT
+    touch, subject = ("a click on the link in a text", "A click") if credit.touch == TouchKind.CLICK else _TEXT_PHRASES
     window = _describe_window(formats, timedelta(hours=credit.window_hours))
     return f"The customer bought {describe_delay(credit)} {touch}. {subject} counts for {window}."
 
 
 def describe_delay(credit: Credit) -> str:
     """How long after the touch the customer bought, such as "3 h after"."""
-    return _write_delay(credit.occurred_at - credit.touched_at)
+    return _format_delay(credit.occurred_at - credit.touched_at)
 
 
-def _write_delay(delay: timedelta) -> str:
-    for unit, word in ((_DAY, "d"), (_HOUR, "h")):
+def _format_delay(delay: timedelta) -> str:
+    for unit, symbol in ((_DAY, "d"), (_HOUR, "h")):
         if delay >= unit:
-            return f"{delay // unit} {word} after"
+            return f"{delay // unit} {symbol} after"
     return f"{delay // _MINUTE} min after"
 
 
 def _explain_none(formats: Format, explanation: CreditExplanation, occurred_at: datetime) -> str:
     if explanation.touch is None or explanation.window is None:
-        return _NONE[explanation.reason or NoCredit.NO_TEXT]
-    touch, _ = ("a click", "") if explanation.touch.kind is TouchKind.CLICK else _BY_TEXT
-    delay = _write_delay(occurred_at - explanation.touch.at)
+        return _NO_CREDIT_SENTENCES[explanation.reason or NoCredit.NO_TEXT]
+    touch, _ = ("a click", "") if explanation.touch.kind is TouchKind.CLICK else _TEXT_PHRASES
+    delay = _format_delay(occurred_at - explanation.touch.at)
     if explanation.reason is NoCredit.OUTSIDE_WINDOW:
         return f"The customer bought {delay} {touch}; it counts for {_describe_window(formats, explanation.window)}."
-    return f"The customer bought {delay} {touch}. {_NONE[explanation.reason or NoCredit.WAITING]}"
+    return f"The customer bought {delay} {touch}. {_NO_CREDIT_SENTENCES[explanation.reason or NoCredit.WAITING]}"
 
 
 def _explain_no_tickets(formats: Format, text: TextRow, windows: Windows) -> str:

@@ -1,4 +1,4 @@
-"""The tickets behind a figure: each with the text that it is credited to and why."""
+"""The list of credited tickets, as a page and a CSV file: each ticket with the text that it is credited to."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -23,7 +23,7 @@ FILTERS: Final = (
     Filter("id", "Campaign or journey", placeholder="cmp_… or jrn_…"),
     Filter("step", "Step of the journey"),
     Filter("text", "Text", placeholder="txt_…"),
-    Filter("currency", "Currency", tuple((one, one) for one in CURRENCIES)),
+    Filter("currency", "Currency", tuple((code, code) for code in CURRENCIES)),
     Filter("from", "Text sent from", kind="date"),
     Filter("to", "up to", kind="date"),
 )
@@ -35,9 +35,9 @@ CSV_HEADER: Final = (
 
 async def show_tickets(visit: Visit) -> Response:
     view = read_view(visit, "attribution", TICKETS_PATH, filters=FILTERS)
-    wanted = _read_filter(visit, view)
+    filters = _read_filter(visit, view)
     async with visit.database.reading() as tx:
-        page = make_page(view, await list_credits(tx, visit.organization_id, wanted, view.request), _position)
+        page = make_page(view, await list_credits(tx, visit.organization_id, filters, view.request), _position)
         names = await name_origins(tx, visit, [line.credit.origin for line in page.rows])
     return render(
         visit,
@@ -54,9 +54,9 @@ async def show_tickets(visit: Visit) -> Response:
 
 async def export_tickets(visit: Visit) -> Response:
     view = read_view(visit, "attribution", TICKETS_PATH, filters=FILTERS)
-    wanted = _read_filter(visit, view)
+    filters = _read_filter(visit, view)
     lines = walk(
-        visit.database.reading, lambda tx, page: list_credits(tx, visit.organization_id, wanted, page), _position
+        visit.database.reading, lambda tx, page: list_credits(tx, visit.organization_id, filters, page), _position
     )
 
     async def rows() -> AsyncIterator[list[str]]:

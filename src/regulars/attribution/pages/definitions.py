@@ -1,4 +1,4 @@
-"""The definitions of the figures, which the pages show on request."""
+"""Definitions of the terms on the attribution pages, which a page shows when the user opens them."""
 
 from typing import Final
 

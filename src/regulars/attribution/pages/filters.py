@@ -1,4 +1,4 @@
-"""The filters of the overview: period, currency, kind and state. All are in the URL."""
+"""Reads the filters of the attribution overview (period, currency, kind, state) from its URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class AttributionView:
     """The overview as its URL describes it. `values` has the fields that differ from the defaults."""
 
     path: str
-    # Under which views are saved.
+    # The name under which users save views of this page.
     page: ClassVar[str] = "attribution"
     today: date
     period: Period
@@ -50,8 +50,8 @@ class AttributionView:
 
     def url(self, *, path: str | None = None, **changed: str | None) -> str:
         """The URL with other values; an empty value removes the field. `from_` is the field `from`."""
-        named = {name.rstrip("_"): value for name, value in changed.items()}
-        query = {name: value for name, value in {**self.values, **named}.items() if value}
+        fields = {name.rstrip("_"): value for name, value in changed.items()}
+        query = {name: value for name, value in {**self.values, **fields}.items() if value}
         return (path or self.path) + (f"?{urlencode(query)}" if query else "")
 
     @property
@@ -74,14 +74,14 @@ class AttributionView:
         return [(name, value) for name, value in self.values.items() if name not in shown]
 
     def require_readable(self) -> "AttributionView":
-        """Raise an error if a filter is wrong; for a file, which has no fields at which errors can be shown."""
+        """Raise `BadFilter` if the period is wrong. For exports: a file has no form that could show the error."""
         if self.form.is_refused:
             raise BadFilter(" ".join(self.form.errors.values()), path=self.path)
         return self
 
 
 def read_view(visit: Visit) -> AttributionView:
-    """A period that cannot be read is an error at its field in `form`."""
+    """Read the view; a wrong period becomes an error of its field in `form`, any other wrong filter raises."""
     today = visit.now.astimezone(visit.format.zone).date()
     period, faults = read_period(visit.query, today, default="90d")
     days = {"from": period.first.isoformat(), "to": period.last.isoformat()}

@@ -1,4 +1,5 @@
-"""The rows of the overview before they are formatted: what was attributed, sent and measured, by origin or month."""
+"""Loads the rows of the attribution overview: attributed sales, sent texts and lifts (measured extra sales), grouped by
+origin (the campaign, journey or person that sent the texts) or by month."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.analytics.period import parts_of
-from regulars.attribution.lift import Lift, SourceKind, measured, read_lifts
+from regulars.attribution.lift import Lift, SourceKind, read_lifts, select_measured
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import MonthSums, read_sums_by_month
 from regulars.attribution.pages.filters import AttributionView
@@ -26,15 +27,15 @@ _SOURCES: Final = {OriginKind.CAMPAIGN: SourceKind.CAMPAIGN, OriginKind.JOURNEY:
 
 @dataclass(kw_only=True)
 class Group:
-    """What one row is about: an origin, or a month. Totals are computed once, after all figures were added."""
+    """One row: an origin or a month. `totals` and `currencies` are cached, so first fill the three lists."""
 
-    # In the CSV file.
+    # `kind` and `key` are columns of the CSV file.
     kind: str
     key: str
     name: str
     label: str = ""
     url: str = ""
-    # Of its tickets in all currencies.
+    # The list of the credited tickets in all currencies.
     tickets_url: str = ""
     sums: list[MonthSums] = field(default_factory=list)
     sent: list[SentTexts] = field(default_factory=list)
@@ -42,7 +43,7 @@ class Group:
 
     @cached_property
     def totals(self) -> Mapping[str, Attributed]:
-        """What is attributed, by currency."""
+        """The attributed sums by currency."""
         totals: dict[str, Attributed] = {}
         for it in self.sums:
             totals[it.currency] = totals.get(it.currency, Attributed()) + it.sums
@@ -65,30 +66,30 @@ class Group:
         return self.totals.get(currency, Attributed())
 
     def measured_cents(self, currency: str) -> int:
-        """What is attributed to the texts that were measured: those of a campaign, or of a journey in a month."""
-        cells = {(it.source.id, period) for it in measured(self.lifts, currency) for period in it.periods}
+        """Attributed net of the measured texts only: those of a campaign, or of a journey in a month."""
+        periods = {(it.source.id, period) for it in select_measured(self.lifts, currency) for period in it.periods}
         return sum(
             it.sums.net_cents
             for it in self.sums
             if it.currency == currency
-            and ((it.origin.id, "") in cells or (it.origin.id, it.month.isoformat()[:7]) in cells)
+            and ((it.origin.id, "") in periods or (it.origin.id, it.month.isoformat()[:7]) in periods)
         )
 
 
 class Overview(NamedTuple):
     groups: list[Group]
-    # Of all texts together, by the global holdout.
+    # The lifts of all texts together, measured with the organization's global holdout.
     holdouts: list[Lift]
     prices: Mapping[str, Price]
 
     @property
     def currencies(self) -> list[str]:
         """The currencies, sorted by attributed net, largest first."""
-        known = {it for group in self.groups for it in group.currencies}
-        return sorted(known, key=lambda it: (-sum(group.total(it).net_cents for group in self.groups), it))
+        currencies = {it for group in self.groups for it in group.currencies}
+        return sorted(currencies, key=lambda it: (-sum(group.total(it).net_cents for group in self.groups), it))
 
 
-class _Figures(NamedTuple):
+class _LoadedData(NamedTuple):
     sums: list[MonthSums]
     sent: list[SentTexts]
     lifts: list[Lift]
@@ -96,15 +97,15 @@ class _Figures(NamedTuple):
 
 
 async def load_overview(tx: Tx, visit: Visit, view: AttributionView) -> Overview:
-    figures = await _load_figures(tx, visit, view)
-    make = _group_by_month if view.value("by") == "month" else _group_by_origin
-    found = await read_lifts(tx, visit.organization_id, SourceKind.HOLDOUT, [visit.organization_id])
-    holdouts = [lift for lift in found if lift.last_day is None or lift.last_day >= view.period.first]
+    data = await _load_data(tx, visit, view)
+    group = _group_by_month if view.value("by") == "month" else _group_by_origin
+    lifts = await read_lifts(tx, visit.organization_id, SourceKind.HOLDOUT, [visit.organization_id])
+    holdouts = [lift for lift in lifts if lift.last_day is None or lift.last_day >= view.period.first]
     texting = await load_texting(tx, visit.organization_id)
-    return Overview(make(visit, view, figures), holdouts, {} if texting is None else texting.settings.prices)
+    return Overview(group(visit, view, data), holdouts, {} if texting is None else texting.settings.prices)
 
 
-async def _load_figures(tx: Tx, visit: Visit, view: AttributionView) -> _Figures:
+async def _load_data(tx: Tx, visit: Visit, view: AttributionView) -> _LoadedData:
     organization_id, first, last = visit.organization_id, view.period.first, view.period.last
     kinds = {view.value("kind")} if view.value("kind") else {kind.value for kind in OriginKind}
     sums = [
@@ -120,65 +121,65 @@ async def _load_figures(tx: Tx, visit: Visit, view: AttributionView) -> _Figures
         for kind, source in _SOURCES.items()
         for lift in await read_lifts(tx, organization_id, source, ids[kind], first=first, last=last)
     ]
-    return _Figures(sums, sent, lifts, await name_origins(tx, visit, origins))
+    return _LoadedData(sums, sent, lifts, await name_origins(tx, visit, origins))
 
 
-def _group_by_origin(visit: Visit, view: AttributionView, figures: _Figures) -> list[Group]:
-    origins = {it.origin for it in figures.sums} | {it.origin for it in figures.sent}
-    groups = {origin: _group_of(visit, view, origin, figures.names[origin.id]) for origin in origins}
-    for sums in figures.sums:
+def _group_by_origin(visit: Visit, view: AttributionView, data: _LoadedData) -> list[Group]:
+    origins = {it.origin for it in data.sums} | {it.origin for it in data.sent}
+    groups = {origin: _group_of(visit, view, origin, data.names[origin.id]) for origin in origins}
+    for sums in data.sums:
         groups[sums.origin].sums.append(sums)
-    for sent in figures.sent:
+    for sent in data.sent:
         groups[sent.origin].sent.append(sent)
-    for lift in figures.lifts:
+    for lift in data.lifts:
         origin = Origin(OriginKind(lift.source.kind.value), lift.source.id)
         if origin in groups:
             groups[origin].lifts.append(lift)
     return list(groups.values())
 
 
-def _group_of(visit: Visit, view: AttributionView, origin: Origin, named: OriginName) -> Group:
+def _group_of(visit: Visit, view: AttributionView, origin: Origin, origin_name: OriginName) -> Group:
     return Group(
         kind=origin.kind.value,
         key=encode_origin(origin),
-        name=named.name,
+        name=origin_name.name,
         label=KIND_LABELS.get(origin.kind, ""),
-        url=f"{named.url}/results" if named.url else "",
+        url=f"{origin_name.url}/results" if origin_name.url else "",
         tickets_url=tickets_url(visit, view.period, origin),
     )
 
 
-def _group_by_month(visit: Visit, view: AttributionView, figures: _Figures) -> list[Group]:
-    """The newest first."""
+def _group_by_month(visit: Visit, view: AttributionView, data: _LoadedData) -> list[Group]:
+    """The months of the period, newest first."""
     groups: dict[date, Group] = {}
-    for part in reversed(parts_of(view.period, "month")):
-        groups[part.first.replace(day=1)] = Group(
+    for month in reversed(parts_of(view.period, "month")):
+        groups[month.first.replace(day=1)] = Group(
             kind="month",
-            key=f"{part.first:%Y-%m}",
-            name=visit.format.month(part.first),
-            url=view.url(period=None, from_=part.first.isoformat(), to=part.last.isoformat(), by=None),
-            tickets_url=tickets_url(visit, part),
+            key=f"{month.first:%Y-%m}",
+            name=visit.format.month(month.first),
+            url=view.url(period=None, from_=month.first.isoformat(), to=month.last.isoformat(), by=None),
+            tickets_url=tickets_url(visit, month),
         )
-    for sums in figures.sums:
+    for sums in data.sums:
         groups[sums.month].sums.append(sums)
-    for sent in figures.sent:
+    for sent in data.sent:
         groups[sent.month].sent.append(sent)
-    for lift in figures.lifts:
-        month = _month_of(lift, figures)
-        if month in groups:
-            groups[month].lifts.append(lift)
+    for lift in data.lifts:
+        first_day = _month_of(lift, data)
+        if first_day in groups:
+            groups[first_day].lifts.append(lift)
     return [group for group in groups.values() if group.sums or group.sent]
 
 
-def _month_of(lift: Lift, figures: _Figures) -> date | None:
-    """The month in which its window began; before that is known, the one of its latest texts."""
+def _month_of(lift: Lift, data: _LoadedData) -> date | None:
+    """The month in which the lift's window began; until that is known, the month of the source's latest texts."""
     if lift.first_day is not None:
         return lift.first_day.replace(day=1)
-    return max((it.month for it in figures.sent if it.origin.id == lift.source.id), default=None)
+    return max((it.month for it in data.sent if it.origin.id == lift.source.id), default=None)
 
 
-def unite(groups: Sequence[Group]) -> Group:
-    """All rows together."""
+def combine_groups(groups: Sequence[Group]) -> Group:
+    """One group with the data of all groups."""
     return Group(
         kind="total",
         key="",

@@ -1,4 +1,5 @@
-"""The headline of a page: how much of the attributed net was extra. There is one for each currency."""
+"""Writes the headline of an attribution page, one for each currency: how much of the net sales attributed to texts was
+extra, that is, would not have been bought without a text."""
 
 from typing import Final, NamedTuple
 
@@ -11,10 +12,10 @@ HUNDRED_CENTS: Final = 100_00
 
 
 class Headline(NamedTuple):
-    """`attributed` is the net of the texts that were measured, or of all texts if none was."""
+    """`attributed` is the net of the measured texts, or of all texts if none was measured."""
 
     currency: str
-    # What the headline is about, its sentence, and the explanation below it.
+    # Which results the headline covers, its sentence, and the explanation below the sentence.
     scope: str
     lead: str
     explanation: str
@@ -27,7 +28,7 @@ class Headline(NamedTuple):
     extra: str = ""
     low: str = ""
     high: str = ""
-    # The drawing as text, for a screen reader.
+    # Describes the chart for a screen reader.
     aria_label: str = ""
     mark: Whisker | None = None
     # Where the bar of the attributed net begins, and its width.
@@ -48,7 +49,7 @@ def write_headline(
     tickets_url: str,
     url: str = "",
 ) -> Headline:
-    """`attributed_cents` is the sum of all rows, `measured_cents` that of the rows with an interval."""
+    """`attributed_cents` is the net of all texts, `measured_cents` the part of texts whose extra net was measured."""
     if lift.estimate is None:
         lead, explanation = _describe_unmeasured(lift)
         attributed = formats.money_rounded(attributed_cents, currency)
@@ -85,7 +86,7 @@ def write_headline(
 
 
 def _describe_unmeasured(lift: LiftView) -> tuple[str, str]:
-    """A lead and an explanation why the attributed net is shown without the extra net."""
+    """The headline's sentence, and the explanation why the extra net is not shown."""
     if lift.state == "open":
         return "No result yet", "Sales are still counted. What was extra is known when the window closes."
     if lift.state == "too_few":
@@ -107,8 +108,8 @@ def _describe_ratio(
         explanation = f"That is more than is attributed to them. The range is {lift.low} to {lift.high} (95%)."
         return f"The texts brought {lift.extra} extra", explanation
     hundred = formats.money_whole(HUNDRED_CENTS, currency)
-    shares = [HUNDRED_CENTS * value / measured_cents for value in (estimate.value, estimate.low, estimate.high)]
-    extra, low, high = (formats.money_whole(share, currency) for share in shares)
-    not_extra = formats.money_whole(HUNDRED_CENTS - shares[0], currency)
+    per_hundred = [HUNDRED_CENTS * value / measured_cents for value in (estimate.value, estimate.low, estimate.high)]
+    extra, low, high = (formats.money_whole(cents, currency) for cents in per_hundred)
+    not_extra = formats.money_whole(HUNDRED_CENTS - per_hundred[0], currency)
     explanation = f"The other {not_extra} would have been spent without a text. The range is {low} to {high} (95%)."
     return f"Of {hundred} attributed, {extra} were extra", explanation

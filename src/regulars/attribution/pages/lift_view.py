@@ -1,11 +1,11 @@
-"""How a result by holdout is shown: its state as a badge, the extra net with its interval, or why there is
-none."""
+"""Formats the lift of texts (extra net sales, measured against a holdout) for pages: its state as a badge, and the
+amount with its interval, or why there is none."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from regulars.attribution.lift import Lift, LiftState, add_up_months, measured, summarise
+from regulars.attribution.lift import Lift, LiftState, add_up_months, select_measured, summarise
 from regulars.segments.effect import BUYERS_MIN, EffectEstimate
 from regulars.web.charts import Whisker, WhiskerAxis
 from regulars.web.format import Format
@@ -19,12 +19,12 @@ _BADGES: Final = {
     "too_few": ("Too few", "warn", "alert"),
     "no_holdout": ("No holdout", "none", "blocked"),
 }
-# What the column of the extra net shows if there is none.
+# What the column of the extra net shows in states without a result.
 _PLACEHOLDERS: Final = {"open": "not yet", "too_few": "not measured", "no_holdout": "not measured"}
 
 
 class LiftView(NamedTuple):
-    """One result, or the sum of several."""
+    """One lift, or the sum of several, as a page shows it."""
 
     state: str
     # The label, the kind and the icon of the badge.
@@ -60,7 +60,7 @@ def in_cents(estimate: EffectEstimate) -> tuple[float, float, float]:
 
 
 class Verdict(NamedTuple):
-    """The sum of the measured results and their list; or, without an estimate, why there is none."""
+    """The summed estimate of the measured lifts; or, without an estimate, the state and the lifts that explain why."""
 
     state: str
     lifts: Sequence[Lift]
@@ -72,9 +72,10 @@ def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
     summary = summarise(lifts, currency)
     extra, is_provisional = summary.extra_cents, summary.state == "provisional"
     if extra is not None:
-        return Verdict(summary.state if extra.is_shown else "unclear", measured(lifts, currency), extra, is_provisional)
-    added = add_up_months(lifts, currency)
-    return Verdict(summary.state, [it for it in added if summary.state != "open" or it.state is LiftState.OPEN])
+        state = summary.state if extra.is_shown else "unclear"
+        return Verdict(state, select_measured(lifts, currency), extra, is_provisional)
+    merged = add_up_months(lifts, currency)
+    return Verdict(summary.state, [it for it in merged if summary.state != "open" or it.state is LiftState.OPEN])
 
 
 def view_lifts(formats: Format, lifts: Sequence[Lift], currency: str) -> LiftView:
@@ -86,15 +87,15 @@ def view_verdict(formats: Format, verdict: Verdict, currency: str) -> LiftView:
         return _view_estimate(formats, verdict, verdict.estimate, currency)
     note = "extra net unknown"
     if verdict.state == "open":
-        note = _announce_result(formats, verdict.lifts)
+        note = _describe_wait(formats, verdict.lifts)
     elif verdict.state == "too_few":
         expected = max((it.expected_buyers for it in verdict.lifts if it.currency == currency), default=0.0)
         note = f"{formats.number(int(expected))} buyers in the smaller group, {BUYERS_MIN} needed"
     return LiftView(verdict.state, *_BADGES[verdict.state], note, _PLACEHOLDERS[verdict.state])
 
 
-def _announce_result(formats: Format, lifts: Sequence[Lift]) -> str:
-    """When the first result of open windows comes; it is computed a little after its window has closed."""
+def _describe_wait(formats: Format, lifts: Sequence[Lift]) -> str:
+    """When the first result is expected: shortly after the first window closes."""
     last_day = min((it.last_day for it in lifts if it.last_day is not None), default=None)
     if last_day is None:
         return "sales are still counted"

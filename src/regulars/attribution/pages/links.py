@@ -1,4 +1,4 @@
-"""The URLs to which the pages of attribution link, and the names of the origins of texts."""
+"""URLs that the attribution pages link to, and names of the origins of texts: a campaign, a journey or a person."""
 
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
@@ -29,21 +29,21 @@ class OriginName(NamedTuple):
 
 
 async def name_origins(tx: Tx, visit: Visit, origins: Iterable[Origin]) -> dict[UUID, OriginName]:
-    """The names and pages of what sent texts, by id."""
+    """The name and page of each origin, by id."""
     ids: dict[OriginKind, set[UUID]] = {}
     for origin in origins:
         ids.setdefault(origin.kind, set()).add(origin.id)
     find = {OriginKind.CAMPAIGN: name_campaigns, OriginKind.JOURNEY: name_journeys}
-    named = {it: OriginName(PEOPLE_NAME, "") for it in ids.get(OriginKind.PERSON, ())}
+    origin_names = {it: OriginName(PEOPLE_NAME, "") for it in ids.get(OriginKind.PERSON, ())}
     for kind, find_names in find.items():
-        wanted: Collection[UUID] = ids.get(kind, ())
-        names = await find_names(tx, visit.organization_id, wanted)
+        kind_ids: Collection[UUID] = ids.get(kind, ())
+        names = await find_names(tx, visit.organization_id, kind_ids)
         path, encoding = _PATHS[kind]
-        named |= {
+        origin_names |= {
             it: OriginName(names[it], visit.url(path, encoding.encode(it))) if it in names else OriginName(DELETED, "")
-            for it in wanted
+            for it in kind_ids
         }
-    return named
+    return origin_names
 
 
 def encode_origin(origin: Origin) -> str:
@@ -55,9 +55,9 @@ def text_url(visit: Visit, text_id: UUID) -> str:
     return visit.url("/messages", TEXT.encode(text_id))
 
 
-def tickets_url(visit: Visit, period: Period | None, origin: Origin | None = None, **more: str) -> str:
-    """The list of credited tickets: of an origin, of texts sent on some days, or both."""
+def tickets_url(visit: Visit, period: Period | None, origin: Origin | None = None, **filters: str) -> str:
+    """The URL of the list of credited tickets, filtered by origin and by the days on which texts were sent."""
     query = {} if origin is None else {"origin": origin.kind.value, "id": encode_origin(origin), "step": origin.step}
     if period is not None:
         query |= {"from": period.first.isoformat(), "to": period.last.isoformat()}
-    return visit.url(TICKETS_PATH) + f"?{urlencode({name: it for name, it in {**query, **more}.items() if it})}"
+    return visit.url(TICKETS_PATH) + f"?{urlencode({name: it for name, it in {**query, **filters}.items() if it})}"

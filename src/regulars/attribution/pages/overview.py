@@ -1,4 +1,5 @@
-"""The overview: attributed net beside extra net by holdout, by campaign and journey, or by month."""
+"""The attribution overview, as a page and a CSV file: net sales attributed to texts beside extra net sales measured
+with a holdout, with a row for each campaign and journey, or for each month."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from operator import itemgetter
@@ -12,7 +13,7 @@ from regulars.attribution.lift import Lift
 from regulars.attribution.model import Attributed
 from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.filters import GROUPS, KINDS, STATES, AttributionView, read_view
-from regulars.attribution.pages.groups import Group, Overview, load_overview, unite
+from regulars.attribution.pages.groups import Group, Overview, load_overview, combine_groups
 from regulars.attribution.pages.headline import Headline, write_headline
 from regulars.attribution.pages.lift_view import LiftView, Verdict, in_cents, judge, view_lifts, view_verdict
 from regulars.attribution.pages.links import tickets_url
@@ -28,7 +29,7 @@ CSV_HEADER: Final = (
     "kind", "key", "name", "currency", "attributed_net_cents", "attributed_gross_cents", "unmatched_returns_cents",
     "tickets", "texts", "cost", "extra_net_cents", "extra_low_cents", "extra_high_cents", "result",
 )  # fmt: skip
-# The states of results that each choice of the filter shows.
+# The states of results that each choice of the state filter includes.
 _SHOWN_STATES: Final = {
     "final": {"final"},
     "provisional": {"provisional"},
@@ -65,7 +66,7 @@ class OverviewTable(NamedTuple):
     rows: Sequence[Row]
     axis: Sequence[AxisLabel]
     foot: str
-    is_cut: bool
+    is_truncated: bool
 
 
 async def show_overview(visit: Visit) -> Response:
@@ -77,7 +78,7 @@ async def show_overview(visit: Visit) -> Response:
             return render(visit, "attribution/overview.html", status=400, table=None, defined=DEFINITIONS, **values)
         overview = await load_overview(tx, visit, view)
     currencies = overview.currencies
-    table = make_table(visit.format, view, overview, _choose(view, currencies))
+    table = make_table(visit.format, view, overview, _choose_currency(view, currencies))
     others = [it for it in currencies if it != table.currency]
     headlines = [_headline(visit, view, overview, it) for it in [table.currency, *others]]
     return render(
@@ -87,7 +88,7 @@ async def show_overview(visit: Visit) -> Response:
         currencies=currencies,
         headline=headlines[0],
         others=headlines[1:],
-        quarters=_quarters(visit.format, overview, table.currency),
+        quarters=_view_quarters(visit.format, overview, table.currency),
         empty_state=_empty_state(visit, view),
         defined=DEFINITIONS,
         **values,
@@ -99,13 +100,13 @@ async def export_overview(visit: Visit) -> Response:
     view = read_view(visit).require_readable()
     async with visit.database.reading() as tx:
         overview = await load_overview(tx, visit, view)
-    table = make_table(visit.format, view, overview, _choose(view, overview.currencies), is_whole=True)
+    table = make_table(visit.format, view, overview, _choose_currency(view, overview.currencies), with_all_rows=True)
 
-    async def lines() -> AsyncIterator[list[str]]:
+    async def csv_rows() -> AsyncIterator[list[str]]:
         for row in table.rows:
             yield _csv_row(row, table.currency, overview)
 
-    return export_csv(visit, "analyse.export", "attribution.csv", CSV_HEADER, lines())
+    return export_csv(visit, "analyse.export", "attribution.csv", CSV_HEADER, csv_rows())
 
 
 class EmptyState(NamedTuple):
@@ -136,8 +137,8 @@ class Quarter(NamedTuple):
     mark: Whisker | None
 
 
-def _quarters(formats: Format, overview: Overview, currency: str) -> list[Quarter]:
-    """The lift of all texts together, by the global holdout, the newest quarter first."""
+def _view_quarters(formats: Format, overview: Overview, currency: str) -> list[Quarter]:
+    """The lift of all texts together, measured with the organization's global holdout, newest quarter first."""
     by_period: dict[str, list[Lift]] = {}
     for lift in overview.holdouts:
         by_period.setdefault(lift.source.period, []).append(lift)
@@ -147,67 +148,68 @@ def _quarters(formats: Format, overview: Overview, currency: str) -> list[Quarte
     return [Quarter(period, lift, lift.mark(axis)) for period, lift in sorted(views, key=itemgetter(0), reverse=True)]
 
 
-def _choose(view: AttributionView, currencies: Sequence[str]) -> str:
+def _choose_currency(view: AttributionView, currencies: Sequence[str]) -> str:
     return view.value("currency") or next(iter(currencies), "EUR")
 
 
-class Line(NamedTuple):
-    """A row that is not formatted yet. Formatting takes most of the time, so only the shown rows are formatted."""
+class RawRow(NamedTuple):
+    """A row before formatting. Formatting takes most of the time, so only the shown rows are formatted."""
 
     group: Group
     sums: Attributed
     verdict: Verdict
 
 
-def _lines(view: AttributionView, overview: Overview, currency: str) -> list[Line]:
-    """The groups with figures in this currency, and the groups with sent texts that have figures in no currency."""
-    lines = [
-        Line(group, group.total(currency), judge(group.lifts, currency))
+def _raw_rows(view: AttributionView, overview: Overview, currency: str) -> list[RawRow]:
+    """The groups with amounts in this currency, and the groups with sent texts that have amounts in no currency."""
+    raw_rows = [
+        RawRow(group, group.total(currency), judge(group.lifts, currency))
         for group in overview.groups
         if currency in group.currencies or not group.currencies
     ]
     state = view.value("state")
-    return [line for line in lines if not state or _fits(line.verdict, state)]
+    return [raw_row for raw_row in raw_rows if not state or _matches_state(raw_row.verdict, state)]
 
 
-def _fits(verdict: Verdict, state: str) -> bool:
-    """Results without a shown effect are final or provisional too."""
+def _matches_state(verdict: Verdict, state: str) -> bool:
+    """A result without a shown effect ("unclear") is also final or provisional."""
     if verdict.state == "unclear":
         return state == ("provisional" if verdict.is_provisional else "final")
     return verdict.state in _SHOWN_STATES[state]
 
 
-def _sort(view: AttributionView, lines: list[Line]) -> list[Line]:
+def _sort(view: AttributionView, raw_rows: list[RawRow]) -> list[RawRow]:
     sort = view.value("sort")
-    by_name = sorted(lines, key=lambda line: line.group.name.casefold())
+    by_name = sorted(raw_rows, key=lambda raw_row: raw_row.group.name.casefold())
     if sort == "name":
         return by_name
     if view.value("by") == "month" and not sort:
-        return lines
-    orders: dict[str, Callable[[Line], float]] = {
-        "cost": lambda line: line.group.texts,
-        "extra": lambda line: line.verdict.estimate.value if line.verdict.estimate else float("-inf"),
+        return raw_rows
+    orders: dict[str, Callable[[RawRow], float]] = {
+        "cost": lambda raw_row: raw_row.group.texts,
+        "extra": lambda raw_row: raw_row.verdict.estimate.value if raw_row.verdict.estimate else float("-inf"),
     }
     order = orders.get(sort, _net_of)
-    return sorted(by_name, key=lambda line: -order(line))
+    return sorted(by_name, key=lambda raw_row: -order(raw_row))
 
 
-def _net_of(line: Line) -> float:
-    return line.sums.net_cents
+def _net_of(raw_row: RawRow) -> float:
+    return raw_row.sums.net_cents
 
 
 def make_table(
-    formats: Format, view: AttributionView, overview: Overview, currency: str, *, is_whole: bool = False
+    formats: Format, view: AttributionView, overview: Overview, currency: str, *, with_all_rows: bool = False
 ) -> OverviewTable:
-    lines = _sort(view, _lines(view, overview, currency))
-    whole = sum((line.sums for line in lines), Attributed())
-    is_cut = len(lines) > ROWS_SHOWN and not is_whole and view.value("rows") != "all"
-    rows = [_row(formats, line, currency, overview) for line in (lines[:ROWS_SHOWN] if is_cut else lines)]
+    raw_rows = _sort(view, _raw_rows(view, overview, currency))
+    total = sum((raw_row.sums for raw_row in raw_rows), Attributed())
+    is_truncated = len(raw_rows) > ROWS_SHOWN and not with_all_rows and view.value("rows") != "all"
+    shown = raw_rows[:ROWS_SHOWN] if is_truncated else raw_rows
+    rows = [_row(formats, raw_row, currency, overview) for raw_row in shown]
     values = [value for row in rows for value in row.lift.values]
     axis = whisker_axis(values) if values else None
-    foot = f"A sale belongs to one text at most, so attributed net adds up: {formats.money(whole.net_cents, currency)}."
-    if whole.unmatched_cents:
-        unmatched = formats.money(whole.unmatched_cents, currency)
+    foot = f"A sale belongs to one text at most, so attributed net adds up: {formats.money(total.net_cents, currency)}."
+    if total.unmatched_cents:
+        unmatched = formats.money(total.unmatched_cents, currency)
         foot += f" Returns of {unmatched} match no purchase; they are not subtracted."
     return OverviewTable(
         currency,
@@ -216,22 +218,22 @@ def make_table(
         [row._replace(mark=row.lift.mark(axis)) for row in rows],
         [] if axis is None else axis.labels(),
         foot,
-        is_cut,
+        is_truncated,
     )
 
 
-def _row(formats: Format, line: Line, currency: str, overview: Overview) -> Row:
-    group = line.group
-    pieces = [group.label] if group.label else []
-    pieces += [f"{formats.number(group.texts)} sent"] if group.texts else []
-    pieces += [f"{formats.number(group.held_out)} held out"] if group.held_out else []
+def _row(formats: Format, raw_row: RawRow, currency: str, overview: Overview) -> Row:
+    group = raw_row.group
+    notes = [group.label] if group.label else []
+    notes += [f"{formats.number(group.texts)} sent"] if group.texts else []
+    notes += [f"{formats.number(group.held_out)} held out"] if group.held_out else []
     return Row(
         group,
-        line.sums,
-        formats.money_rounded(line.sums.net_cents, currency),
+        raw_row.sums,
+        formats.money_rounded(raw_row.sums.net_cents, currency),
         describe_cost(formats, estimate(parts_by_country(group.sent), overview.prices)),
-        " · ".join(pieces),
-        view_verdict(formats, line.verdict, currency),
+        " · ".join(notes),
+        view_verdict(formats, raw_row.verdict, currency),
     )
 
 
@@ -242,11 +244,11 @@ def describe_cost(formats: Format, cost: CostEstimate) -> str:
 
 
 def _headline(visit: Visit, view: AttributionView, overview: Overview, currency: str) -> Headline:
-    lines = _lines(view, overview, currency)
-    whole = unite([line.group for line in lines])
-    number = sum(line.verdict.estimate is not None for line in lines)
+    raw_rows = _raw_rows(view, overview, currency)
+    combined = combine_groups([raw_row.group for raw_row in raw_rows])
+    number = sum(raw_row.verdict.estimate is not None for raw_row in raw_rows)
     noun = ("month", "months") if view.value("by") == "month" else ("campaign or journey", "campaigns and journeys")
-    lift = view_lifts(visit.format, whole.lifts, currency)
+    lift = view_lifts(visit.format, combined.lifts, currency)
     scope = f"{currency}, {visit.format.count(number, *noun)} with a result" if number else f"{currency}, no result"
     if lift.estimate is not None and not number:
         scope = f"{currency}, months together"
@@ -255,9 +257,9 @@ def _headline(visit: Visit, view: AttributionView, overview: Overview, currency:
         currency,
         lift,
         scope=scope,
-        attributed_cents=whole.total(currency).net_cents,
-        measured_cents=whole.measured_cents(currency),
-        cost=describe_cost(visit.format, estimate(parts_by_country(whole.sent), overview.prices)),
+        attributed_cents=combined.total(currency).net_cents,
+        measured_cents=combined.measured_cents(currency),
+        cost=describe_cost(visit.format, estimate(parts_by_country(combined.sent), overview.prices)),
         tickets_url=tickets_url(visit, view.period, currency=currency),
         url=view.url(currency=currency),
     )

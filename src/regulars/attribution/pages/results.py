@@ -1,4 +1,5 @@
-"""The results of one campaign or journey: what its texts brought, by holdout and by last touch."""
+"""The results page of a campaign or journey: net sales attributed to its texts, and extra sales measured with a
+holdout."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -7,7 +8,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.attribution.lift import Lift, SourceKind, measured, read_lifts
+from regulars.attribution.lift import Lift, SourceKind, read_lifts, select_measured
 from regulars.attribution.model import Attributed, Origin
 from regulars.attribution.month_sums import read_sums_of
 from regulars.attribution.pages.definitions import DEFINITIONS
@@ -45,7 +46,7 @@ VARIANT_LETTERS: Final = "ABCD"
 
 
 class ArmLine(NamedTuple):
-    """A line of the comparison of both groups."""
+    """A row of the table that compares texted customers with the holdout."""
 
     name: str
     texted: str
@@ -60,7 +61,7 @@ class Diagnostic(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """One result by holdout."""
+    """One measured result: the comparison of texted customers with the holdout."""
 
     name: str
     days: str
@@ -106,7 +107,7 @@ async def show_campaign_results(visit: Visit) -> Response:
             clicks = await _load_clicks(tx, visit, OriginKind.CAMPAIGN, campaign_id)
     except CampaignNotFound as error:
         raise PageNotFound(str(error)) from None
-    values = _show(visit, group, prices)
+    values = _template_values(visit, group, prices)
     names = {str(arm): f"Variant {letter}" for arm, letter in enumerate(VARIANT_LETTERS, start=1)}
     return render(
         visit,
@@ -131,7 +132,7 @@ async def show_journey_results(visit: Visit) -> Response:
             clicks = await _load_clicks(tx, visit, OriginKind.JOURNEY, journey_id)
     except JourneyNotFound as error:
         raise PageNotFound(str(error)) from None
-    values = _show(visit, group, prices)
+    values = _template_values(visit, group, prices)
     return render(
         visit,
         "attribution/results.html",
@@ -139,18 +140,18 @@ async def show_journey_results(visit: Visit) -> Response:
         steps=_steps(visit, group, prices, journey, values["headline"].currency),
         clicks=_click_lines(visit.format, clicks, _name_steps(journey)),
         is_campaign=False,
-        entered=sum(one.entered for one in stats.values()),
+        entered=sum(version.entered for version in stats.values()),
         **values,
     )
 
 
 async def _load(tx: Tx, visit: Visit, origin: Origin, source: SourceKind) -> tuple[Group, dict[str, Price]]:
-    named = (await name_origins(tx, visit, [origin]))[origin.id]
+    origin_name = (await name_origins(tx, visit, [origin]))[origin.id]
     group = Group(
         kind=origin.kind.value,
         key="",
-        name=named.name,
-        url=f"{named.url}/results",
+        name=origin_name.name,
+        url=f"{origin_name.url}/results",
         tickets_url=tickets_url(visit, None, origin),
         sums=await read_sums_of(tx, visit.organization_id, origin.id),
         sent=await read_sent_of(tx, visit.organization_id, origin.kind, origin.id),
@@ -172,20 +173,20 @@ def _click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mappi
 
 
 def _name_steps(journey: Journey) -> dict[str, str]:
-    """The steps that send a text, in the order of the flow."""
+    """The names of the steps that send a text, by step path, in the order of the flow."""
     steps = walk(journey.definition.steps)
-    return {place: describe_step(step).name for place, step in steps if isinstance(step, SendText)}
+    return {path: describe_step(step).name for path, step in steps if isinstance(step, SendText)}
 
 
-def _show(visit: Visit, group: Group, prices: dict[str, Price]) -> dict[str, Any]:
-    """The values of the template that the pages of campaigns and of journeys share."""
+def _template_values(visit: Visit, group: Group, prices: dict[str, Price]) -> dict[str, Any]:
+    """The template values that results of campaigns and of journeys share."""
     formats = visit.format
     currencies = sorted(group.currencies, key=lambda it: (-group.total(it).net_cents, it)) or ["EUR"]
-    wanted = visit.query.get("currency", "")
-    currency = wanted if wanted in CURRENCIES else currencies[0]
+    requested = visit.query.get("currency", "")
+    currency = requested if requested in CURRENCIES else currencies[0]
     headlines = [_headline(visit, group, prices, it) for it in [currency, *(it for it in currencies if it != currency)]]
     results = [it for it in group.lifts if it.currency in {currency, None}]
-    newest = max(measured(results, currency), key=lambda it: it.first_day or date.min, default=None)
+    newest = max(select_measured(results, currency), key=lambda it: it.first_day or date.min, default=None)
     sums = group.total(currency)
     return {
         "here": group.url.removesuffix("/results"),
@@ -246,7 +247,7 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
     if lift.bootstrap is not None:
         low, high = (formats.money(round(end), currency) for end in lift.bootstrap)
         diagnostics.append(Diagnostic("Range from random samples", f"{low} to {high}"))
-    per_head, people = money(comparison.adjusted)[0], formats.number(treated.people)
+    per_customer, people = money(comparison.adjusted)[0], formats.number(treated.people)
     view = view_lifts(formats, [lift], currency)
     return Detail(
         _name_detail(formats, lift),
@@ -254,7 +255,7 @@ def _detail(formats: Format, lift: Lift, comparison: LiftComparison) -> Detail:
         view,
         lines,
         diagnostics,
-        f"{per_head} times {people} customers gives {view.extra} extra, before rounding. All customers to be texted"
+        f"{per_customer} times {people} customers gives {view.extra} extra, before rounding. All customers to be texted"
         " count, delivered or not. The difference is adjusted for what the same customers spent in the year before.",
         lift.has_sample_ratio_alarm,
     )
@@ -283,7 +284,7 @@ def _months(formats: Format, lifts: Sequence[Lift], currency: str) -> list[Month
 
 
 def _steps(visit: Visit, group: Group, prices: dict[str, Price], journey: Journey, currency: str) -> list[StepLine]:
-    """The steps that send a text, in the order of the flow, then those of earlier versions."""
+    """The steps that send a text, in the order of the flow, then such steps of earlier versions of the journey."""
     formats = visit.format
     step_names = _name_steps(journey)
     origins = {it.origin for it in group.sums} | {it.origin for it in group.sent}

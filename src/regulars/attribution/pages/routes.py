@@ -1,4 +1,4 @@
-"""The addresses of the pages of attribution."""
+"""The URL paths of the attribution pages and their handlers."""
 
 from functools import partial
 from typing import Final
@@ -11,7 +11,7 @@ from regulars.web.route import Form, Page
 _page = partial(Page, needs=Action.READ)
 _form = partial(Form, needs=Action.MANAGE_ORGANIZATION)
 
-# Names of customers are masked, so every role may open them.
+# Every role may open the pages, because they mask the names of customers.
 PAGES: Final[tuple[Page, ...]] = (
     _page(path=PATH, handle=overview.show_overview),
     _page(path=f"{PATH}.csv", handle=overview.export_overview),

@@ -1,4 +1,5 @@
-"""The windows of attribution: a change shows what it would do before it is saved."""
+"""The settings page for attribution windows (how long after a text or a click a purchase is credited to it), with a
+preview of a change."""
 
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +25,7 @@ _LIMITS: Final = {"click_days": CLICK_DAYS_MAX, "delivery_hours": DELIVERY_HOURS
 
 
 class Difference(NamedTuple):
-    """One currency with the present windows and with the new ones."""
+    """The sums of one currency, with the present windows and with the new windows."""
 
     currency: str
     before: str
@@ -35,7 +36,7 @@ class Difference(NamedTuple):
 
 
 async def show_settings(visit: Visit) -> Response:
-    return await _page(visit, None)
+    return await _render_page(visit, None)
 
 
 async def preview(visit: Visit) -> Response:
@@ -43,10 +44,10 @@ async def preview(visit: Visit) -> Response:
     form = FormState(visit.form)
     windows = _read_windows(form)
     if form.is_refused:
-        return await _page(visit, form)
+        return await _render_page(visit, form)
     async with visit.database.reading() as tx:
         comparison = await preview_windows(tx, visit.organization_id, windows)
-    return await _page(visit, form, comparison=comparison)
+    return await _render_page(visit, form, comparison=comparison)
 
 
 async def save(visit: Visit) -> Response:
@@ -54,7 +55,7 @@ async def save(visit: Visit) -> Response:
     windows = _read_windows(form)
     expected = form.whole("version", minimum=0, maximum=1_000_000)
     if form.is_refused:
-        return await _page(visit, form)
+        return await _render_page(visit, form)
     try:
         async with visit.database.transaction() as tx:
             before = (await list_versions(tx, visit.organization_id))[0]
@@ -70,7 +71,7 @@ async def save(visit: Visit) -> Response:
             )
     except WindowsChanged:
         form.refuse("click_days", "Another person changed the windows meanwhile. Look at them and save again.")
-        return await _page(visit, form)
+        return await _render_page(visit, form)
     return redirect(visit, visit.url(PATH), done="Saved. The last 60 days are computed again.")
 
 
@@ -78,7 +79,7 @@ def _read_windows(form: FormState) -> Windows:
     return Windows(**{name: form.whole(name, minimum=1, maximum=limit) for name, limit in _LIMITS.items()})
 
 
-async def _page(visit: Visit, form: FormState | None, *, comparison: WindowsPreview | None = None) -> Response:
+async def _render_page(visit: Visit, form: FormState | None, *, comparison: WindowsPreview | None = None) -> Response:
     async with visit.database.reading() as tx:
         versions = await list_versions(tx, visit.organization_id)
     present = versions[0]

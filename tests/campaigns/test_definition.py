@@ -13,7 +13,7 @@ from tests.campaigns.desk import definition
 
 from regulars.campaigns.definition import SendAtLocalTime, Variant, read_definition, schema, write_definition
 from regulars.campaigns.errors import DefinitionRefused
-from regulars.campaigns.model import HELD_OUT_ARM, end_of, exceeds, place_of, start_of
+from regulars.campaigns.model import HELD_OUT_ARM, assign_arm, end_of, exceeds, start_of
 
 FULL = {
     "name": "Private sale",
@@ -70,8 +70,8 @@ def test_a_campaign_in_local_time_starts_where_the_day_begins_first_and_ends_wit
 def test_arms_have_their_shares_and_a_customer_stays_in_one():
     campaign, people = uuid4(), [uuid4().bytes for _ in range(20_000)]
     variants = (Variant(text="A", share=75), Variant(text="B", share=25))
-    places = [place_of(campaign, it, holdout_percent=10, variants=variants) for it in people]
-    again = [place_of(campaign, it, holdout_percent=10, variants=variants) for it in people]
+    places = [assign_arm(campaign, it, holdout_percent=10, variants=variants) for it in people]
+    again = [assign_arm(campaign, it, holdout_percent=10, variants=variants) for it in people]
     assert places == again
     counts = [sum(it.arm == arm for it in places) for arm in (HELD_OUT_ARM, 1, 2)]
     expected = [2_000, 13_500, 4_500]

@@ -1,4 +1,4 @@
-"""Campaigns: one text to the members of segments, at most once per person.
+"""Campaigns: one text to the customers of segments, at most once per person.
 
 Owns `campaigns`, `campaign_audiences`, `campaign_recipients`, `campaign_totals`, `campaign_costs` and
 `campaign_settings`. When a campaign starts, its audience is fixed (frozen): the customers are stored before the first

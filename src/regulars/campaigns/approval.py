@@ -1,5 +1,5 @@
-"""Approval: above a number of recipients or a cost another person must approve a campaign. A change of the campaign
-voids the approval."""
+"""Approval: a campaign with many recipients or a high cost needs the approval of a second person. A change of the
+campaign voids the approval."""
 
 from decimal import Decimal
 from typing import Annotated
@@ -15,7 +15,7 @@ from regulars.kit.db import Tx
 
 
 class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits above which a campaign needs an approval; without limits none does."""
+    """The limits above which a campaign needs an approval; without limits no campaign needs one."""
 
     recipients_max: Annotated[int, Meta(ge=0)] | None = None
     # By currency; a currency that is not listed has no limit.
@@ -32,8 +32,8 @@ async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
 
 
 def why_approval_needed(rule: ApprovalRule, *, recipients: int, cost: Cost | None) -> str | None:
-    """Why an approval is needed, as a sentence; None if it is not. If a cost is limited and no cost was confirmed, it
-    may be above the limit, so an approval is needed."""
+    """A sentence that says why an approval is needed; None if it is not. An unknown cost may be above the limit, so it
+    needs an approval."""
     if rule.recipients_max is not None and recipients > rule.recipients_max:
         return f"More than {rule.recipients_max:,} recipients need the approval of another person."
     for currency, limit in sorted(rule.cost_max.items()):

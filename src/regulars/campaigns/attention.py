@@ -1,4 +1,4 @@
-"""Campaigns that need the attention of a person: paused campaigns, and campaigns that should be sending but have done
+"""Finds campaigns that need a user's attention: paused campaigns, and campaigns that should be sending but have done
 nothing for ten minutes."""
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from regulars.campaigns.totals import count_outcomes
 from regulars.kit.db import Tx
 
 STALLED_AFTER: Final = timedelta(minutes=10)
-CAMPAIGNS_LOOKED_AT_MAX: Final = 1_000
+CAMPAIGNS_EXAMINED_MAX: Final = 1_000
 
 
 class CampaignInNeed(NamedTuple):
@@ -25,20 +25,20 @@ class CampaignInNeed(NamedTuple):
 
 class SendingProgress(NamedTuple):
     due_at: datetime | None
-    # The number of texts that are queued and due, and when the last one was queued.
+    # The number of texts that are queued and due, and when the last of them was queued.
     queued: int
     last_fed_at: datetime | None
 
 
 async def find_in_need(tx: Tx, organization_id: UUID, *, is_held: bool) -> list[CampaignInNeed]:
     """Campaigns that need attention. While all texts are on hold, no campaign is expected to send."""
-    rows = await list_campaigns(tx, organization_id, limit=CAMPAIGNS_LOOKED_AT_MAX)
+    rows = await list_campaigns(tx, organization_id, limit=CAMPAIGNS_EXAMINED_MAX)
     sending = [row.id for row in rows if row.state == CampaignState.SENDING and not is_held]
     progress = await _find_progress(tx, organization_id, sending) if sending else {}
     since = {row.id: _stalled_since(row, progress.get(row.id), tx.now) for row in rows}
-    wanted = [row for row in rows if row.state == CampaignState.PAUSED or since[row.id] is not None]
-    outcomes = await count_outcomes(tx, organization_id, [row.id for row in wanted]) if wanted else {}
-    return [CampaignInNeed(row, _count_unsent(outcomes.get(row.id, {})), since[row.id]) for row in wanted]
+    in_need = [row for row in rows if row.state == CampaignState.PAUSED or since[row.id] is not None]
+    outcomes = await count_outcomes(tx, organization_id, [row.id for row in in_need]) if in_need else {}
+    return [CampaignInNeed(row, _count_unsent(outcomes.get(row.id, {})), since[row.id]) for row in in_need]
 
 
 def _count_unsent(outcomes: Mapping[str, int]) -> int:
@@ -46,16 +46,16 @@ def _count_unsent(outcomes: Mapping[str, int]) -> int:
 
 
 def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: datetime) -> datetime | None:
-    moment: datetime | None = None
+    active_at: datetime | None = None
     match row.state:
         case CampaignState.SCHEDULED:
-            moment = row.starts_at
+            active_at = row.starts_at
         case CampaignState.PREPARING:
-            moment = row.frozen_at or row.starts_at
+            active_at = row.frozen_at or row.starts_at
         case CampaignState.SENDING if progress is not None:
-            # Either its queued texts are not sent, or the worker does not continue the campaign.
-            moment = progress.last_fed_at if progress.queued else progress.due_at
-    return moment if moment is not None and moment <= now - STALLED_AFTER else None
+            # Either the queued texts are not sent, or the worker does not continue the campaign.
+            active_at = progress.last_fed_at if progress.queued else progress.due_at
+    return active_at if active_at is not None and active_at <= now - STALLED_AFTER else None
 
 
 async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict[UUID, SendingProgress]:
@@ -81,7 +81,7 @@ async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict
 
 
 async def count_questions(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """The number of campaigns that were paused automatically and wait for the decision of a person, at most `most`."""
+    """Count the campaigns that were paused automatically and wait for a user's decision; stops at `most`."""
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (

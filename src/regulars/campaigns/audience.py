@@ -1,4 +1,4 @@
-"""The audience of a definition, as a query for the analysis process."""
+"""Translates the audience of a campaign's definition into a query for the analysis process, which counts segments."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -22,5 +22,5 @@ async def resolve_definition(tx: Tx, organization_id: UUID, definition: Definiti
 
 
 def decode_ids(kind: IdKind, ids: Sequence[str]) -> list[UUID]:
-    """Invalid ids are omitted here; the check of the definition reports them."""
+    """Decode the ids and omit invalid ones, which the check of the definition reports."""
     return [identifier for it in ids if (identifier := kind.decode(it)) is not None]

@@ -1,4 +1,4 @@
-"""Finds the faults of a definition, each with its path in the definition and a message for the user."""
+"""Finds the faults of a campaign's definition, each with its path in the definition and a message for the user."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ from regulars.messaging.template import (
 
 FAULTS_MAX: Final = 50
 # A start may be this far in the past, because time passes between writing and confirming a campaign.
-START_MAY_BE_PAST: Final = timedelta(minutes=5)
-# Variables of a ticket, which a campaign does not have.
-_OF_TICKETS: Final = frozenset({"ticket.total"})
+START_PAST_MAX: Final = timedelta(minutes=5)
+# Text variables of a ticket, which a campaign does not have.
+_TICKET_VARIABLES: Final = frozenset({"ticket.total"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def find_faults(definition: Definition, context: CheckContext) -> list[Fault]:
 
 
 def attribute_keys(definition: Definition) -> set[str]:
-    """The attributes that the texts use, or that choose between them."""
+    """The customer attributes that the texts contain, or by which a recipient gets one of several texts."""
     fields = {field for variant in definition.variants for field in fields_of(variant.text)}
     return {field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX)}
 
@@ -87,29 +87,29 @@ def _faults_of_shares(definition: Definition) -> Iterator[Fault]:
         yield Fault("variants", f"The shares of the variants add up to {total} %, and must add up to 100 %.")
 
 
-def _faults_of_text(place: str, content: str | TextVariants, context: CheckContext) -> Iterator[Fault]:
-    unreadable = [
-        Fault(place, it) for it in find_text_faults(content, attribute_keys=context.conditions.attributes.keys())
+def _faults_of_text(path: str, content: str | TextVariants, context: CheckContext) -> Iterator[Fault]:
+    syntax_faults = [
+        Fault(path, it) for it in find_text_faults(content, attribute_keys=context.conditions.attributes.keys())
     ]
-    yield from unreadable
-    for name in sorted(fields_of(content) & _OF_TICKETS):
-        yield Fault(place, f"The text uses {name}, but a campaign has no ticket.")
-    for text in [] if unreadable else list_texts(content).values():
+    yield from syntax_faults
+    for name in sorted(fields_of(content) & _TICKET_VARIABLES):
+        yield Fault(path, f"The text uses {name}, but a campaign has no ticket.")
+    for text in [] if syntax_faults else list_texts(content).values():
         shortest = _without_values(parse_template(text))
         parts = compose(shortest, brand=context.texting.brand, notice=None).measured.parts
         if parts > PARTS_MAX:
-            yield Fault(place, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
+            yield Fault(path, f"The text has {parts} parts, and a text has at most {PARTS_MAX}.")
 
 
 def _without_values(template: Template) -> str:
-    """The text for a customer without any values, which is the shortest one. The text for another customer may be too
-    long and is then skipped."""
+    """The shortest text, for a customer without any values. A longer text that exceeds the limit is skipped when the
+    campaign runs."""
     return "".join(piece.default or "" if isinstance(piece, Variable) else piece for piece in template.pieces)
 
 
 def _faults_of_schedule(definition: Definition, context: CheckContext) -> Iterator[Fault]:
     schedule, now, zone = definition.schedule, context.now, context.conditions.zone
-    if isinstance(schedule, SendAt) and schedule.at < now - START_MAY_BE_PAST:
+    if isinstance(schedule, SendAt) and schedule.at < now - START_PAST_MAX:
         yield Fault("schedule", "The start is in the past.")
     if isinstance(schedule, SendAtLocalTime) and schedule.day < day_of(now, zone):
         yield Fault("schedule", "The day is in the past.")
@@ -121,7 +121,7 @@ def _faults_of_schedule(definition: Definition, context: CheckContext) -> Iterat
         yield Fault("not_after", "The last moment of sending is before the start.")
 
 
-def as_sentence(faults: Sequence[Fault]) -> str:
+def describe_faults(faults: Sequence[Fault]) -> str:
     first = faults[0]
     more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
     sentence = f"{first.place}: {first.message}{more}"

@@ -1,4 +1,4 @@
-"""The SQL of exact costs: the progress of counting the parts of all texts of a campaign."""
+"""The SQL of exact costs: stores how far the worker has rendered a campaign's texts and counted their SMS parts."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ class CostRow(NamedTuple):
     next_page: str | None
     customers: int
     rendered: int
-    # The counts so far, as JSON.
+    # The counts of the pages that are rendered, as JSON.
     counts: str | None
     reason: str | None
     requested_at: datetime
@@ -42,7 +42,7 @@ async def upsert_request(tx: Tx, organization_id: UUID, campaign_id: UUID, *, re
 
 
 async def find_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CostRow, str] | None:
-    """The cost of the current revision, and the definition."""
+    """The cost row of the campaign's current revision, and the definition as JSON."""
     rows = await tx.fetch(
         SQL(
             """

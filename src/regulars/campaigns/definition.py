@@ -52,7 +52,7 @@ class SendAtLocalTime(_Strict, frozen=True, tag_field="start", tag="local", kw_o
 
 class Definition(_Strict, frozen=True, kw_only=True):
     name: Name
-    # The audience has the customers in any segment of `include` and in none of `exclude`.
+    # The audience contains the customers who are in any segment of `include` and in no segment of `exclude`.
     include: Annotated[tuple[SegmentId, ...], Meta(max_length=SEGMENTS_MAX)]
     exclude: Annotated[tuple[SegmentId, ...], Meta(max_length=SEGMENTS_MAX)] = ()
     # Customers who received one of these campaigns are excluded.
@@ -60,21 +60,21 @@ class Definition(_Strict, frozen=True, kw_only=True):
     variants: Annotated[tuple[Variant, ...], Meta(max_length=VARIANTS_MAX)]
     holdout_percent: Annotated[int, Meta(ge=0, le=90)] = 0
     schedule: SendNow | SendAt | SendAtLocalTime = SendNow()
-    # Nothing is sent after this time; if it is not set, after the end of the second day.
+    # Nothing is sent after this time; the default is the end of the second day.
     not_after: Moment | None = None
     texts_per_hour: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-    # Whether each recipient gets separate links, so that a click is known to be theirs; otherwise all recipients of a
-    # variant get the same links.
+    # Whether each recipient gets separate links, so that a click identifies the recipient; otherwise all recipients of
+    # a variant get the same links.
     personal_links: bool = False
-    # What to do with a recipient who got as many texts as the caps allow: skip the recipient, or wait until the caps
-    # allow one more.
+    # What to do with a recipient who got as many texts as the frequency caps allow: skip the recipient, or wait until
+    # the caps allow another text.
     cap: Literal["skip", "wait"] = "skip"
-    # The campaign pauses if the audience or its cost exceeds what was confirmed by more than this.
+    # The campaign pauses if its recipients or its cost exceed the confirmed numbers by more than this.
     margin_percent: Annotated[int, Meta(ge=0, le=PERCENT)] = 5
 
 
 def read_definition(content: bytes) -> Definition:
-    """Raises `DefinitionRefused`, whose message names the place that cannot be read."""
+    """Raises `DefinitionRefused`, whose message names the faulty field."""
     try:
         return read_document(content, Definition, dict, bytes_max=FILE_BYTES_MAX)
     except Unreadable as error:

@@ -14,7 +14,7 @@ class CampaignNotFound(CampaignError):
 
 
 class NotPossible(CampaignError):
-    """The campaign is in a state in which this cannot be done."""
+    """The campaign's state does not allow the action."""
 
 
 class ApprovalNeeded(CampaignError):

@@ -1,8 +1,8 @@
 """Estimates a campaign before it is sent: its recipients, its cost, how long it takes, and the smallest effect that its
 holdout can show.
 
-The audience is counted exactly. Its texts are rendered for a random sample of the customers who may be texted, and the
-result is scaled by the numbers of customers in each country.
+The audience is counted exactly. The texts are rendered for a random sample of the customers who may be texted, and
+their SMS parts are scaled up by the number of customers in each country.
 """
 
 from collections import defaultdict
@@ -48,33 +48,33 @@ class HoldoutChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    # All customers of the segments, by consent.
+    # All customers of the segments, by consent state.
     counts: AudienceCounts
-    # Of the customers who may be texted: how many get a text, and how many are held out.
+    # How many of the customers who may be texted get a text, and how many this campaign holds out.
     recipients: int
     held_out: int
-    # Customers of the global holdout, who are neither recipients nor held out by this campaign; scaled from the sample.
+    # Customers in the organization's global holdout, who are in neither number above; scaled from the sample.
     global_holdout: int
     size: AudienceSize
     # The number of customers for whom texts were rendered; if it is below the number of recipients, the size is scaled.
     sampled: int
     # Recipients who have already got as many texts as the frequency cap allows; scaled like the size.
     capped: int
-    # The number of parts if characters that need Unicode were replaced; None if there are none to replace.
+    # The number of parts if characters that need Unicode were replaced; None if no character can be replaced.
     parts_if_replaced: int | None
-    # By the rates of the campaign and of the senders; None if neither has a limit.
+    # How long sending takes at the rates of the campaign and of the senders; None if no rate is limited.
     duration: timedelta | None
-    # The offered holdouts; their effects are empty if the spend was not requested.
+    # The offered holdouts; their effects are empty if the customers' spend was not requested.
     holdouts: tuple[HoldoutChoice, ...]
     # The smallest effect that a comparison of the two smallest variants can show; empty with one variant, or without
-    # spend.
+    # the customers' spend.
     between_variants: tuple[SmallestEffect, ...]
 
 
 async def estimate(
     db: Database, analysis: Analysis, organization_id: UUID, definition: Definition, *, with_spend: bool = False
 ) -> Estimate:
-    """Raises `AudienceRefused` if a segment was deleted or has a fault, and the errors of `Analysis`.
+    """Estimate a campaign. Raises `AudienceRefused` if a segment was deleted or has a fault, and errors of `Analysis`.
 
     `with_spend` adds the smallest effects, for which sales are loaded, so the first request takes longer.
     """
@@ -86,7 +86,7 @@ async def estimate(
 
 
 async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition, counts: AudienceCounts) -> Estimate:
-    """The estimate for an audience that was counted with a sample."""
+    """Estimate a campaign whose audience was counted and sampled."""
     texting = await load_texting(tx, organization_id)
     if texting is None:
         raise CampaignNotFound("There is no organization with this id.")
@@ -97,19 +97,19 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
 
 async def _estimate_holdout(tx: Tx, organization_id: UUID, counts: AudienceCounts) -> int:
     """How many customers of the audience are in the global holdout. Exact if the sample contains all customers.
-    Otherwise scaled from the share of sampled customers who existed when this quarter's holdout was drawn, since the
-    percentage of those who are held out is known."""
-    percent, drawn = await find_drawn(tx, organization_id, counts.sample, at=tx.now)
-    if not drawn:
+    Otherwise scaled from the share of sampled customers who existed when this quarter's holdout was selected, because
+    the percentage of these customers who are held out is known."""
+    percent, candidates = await find_drawn(tx, organization_id, counts.sample, at=tx.now)
+    if not candidates:
         return 0
     if len(counts.sample) == counts.split.may_be_texted:
-        return sum(drawn.values())
-    return round(counts.split.may_be_texted * len(drawn) / len(counts.sample) * percent / PERCENT)
+        return sum(candidates.values())
+    return round(counts.split.may_be_texted * len(candidates) / len(counts.sample) * percent / PERCENT)
 
 
 class _Person(NamedTuple):
-    """A sampled customer. `own_country` is the country of the profile's number, by which the audience is counted;
-    `country` is where the text is sent, which is also known for numbers of ranges that are not assigned yet."""
+    """A sampled customer. `own_country` is the country of the profile's number, by which the audience is counted.
+    `country` is where the text is sent; it is also known for numbers in ranges that are not assigned yet."""
 
     values: Mapping[str, str | None]
     own_country: str | None
@@ -120,7 +120,8 @@ class _Person(NamedTuple):
 async def _load_sample(
     tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID], texting: Texting
 ) -> list[_Person]:
-    """Load the sampled customers. Customers who withdrew since the count are omitted; the others represent them."""
+    """Load the sampled customers. Customers who withdrew their consent since the count are omitted; the other sampled
+    customers represent them."""
     if not sample:
         return []
     numbers = await find_text_numbers(tx, organization_id, sample)
@@ -144,13 +145,14 @@ async def _load_sample(
 def _assemble(
     definition: Definition, counts: AudienceCounts, people: Sequence[_Person], texting: Texting, *, global_holdout: int
 ) -> Estimate:
-    in_arms = counts.split.may_be_texted - global_holdout
-    recipients, held_out = split_holdout(in_arms, definition.holdout_percent)
+    # Only these customers are recipients or held out by this campaign.
+    assignable = counts.split.may_be_texted - global_holdout
+    recipients, held_out = split_holdout(assignable, definition.holdout_percent)
     weighted = _weigh(counts, people)
     total_weight = sum(weight for _, _, weight in weighted)
     variants = definition.variants
     size = _size(variants, weighted, recipients, texting)
-    replaced = [msgspec.structs.replace(variant, text=_replace(variant.text)) for variant in variants]
+    replaced = [msgspec.structs.replace(variant, text=_replace_unicode(variant.text)) for variant in variants]
     is_replaceable = any(new.text != old.text for new, old in zip(replaced, variants, strict=True))
     capped = sum(weight for person, _, weight in weighted if person.is_capped)
     return Estimate(
@@ -162,15 +164,15 @@ def _assemble(
         sampled=len(people),
         capped=round(recipients * capped / total_weight) if total_weight else 0,
         parts_if_replaced=_size(replaced, weighted, recipients, texting).parts if is_replaceable else None,
-        duration=_duration(recipients, definition.texts_per_hour, size.countries, texting),
-        holdouts=tuple(_holdouts(definition, counts, in_arms)),
-        between_variants=_between_variants(definition, counts, recipients),
+        duration=_estimate_duration(recipients, definition.texts_per_hour, size.countries, texting),
+        holdouts=tuple(_offer_holdouts(definition, counts, assignable)),
+        between_variants=_compare_variants(definition, counts, recipients),
     )
 
 
 def _weigh(counts: AudienceCounts, people: Sequence[_Person]) -> list[tuple[_Person, str | None, float]]:
-    """Each sampled person with the country of the text and a weight: the number of customers of the same country whom
-    they represent. A country without a sampled person is represented by all sampled persons."""
+    """Each sampled person with the country of the text and a weight, the number of customers whom the person
+    represents. Persons represent the customers of their country; all persons represent a country without any."""
     by_country: dict[str | None, list[_Person]] = defaultdict(list)
     for person in people:
         by_country[person.own_country].append(person)
@@ -198,7 +200,7 @@ def _size(
     return add_up(apportion(weights, recipients), variants, texting.settings.prices)
 
 
-def _replace(content: str | TextVariants) -> str | TextVariants:
+def _replace_unicode(content: str | TextVariants) -> str | TextVariants:
     if isinstance(content, str):
         return replace_outside_variables(content, replace_unicode)
     texts = {value: replace_outside_variables(text, replace_unicode) for value, text in content.texts.items()}
@@ -207,10 +209,10 @@ def _replace(content: str | TextVariants) -> str | TextVariants:
     )
 
 
-def _duration(
+def _estimate_duration(
     recipients: int, texts_per_hour: int | None, countries: Sequence[CountrySize], texting: Texting
 ) -> timedelta | None:
-    """The longest of the times that the rate of the campaign and the rate of each sender require."""
+    """The longest time that the rate of the campaign or the rate of a sender requires."""
     parts: dict[str, int] = defaultdict(int)
     for country in countries:
         parts[texting.settings.sender_of(country.country) or texting.provider] += country.parts
@@ -224,17 +226,17 @@ def _duration(
     return timedelta(seconds=round(max(seconds))) if seconds else None
 
 
-def _holdouts(definition: Definition, counts: AudienceCounts, in_arms: int) -> list[HoldoutChoice]:
+def _offer_holdouts(definition: Definition, counts: AudienceCounts, assignable: int) -> list[HoldoutChoice]:
     may_be_texted = counts.split.may_be_texted
     choices = []
     for percent in sorted({*HOLDOUTS_OFFERED, definition.holdout_percent} - {0}):
-        recipients, held_out = split_holdout(in_arms, percent)
+        recipients, held_out = split_holdout(assignable, percent)
         effects = smallest_effects(counts.spend, customers=may_be_texted, first=recipients, second=held_out)
         choices.append(HoldoutChoice(percent, held_out, effects))
     return choices
 
 
-def _between_variants(definition: Definition, counts: AudienceCounts, recipients: int) -> tuple[SmallestEffect, ...]:
+def _compare_variants(definition: Definition, counts: AudienceCounts, recipients: int) -> tuple[SmallestEffect, ...]:
     shares = sorted(variant.share for variant in definition.variants)
     if len(shares) < 2:  # noqa: PLR2004  # a comparison needs two variants
         return ()

@@ -1,7 +1,7 @@
-"""The exact parts and cost of a campaign before it is sent: its texts are rendered for the whole audience.
+"""Computes the exact cost of a campaign before it is sent: renders the texts of the audience and counts SMS parts.
 
-The worker counts a few pages of the audience at a time and stores the counts together with the cursor of the next page,
-so that after a crash at most a few pages are repeated. A campaign has one count, for its current revision.
+The worker counts a few pages of the audience at a time and stores the counts with the cursor of the next page, so that
+a crash repeats at most a few pages. A campaign has one count, for its current revision.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from regulars.campaigns.cost_queries import CostRow
 from regulars.campaigns.definition import Definition, read_definition
 from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.manage import load_campaign
-from regulars.campaigns.model import HELD_OUT_ARM, place_of
+from regulars.campaigns.model import HELD_OUT_ARM, assign_arm
 from regulars.campaigns.rendering import RecipientValues, load_values
 from regulars.campaigns.text_sizes import AudienceSize, TextKey, add_up, size_text
 from regulars.conditions.tree import All, Consent
@@ -47,13 +47,13 @@ QUEUE: Final = "campaigns.cost"
 PAGE_CUSTOMERS: Final = 4_000
 # The number of pages between two writes of the progress.
 PAGES_AT_ONCE: Final = 8
-# After this many texts, other tasks of the process may run.
+# After this many texts, rendering lets other tasks of the process run.
 _YIELD_AFTER_TEXTS: Final = 250
 _CACHED_SIZES_MAX: Final = 50_000
 _RETRY: Final = timedelta(seconds=5)
 
 
-# The size of a text by its variant, country and values.
+# The size of a text by the variant, the country and the values of variables.
 _SizeCache = dict[tuple[str | int | None, ...], TextKey]
 
 
@@ -88,11 +88,11 @@ async def request_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -
 
 async def find_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -> ExactCost | None:
     """The exact cost of the current revision at current prices; None if it was not requested."""
-    found = await queries.find_cost(tx, organization_id, campaign_id)
+    cost = await queries.find_cost(tx, organization_id, campaign_id)
     texting = await load_texting(tx, organization_id)
-    if found is None or texting is None:
+    if cost is None or texting is None:
         return None
-    row, document = found
+    row, document = cost
     counts = _read_counts(row)
     size = None
     if row.completed_at is not None:
@@ -126,7 +126,7 @@ class _Page(NamedTuple):
     total: int
     next: str | None
     texting: Texting
-    # Customers who are held out by the global holdout.
+    # The customers in the organization's global holdout.
     held_out: Collection[UUID]
     numbers: Mapping[UUID, TextNumber]
     values: Mapping[UUID, RecipientValues]
@@ -142,12 +142,12 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
         super().__init__()
         self._analysis = analysis
         self._database = database
-        # A cache of the sizes of texts of the campaign that was counted last.
+        # The text sizes of the campaign that was counted last.
         self._cache: tuple[CostRow, _SizeCache] | None = None
 
     def _cache_for(self, claim: CostClaim) -> _SizeCache:
-        """The cached sizes of texts. They are dropped when the count is requested again, because settings may have
-        changed."""
+        """The cached text sizes of the claimed campaign. A new request for a count drops them, because settings may
+        have changed."""
         row, cache = self._cache or (claim.row, {})
         is_same = (row.campaign_id, row.requested_at) == (claim.row.campaign_id, claim.row.requested_at)
         if not is_same or len(cache) > _CACHED_SIZES_MAX:
@@ -172,8 +172,8 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
         return claimed
 
     async def act(self, organization_id: UUID, claim: CostClaim) -> CostRow | None:
-        """The row after the next pages were counted; None if the count must start again, because the columnar copy
-        was rebuilt and the cursor is invalid. The next page is loaded while this process renders the current one."""
+        """Count the next pages and return the row; None if the count must start again, because the columnar copy was
+        rebuilt and the cursor is invalid. The next page is loaded while the current page is rendered."""
         cache = self._cache_for(claim)
         row = claim.row
         loading = asyncio.create_task(self._load_page(organization_id, claim, row.next_page))
@@ -205,8 +205,8 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
             held_out = await find_held_out(tx, organization_id, ids, at=tx.now)
             numbers = await find_text_numbers(tx, organization_id, ids)
             values = await load_values(tx, organization_id, claim.definition, ids, brand=texting.brand)
-        following = None if members.next is None else str(members.next)
-        return _Page(ids, members.total, following, texting, held_out, numbers, values)
+        next_cursor = None if members.next is None else str(members.next)
+        return _Page(ids, members.total, next_cursor, texting, held_out, numbers, values)
 
     async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[CostClaim, CostRow | None]]) -> None:
         for claim, counted in done:
@@ -214,8 +214,8 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
             if row is None:
                 continue
             if counted is None:
-                again = row._replace(next_page=None, rendered=0, counts=None)
-                await queries.save_cost(tx, organization_id, again, due_at=tx.now)
+                restarted = row._replace(next_page=None, rendered=0, counts=None)
+                await queries.save_cost(tx, organization_id, restarted, due_at=tx.now)
             elif counted.reason is not None:
                 await queries.save_cost(tx, organization_id, counted, due_at=tx.now + _RETRY)
             elif counted.next_page is None:
@@ -226,7 +226,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
 
 
 async def _count_page(claim: CostClaim, row: CostRow, page: _Page, cache: _SizeCache) -> CostRow:
-    """The row with the texts of one more page."""
+    """Add the texts of a page to the counts of the row."""
     counts = _read_counts(row)
     held_out, texts = await _size_texts(claim, page, cache)
     texts.update(dict(counts.texts))
@@ -241,15 +241,15 @@ async def _count_page(claim: CostClaim, row: CostRow, page: _Page, cache: _SizeC
 
 
 async def _size_texts(claim: CostClaim, page: _Page, cache: _SizeCache) -> tuple[int, Counter[TextKey]]:
-    """How many customers are held out, and the sizes of the texts of the others. Equal values give equal texts, so each
-    different text is rendered only once."""
+    """How many customers of the page the campaign holds out, and how many texts have each size. Equal values give equal
+    texts, so each different text is rendered only once."""
     campaign_id, variants = claim.row.campaign_id, claim.definition.variants
     fields = [sorted(fields_of(variant.text)) for variant in variants]
     sizes, held_out = Counter[TextKey](), 0
     for index, profile_id in enumerate(page.profile_ids):
         if index % _YIELD_AFTER_TEXTS == 0:
             await asyncio.sleep(0)
-        arm = place_of(
+        arm = assign_arm(
             campaign_id, profile_id.bytes, holdout_percent=claim.definition.holdout_percent, variants=variants
         ).arm
         person, number = page.values.get(profile_id), page.numbers.get(profile_id)

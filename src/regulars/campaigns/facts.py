@@ -1,4 +1,4 @@
-"""Facts of campaigns, which are events recorded for listeners in other packages."""
+"""The events of campaigns (facts), which are recorded for listeners in other packages."""
 
 from typing import ClassVar
 from uuid import UUID

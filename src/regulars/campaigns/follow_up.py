@@ -1,5 +1,5 @@
-"""Creates a follow-up of a campaign: a segment of customers who received it and did not buy since, and a draft for
-them."""
+"""Creates a follow-up of a campaign: a segment of customers who received the campaign and did not buy since, and a
+draft campaign for that segment."""
 
 from datetime import timedelta
 from typing import Final
@@ -23,14 +23,14 @@ _NAME_CHARACTERS_MAX: Final = 90
 
 
 async def follow_up(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> tuple[Segment, Campaign]:
-    """The draft has the texts of the first campaign, to be changed. A purchase counts from the day on which
-    the campaign started."""
-    found = await load_campaign(tx, organization_id, campaign_id)
-    if found.row.frozen_at is None:
+    """Create the segment and the draft, which has the texts of the first campaign as a start. Purchases count from the
+    day on which the first campaign started."""
+    campaign = await load_campaign(tx, organization_id, campaign_id)
+    if campaign.row.frozen_at is None:
         raise NotPossible("No customer has received this campaign yet.")
     zone = (await load_context(tx, organization_id, [])).zone
-    day = day_of(found.row.starts_at or found.row.frozen_at, zone)
-    name = found.definition.name[:_NAME_CHARACTERS_MAX]
+    day = day_of(campaign.row.starts_at or campaign.row.frozen_at, zone)
+    name = campaign.definition.name[:_NAME_CHARACTERS_MAX]
     received = ReceivedCampaign(id=CAMPAIGN.encode(campaign_id))
     # "Last bought before" would omit customers who never bought.
     bought_since = LastPurchase(when=When(comparison="after", date=day - timedelta(days=1)))
@@ -41,7 +41,7 @@ async def follow_up(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str
         created_by=by,
     )
     draft = msgspec.structs.replace(
-        found.definition,
+        campaign.definition,
         name=f"{name}: follow-up",
         include=(SEGMENT.encode(segment.row.id),),
         exclude=(),

@@ -1,4 +1,5 @@
-"""The two groups of a campaign with a holdout, its recipients and those who were held out, to measure its lift."""
+"""Reads the two groups of a campaign that are compared to measure its effect: customers who were meant to be texted,
+and the holdout of customers who were not."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -10,7 +11,8 @@ from regulars.kit.db import Tx
 
 
 class Holdout(NamedTuple):
-    """The holdout of a campaign; `percent` is 0 if it has none. No text is queued after `ended_at`."""
+    """The holdout of a campaign; `percent` is 0 without a holdout. The audience is fixed at `frozen_at`, and no text is
+    queued after `ended_at`."""
 
     campaign_id: UUID
     percent: int
@@ -30,7 +32,7 @@ async def find_holdouts(tx: Tx, organization_id: UUID, campaign_ids: Collection[
 
 
 async def find_feeding_times(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[datetime, datetime] | None:
-    """When the first and the last text of the campaign were queued; None if no text was."""
+    """When the first and the last text of the campaign were queued; None if no text was queued."""
     [(first, last)] = await tx.fetch(
         """
         SELECT min(fed_at), max(fed_at) FROM campaign_recipients

@@ -10,7 +10,7 @@ import msgspec
 from regulars.campaigns import queries
 from regulars.campaigns.approval import require_approval
 from regulars.campaigns.audience import decode_ids
-from regulars.campaigns.check import CheckContext, as_sentence, attribute_keys, find_faults
+from regulars.campaigns.check import CheckContext, describe_faults, attribute_keys, find_faults
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.model import (
@@ -26,7 +26,7 @@ from regulars.campaigns.model import (
     start_of,
     write_cost,
 )
-from regulars.campaigns.run.finish import close_waiting_totals, take_back_texts
+from regulars.campaigns.run.finish import close_waiting_totals, unqueue_texts
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault
 from regulars.conditions.tree import InSegment
@@ -41,14 +41,14 @@ from regulars.segments.saved.uses import Use, register_uses
 from regulars.work.outbox import register_interest, withdraw_interest
 
 PATH: Final = "/campaigns"
-RESTORED: Final = "A backup was restored. If you resume, some recipients may get the text twice."
+RESTORED_REASON: Final = "A backup was restored. If you resume, some recipients may get the text twice."
 _COPY_CHARACTERS_MAX: Final = 110
-# How many campaigns the editor of a condition offers.
+# How many campaigns the editor of segment conditions offers.
 CHOICES_MAX: Final = 200
-# The states in which a campaign can be changed and approved, unless its audience is fixed (frozen).
-_UNFROZEN: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
-# The worker locks a campaign and the text settings while it handles a batch, on a busy machine for longer than other
-# requests wait for a row. A request to stop a campaign waits for the batch.
+# In these states a campaign can be approved, and changed unless its audience is fixed (`frozen_at`).
+_EDITABLE: Final = frozenset({CampaignState.DRAFT, CampaignState.PAUSED})
+# The worker locks a campaign and the text settings while it handles a batch. On a busy machine that takes longer than
+# the usual lock timeout, so a request to stop a campaign waits longer.
 _STOP_LOCK_TIMEOUT: Final = "5s"
 
 
@@ -103,10 +103,10 @@ async def update_campaign(
 ) -> Campaign:
     """Change a draft, or a campaign that was paused before its audience was fixed, which becomes a draft again.
 
-    `etag` is that of the revision that the user edited. A change voids the approval.
+    `etag` identifies the revision that the user edited. A change voids the approval.
     """
     row, _ = await _lock(tx, organization_id, campaign_id)
-    if row.state not in _UNFROZEN or row.frozen_at is not None:
+    if row.state not in _EDITABLE or row.frozen_at is not None:
         raise NotPossible(
             f"A campaign that is {row.state} cannot be changed; duplicate it, or pause it before it starts."
         )
@@ -121,13 +121,13 @@ async def update_campaign(
 
 
 async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, version: int | None = None) -> Campaign:
-    found = await queries.find_campaign(tx, organization_id, campaign_id)
-    if found is None:
+    stored = await queries.find_campaign(tx, organization_id, campaign_id)
+    if stored is None:
         raise CampaignNotFound("There is no campaign with this id.")
-    row, text = found
+    row, document = stored
     if version is not None and version != row.revision:
         raise CampaignNotFound("Only the last revision of a campaign is stored.")
-    return await _campaign(tx, organization_id, row, read_definition(text.encode()))
+    return await _campaign(tx, organization_id, row, read_definition(document.encode()))
 
 
 async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[CampaignRow]:
@@ -135,9 +135,9 @@ async def list_campaigns(tx: Tx, organization_id: UUID, *, limit: int) -> list[C
 
 
 async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
-    """The campaigns that a condition may refer to: id and name, the newest first."""
-    found = await find_campaign_names(tx, organization_id, (), newest=CHOICES_MAX)
-    return [(CAMPAIGN.encode(campaign_id), name) for campaign_id, name in found]
+    """The ids and names of the campaigns that a segment condition may refer to, newest first."""
+    names = await find_campaign_names(tx, organization_id, (), newest=CHOICES_MAX)
+    return [(CAMPAIGN.encode(campaign_id), name) for campaign_id, name in names]
 
 
 async def name_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
@@ -155,23 +155,23 @@ async def schedule(
     is_now: bool = False,
     etag: str | None = None,
 ) -> CampaignRow:
-    """Confirm a draft: it starts at its time, or at once with `is_now`. Then the audience is fixed, and the
-    campaign pauses if its recipients or its cost exceed the confirmed numbers by more than the margin."""
-    row, text = await _lock(tx, organization_id, campaign_id)
+    """Confirm a draft: the campaign starts at its scheduled time, or at once with `is_now`. At the start its audience
+    is fixed, and it pauses if its recipients or its cost exceed the confirmed numbers by more than the margin."""
+    row, document = await _lock(tx, organization_id, campaign_id)
     if row.state != CampaignState.DRAFT:
         raise NotPossible(f"This campaign is {row.state} already.")
     require_etag(row.revision, etag)
-    definition = read_definition(text.encode())
+    definition = read_definition(document.encode())
     if is_now:
         definition = msgspec.structs.replace(definition, schedule=SendNow())
     context = await _load_check_context(tx, organization_id, definition)
     if faults := find_faults(definition, context):
-        raise DefinitionRefused(f"It cannot be sent: {as_sentence(faults)}")
+        raise DefinitionRefused(f"It cannot be sent: {describe_faults(faults)}")
     if is_now and context.texting.is_held:
         raise NotPossible("All texts of the organization are on hold; release them before you send a campaign.")
     await require_approval(tx, organization_id, row, recipients=confirmed_recipients, cost=confirmed_cost, by=by)
     if is_now:
-        # The definition is saved, because the worker reads the schedule from it.
+        # The worker reads the schedule from the stored definition.
         await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     starts_at = start_of(definition, now=tx.now)
     await register_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
@@ -192,9 +192,9 @@ async def schedule(
 
 
 async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
-    """Approve this revision of the definition; the person must not be the one who changed it last."""
+    """Approve the current revision of the definition; `by` must not be the person who changed it last."""
     row, _ = await _lock(tx, organization_id, campaign_id)
-    if row.state not in _UNFROZEN:
+    if row.state not in _EDITABLE:
         raise NotPossible(f"Only a draft or a paused campaign can be approved; this one is {row.state}.")
     if row.updated_by == by:
         raise NotPossible("Another person than the one who changed it last must approve it.")
@@ -205,11 +205,11 @@ async def approve(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str |
 async def pause(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None, reason: str | None = None
 ) -> CampaignRow:
-    """Pause a campaign. After the commit none of its texts is claimed."""
+    """Pause a campaign. After the commit no worker claims its texts for sending."""
     row = await _lock_to_stop(tx, organization_id, campaign_id)
     if row.state not in ACTIVE:
         raise NotPossible(f"Only a campaign that is scheduled or sending can be paused; this one is {row.state}.")
-    await take_back_texts(tx, organization_id, campaign_id, CampaignState.PAUSED)
+    await unqueue_texts(tx, organization_id, campaign_id, CampaignState.PAUSED)
     return await _save(
         tx,
         organization_id,
@@ -218,11 +218,11 @@ async def pause(
 
 
 async def pause_restored(tx: Tx, organization_id: UUID) -> int:
-    """Pause all active campaigns after a restore. Recipients who got the text since the backup would get it again, so a
-    person must decide."""
+    """Pause all active campaigns after a backup was restored, and return how many. Recipients who got the text since
+    the backup would get it again, so a user must decide."""
     active = await queries.find_active(tx, organization_id)
     for campaign_id in active:
-        await pause(tx, organization_id, campaign_id, by=None, reason=RESTORED)
+        await pause(tx, organization_id, campaign_id, by=None, reason=RESTORED_REASON)
     return len(active)
 
 
@@ -235,8 +235,8 @@ async def resume(
     confirmed_recipients: int | None = None,
     confirmed_cost: Cost | None = None,
 ) -> CampaignRow:
-    """Continue a paused campaign. The confirmed numbers replace the earlier ones, if it was paused because they were
-    exceeded."""
+    """Continue a paused campaign. Newly confirmed numbers replace the earlier numbers, if the campaign was paused
+    because it exceeded these."""
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")
@@ -253,7 +253,7 @@ async def resume(
 
 
 async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
-    """Cancel a campaign for good. After the commit none of its texts is claimed."""
+    """Cancel a campaign for good. After the commit no worker claims its texts for sending."""
     row = await _lock_to_stop(tx, organization_id, campaign_id)
     if row.state not in STOPPABLE:
         raise NotPossible(f"Only a campaign that is scheduled, sending or paused can be cancelled; it is {row.state}.")
@@ -261,7 +261,7 @@ async def cancel(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | 
         state=CampaignState.CANCELLED.value, resumes_to=None, reason=None, ended_at=tx.now, updated_by=by
     )
     await register_uses(tx, organization_id, [], kind=KIND, user_id=campaign_id)
-    await take_back_texts(tx, organization_id, campaign_id, CampaignState.CANCELLED)
+    await unqueue_texts(tx, organization_id, campaign_id, CampaignState.CANCELLED)
     await close_waiting_totals(tx, organization_id, campaign_id, CampaignState.CANCELLED)
     return await _save(tx, organization_id, cancelled)
 
@@ -277,19 +277,19 @@ async def archive(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str |
 
 async def duplicate(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> Campaign:
     """Copy a campaign to a new draft, without its start and end times."""
-    found = await load_campaign(tx, organization_id, campaign_id)
-    name = f"{found.definition.name[:_COPY_CHARACTERS_MAX]} (copy)"
-    copied = msgspec.structs.replace(found.definition, name=name, schedule=SendNow(), not_after=None)
+    definition = (await load_campaign(tx, organization_id, campaign_id)).definition
+    name = f"{definition.name[:_COPY_CHARACTERS_MAX]} (copy)"
+    copied = msgspec.structs.replace(definition, name=name, schedule=SendNow(), not_after=None)
     return await create_campaign(tx, organization_id, copied, created_by=by)
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
-    """The faults of a definition by the current catalogs and settings."""
+    """Find the faults of a definition, given the current segments, attributes and settings."""
     return find_faults(definition, await _load_check_context(tx, organization_id, definition))
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
-    """Campaigns that use a segment, by their ids."""
+    """Describe these campaigns as users of a segment, for a person who changes or deletes the segment."""
     effect = "It takes the members of the version that is saved when it starts."
     return {
         row.id: Use(row.name, f"{PATH}/{CAMPAIGN.encode(row.id)}", KIND, row.state, effect)
@@ -298,10 +298,10 @@ async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 
 async def _lock(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tuple[CampaignRow, str]:
-    found = await queries.lock_campaign(tx, organization_id, campaign_id)
-    if found is None:
+    locked = await queries.lock_campaign(tx, organization_id, campaign_id)
+    if locked is None:
         raise CampaignNotFound("There is no campaign with this id.")
-    return found
+    return locked
 
 
 async def _lock_to_stop(tx: Tx, organization_id: UUID, campaign_id: UUID) -> CampaignRow:
@@ -319,7 +319,7 @@ async def _save(tx: Tx, organization_id: UUID, row: CampaignRow) -> CampaignRow:
 
 
 def _as_draft(row: CampaignRow) -> CampaignRow:
-    """The row of a changed campaign as a draft, without the confirmation, which does not apply any more."""
+    """The row as a draft, without the confirmation, which does not apply to a changed definition."""
     draft = row._replace(state=CampaignState.DRAFT.value, resumes_to=None, reason=None, starts_at=None, not_after=None)
     return draft._replace(confirmed_recipients=None, confirmed_cost=None, confirmed_by=None)
 

@@ -1,5 +1,5 @@
-"""Rows of the tables of campaigns, and their pure rules: when a campaign starts and ends, and which customer is in
-which arm. An arm is a variant of the text, or the holdout."""
+"""The data of campaigns and the rules without I/O: when a campaign starts and ends, and to which arm (a variant of the
+text, or the holdout) each customer belongs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ from regulars.campaigns.definition import PERCENT, Definition, SendAt, SendAtLoc
 KIND: Final = "campaign"
 # The arm of recipients who are held out; the arms of variants are numbered from 1.
 HELD_OUT_ARM: Final = 0
-# The arm of customers of the global holdout, and in totals of customers who are not recipients.
+# The arm number of customers in no arm: those in the global holdout, and in totals those who may not be texted.
 NO_ARM: Final = -1
-# Customers are hashed into this many buckets; the first ones are held out.
-_SHARES: Final = 10_000
+# Customers are hashed into this many buckets, of which the first are held out.
+_BUCKETS: Final = 10_000
 # The time zone where each day begins first.
 _EASTMOST: Final = timezone(timedelta(hours=14))
 
@@ -29,7 +29,7 @@ _EASTMOST: Final = timezone(timedelta(hours=14))
 class CampaignState(StrEnum):
     DRAFT = "draft"
     SCHEDULED = "scheduled"
-    # The audience is fixed, and its recipients are being stored.
+    # The worker fixes the audience and stores its recipients.
     PREPARING = "preparing"
     SENDING = "sending"
     PAUSED = "paused"
@@ -45,10 +45,10 @@ class RecipientOutcome(StrEnum):
     """The outcome of a recipient. The numbers of all outcomes add up to the audience."""
 
     HELD_OUT = "held_out"
-    # Excluded by the global holdout, and in no arm of this campaign.
+    # In the organization's global holdout, and so in no arm of this campaign.
     GLOBAL_HOLDOUT = "global_holdout"
     WAITING = "waiting"
-    # Also while the text is being sent, because messaging records no event when a text is claimed.
+    # Also while the text is being sent, because no event is recorded when sending begins.
     QUEUED = "queued"
     UNKNOWN = "unknown"
     SENT = "sent"
@@ -61,7 +61,7 @@ class RecipientOutcome(StrEnum):
 
 GETS_NO_TEXT: Final = frozenset({RecipientOutcome.HELD_OUT, RecipientOutcome.GLOBAL_HOLDOUT})
 RECEIVED: Final = frozenset({RecipientOutcome.SENT, RecipientOutcome.DELIVERED, RecipientOutcome.UNKNOWN})
-# Used in totals for customers of the segments who are not recipients; the reason says why.
+# The outcome in totals for customers of the segments who are not recipients; the reason says why.
 LEFT_OUT: Final = "left_out"
 
 
@@ -71,20 +71,19 @@ class CampaignRow(NamedTuple):
     state: str
     is_archived: bool
     revision: int
-    # While it is paused: the state to which it returns.
+    # Of a paused campaign: the state to which it returns.
     resumes_to: str | None
-    # Why it is paused or ended.
+    # Why the campaign is paused or ended.
     reason: str | None
     starts_at: datetime | None
     not_after: datetime | None
     confirmed_recipients: int | None
-    # By currency, as JSON; `read_cost` reads it.
+    # Amounts by currency as JSON, which `read_cost` reads.
     confirmed_cost: str | None
     confirmed_by: str | None
     approved_revision: int | None
     approved_by: str | None
-    # Set if the campaign was paused at its start, because the numbers exceed those that were confirmed: the new
-    # numbers, as JSON.
+    # A `Question` as JSON, if the campaign was paused at its start because it exceeds the confirmed numbers.
     question: str | None
     frozen_at: datetime | None
     recipients: int | None
@@ -109,8 +108,8 @@ def read_cost(stored: str | None) -> Cost | None:
 
 
 class Question(msgspec.Struct, frozen=True):
-    """The numbers of a campaign at its start, if they exceed those that were confirmed. A person confirms these
-    numbers, or changes the campaign."""
+    """The numbers of a campaign at its start, if they exceed the confirmed numbers. A user confirms the new numbers, or
+    changes the campaign."""
 
     recipients: int
     cost: dict[str, Decimal]
@@ -121,8 +120,7 @@ def read_question(row: CampaignRow) -> Question | None:
 
 
 def start_of(definition: Definition, *, now: datetime) -> datetime:
-    """When the campaign starts and its audience is fixed. With local times, that is when the time comes first in any
-    time zone."""
+    """When the campaign starts and its audience is fixed. A local time starts in the easternmost time zone."""
     match definition.schedule:
         case SendAt(at=at):
             return at
@@ -133,7 +131,7 @@ def start_of(definition: Definition, *, now: datetime) -> datetime:
 
 
 def end_of(definition: Definition, start: datetime, zone: ZoneInfo) -> datetime:
-    """The time after which nothing is sent: the one that is set, or the end of the second day."""
+    """The time after which nothing is sent: `not_after`, or by default the end of the second day."""
     if definition.not_after is not None:
         return definition.not_after
     second_day = start.astimezone(zone).date() + timedelta(days=1)
@@ -142,27 +140,29 @@ def end_of(definition: Definition, start: datetime, zone: ZoneInfo) -> datetime:
     return datetime.combine(second_day + timedelta(days=1), time(), zone).astimezone(UTC)
 
 
-class Place(NamedTuple):
+class ArmAssignment(NamedTuple):
     """The arm of a recipient, and the position in the random order of sending."""
 
     arm: int
     position: int
 
 
-def place_of(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, variants: Sequence[Variant]) -> Place:
-    """The arm and position of a customer, which are always the same for a campaign. They are taken from different bits
-    of a hash, so they are independent of each other."""
+def assign_arm(
+    campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, variants: Sequence[Variant]
+) -> ArmAssignment:
+    """Assign a customer to an arm and a position, always the same for a campaign. Both come from different bits of a
+    hash, so they are independent of each other."""
     digest = hashlib.sha256(campaign_id.bytes + profile_id).digest()
     # 31 bits, because the column is a signed integer.
     position = int.from_bytes(digest[8:12], "big") >> 1
-    if int.from_bytes(digest[:8], "big") % _SHARES < holdout_percent * _SHARES // 100:
-        return Place(HELD_OUT_ARM, position)
-    drawn, shares_so_far = int.from_bytes(digest[16:24], "big") % 100, 0
+    if int.from_bytes(digest[:8], "big") % _BUCKETS < holdout_percent * _BUCKETS // 100:
+        return ArmAssignment(HELD_OUT_ARM, position)
+    percentile, shares_so_far = int.from_bytes(digest[16:24], "big") % 100, 0
     for arm, variant in enumerate(variants, start=1):
         shares_so_far += variant.share
-        if drawn < shares_so_far:
-            return Place(arm, position)
-    return Place(len(variants), position)
+        if percentile < shares_so_far:
+            return ArmAssignment(arm, position)
+    return ArmAssignment(len(variants), position)
 
 
 def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:

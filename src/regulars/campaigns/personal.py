@@ -1,4 +1,4 @@
-"""Declares what campaigns store about people: who is a recipient, and the outcome of the text."""
+"""Exports and erases what campaigns store about a person: the campaigns that selected them, and the outcomes."""
 
 from collections.abc import AsyncIterator
 from operator import attrgetter
@@ -17,8 +17,7 @@ _STAFF: Final = "about the retailer's staff, who are not customers"
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    # Recorded events about texts are deleted before recipients, because listeners lock these events first and then the
-    # recipients.
+    # Listeners lock recorded events about texts before recipients. The same order here avoids deadlocks.
     await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
     await erase_from_audiences(tx, organization_id, people.profile_ids)
     await erase_recipients(tx, organization_id, people.profile_ids)

@@ -1,4 +1,4 @@
-"""The text of a campaign as real members of its audience would get it."""
+"""Renders the text of a campaign as some customers of its audience would get it, for example with the longest text."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -38,8 +38,8 @@ class PreviewedCustomers(StrEnum):
 
 
 class Preview(NamedTuple):
-    """The text of one customer; `reason` says why it would be skipped, and `measured` is None if there is
-    no text."""
+    """The text of one customer; `reason` says why it would be skipped. `measured` is None if a value is missing, so
+    that there is no text."""
 
     profile_id: UUID
     first_name: str | None
@@ -61,19 +61,19 @@ async def preview(
     seed: int = 0,
     hidden: str | None = None,
 ) -> list[Preview]:
-    """The texts for chosen members; empty if no such customer is found. Another seed gives other members. If the user
+    """Render the texts; empty if the audience has no such customer. Another seed chooses other customers. If the user
     may not see personal data, `hidden` replaces every value of a customer, but parts are counted for the real text.
 
     Raises `AudienceRefused`, `TemplateError` and the errors of `Analysis`.
     """
     async with db.reading() as tx:
         query = await resolve_definition(tx, organization_id, definition)
-    chosen = await _choose(analysis, organization_id, query, which, seed=seed)
+    profile_ids = await _choose_customers(analysis, organization_id, query, which, seed=seed)
     async with db.reading() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:
             raise CampaignNotFound("There is no organization with this id.")
-        previews = await _render(tx, definition, variant, chosen, texting=texting, hidden=hidden)
+        previews = await _render(tx, definition, variant, profile_ids, texting=texting, hidden=hidden)
     if which is PreviewedCustomers.LONGEST:
         previews.sort(key=lambda it: (it.measured.parts, it.measured.length) if it.measured else (0, 0), reverse=True)
     if which is PreviewedCustomers.WITHOUT_FIRST_NAME:
@@ -81,7 +81,7 @@ async def preview(
     return previews if which is PreviewedCustomers.COUNTRIES else previews[:1]
 
 
-async def _choose(
+async def _choose_customers(
     analysis: Analysis, organization_id: UUID, query: SegmentQuery, which: PreviewedCustomers, *, seed: int
 ) -> list[UUID]:
     async def sample(limit: int, *conditions: tree.Condition) -> Sequence[UUID]:
@@ -95,8 +95,8 @@ async def _choose(
         case PreviewedCustomers.LONGEST:
             return [*await sample(CANDIDATES_MAX)]
         case PreviewedCustomers.WITHOUT_FIRST_NAME:
-            # A condition finds customers without any name, however few there are. Customers with only a last name are
-            # rare, and are searched for in a sample.
+            # A condition finds customers without any name, however few. No condition finds customers with only a last
+            # name, so a sample is searched for them.
             nameless = await sample(1, tree.Named(is_=False))
             return [*nameless] or [*await sample(CANDIDATES_MAX)]
         case PreviewedCustomers.COUNTRIES:
@@ -106,14 +106,13 @@ async def _choose(
 
 
 async def _render(
-    tx: Tx, definition: Definition, variant: int, chosen: Sequence[UUID], *, texting: Texting, hidden: str | None
+    tx: Tx, definition: Definition, variant: int, profile_ids: Sequence[UUID], *, texting: Texting, hidden: str | None
 ) -> list[Preview]:
     organization_id, content = texting.organization_id, definition.variants[variant - 1].text
-    numbers = await find_text_numbers(tx, organization_id, chosen)
-    people = await load_values(tx, organization_id, definition, chosen, brand=texting.brand)
-    return [
-        _preview(content, people[it], numbers.get(it), texting, hidden) for it in dict.fromkeys(chosen) if it in people
-    ]
+    numbers = await find_text_numbers(tx, organization_id, profile_ids)
+    people = await load_values(tx, organization_id, definition, profile_ids, brand=texting.brand)
+    unique_ids = dict.fromkeys(profile_ids)
+    return [_preview(content, people[it], numbers.get(it), texting, hidden) for it in unique_ids if it in people]
 
 
 def _preview(
@@ -127,7 +126,7 @@ def _preview(
     composed = compose_for(rendered, number, texting)
     is_missing = isinstance(rendered, MissingValue)
     profile = person.profile
-    shown = (
+    displayed = (
         rendered if hidden is None else render_text(choose_text(content, person.values), _hide(person.values, hidden))
     )
     return Preview(
@@ -135,7 +134,7 @@ def _preview(
         first_name=profile.first_name and (hidden or profile.first_name),
         last_name=profile.last_name and (hidden or profile.last_name),
         country=None if number is None else locate_number(number.phone_number).country,
-        body="" if is_missing else compose_for(shown, number, texting).body,
+        body="" if is_missing else compose_for(displayed, number, texting).body,
         measured=None if is_missing else composed.measured,
         reason=reason_to_skip(rendered, number, composed),
     )

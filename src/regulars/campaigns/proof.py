@@ -1,5 +1,5 @@
-"""The evidence of a campaign: for each text its body, times, state and provider id, and the consent on which it is
-based."""
+"""Writes the evidence file of a campaign: for each text its body, times, state and provider id, and the consent that
+permitted it."""
 
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
@@ -19,19 +19,19 @@ from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, TextRow
 
 PAGE_ROWS: Final = 200
-_START: Final = UUID(int=0)
+_FIRST_ID: Final = UUID(int=0)
 _encoder: Final = msgspec.json.Encoder()
-_NO_TEXT: Final = frozenset(
+_WITHOUT_TEXT: Final = frozenset(
     {*GETS_NO_TEXT, RecipientOutcome.WAITING, RecipientOutcome.EXPIRED, RecipientOutcome.ERASED}
 )
-_WITH_TEXT: Final = tuple(outcome for outcome in RecipientOutcome if outcome not in _NO_TEXT)
+_WITH_TEXT: Final = tuple(outcome for outcome in RecipientOutcome if outcome not in _WITHOUT_TEXT)
 
 
 async def write_proof(database: Database, organization_id: UUID, campaign_id: UUID) -> AsyncGenerator[bytes]:
-    """The evidence file, page by page: one line of JSON for each text, by outcome. A text whose outcome changes
+    """The evidence file in pages: one line of JSON for each text, sorted by outcome. A text whose outcome changes
     meanwhile may be missing or occur twice."""
     for outcome in _WITH_TEXT:
-        after = _START
+        after = _FIRST_ID
         while True:
             async with database.reading() as tx:
                 page = await list_recipients(
@@ -55,14 +55,14 @@ async def write_proof(database: Database, organization_id: UUID, campaign_id: UU
 async def _find_consents(
     tx: Tx, organization_id: UUID, texts: Iterable[TextRow]
 ) -> dict[UUID, tuple[UUID, LedgerEntry | None]]:
-    """For each text the subscription of its number, and the entry of the consent ledger that was in effect when the
-    text passed the gate; None if the text never passed it."""
+    """For each text the subscription of its number, and the entry of the consent ledger that was in effect when a
+    worker claimed the text for sending; None if no worker claimed it."""
     with_number = [(text, text.number_hash) for text in texts if text.number_hash is not None]
     subscriptions = await find_subscription_ids(tx, organization_id, {number_hash for _, number_hash in with_number})
     subscribed = [(text, subscriptions[it]) for text, it in with_number if it in subscriptions]
-    passed = [(text.id, identifier, text.claimed_at) for text, identifier in subscribed if text.claimed_at is not None]
-    entries = await find_entries_in_effect(tx, organization_id, [(it, moment) for _, it, moment in passed])
-    entry_of_text = {text_id: entry for (text_id, _, _), entry in zip(passed, entries, strict=True)}
+    claimed = [(text.id, identifier, text.claimed_at) for text, identifier in subscribed if text.claimed_at is not None]
+    entries = await find_entries_in_effect(tx, organization_id, [(it, claimed_at) for _, it, claimed_at in claimed])
+    entry_of_text = {text_id: entry for (text_id, _, _), entry in zip(claimed, entries, strict=True)}
     return {text.id: (identifier, entry_of_text.get(text.id)) for text, identifier in subscribed}
 
 
@@ -84,12 +84,12 @@ def _entry(
         "provider_id": text.provider_id,
         "subscription_id": None if subscription_id is None else SUBSCRIPTION.encode(subscription_id),
         "consent": None if entry is None else _consent(entry),
-        **{name: None if moment is None else format_timestamp(moment) for name, moment in times.items()},
+        **{name: None if time is None else format_timestamp(time) for name, time in times.items()},
     }
 
 
 def _consent(entry: LedgerEntry) -> dict[str, Any]:
-    """A ledger entry with its sequence number and its hash, so that it can be compared with the certificate."""
+    """A ledger entry; its sequence number and hash can be compared with the certificate of the consent."""
     payload = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     return {
         "sequence": entry.sequence,

@@ -1,4 +1,4 @@
-"""The SQL of campaigns and their settings."""
+"""The SQL of campaigns and their approval settings."""
 
 from collections.abc import Collection
 from typing import Final
@@ -97,7 +97,7 @@ async def update_definition(tx: Tx, organization_id: UUID, row: CampaignRow, *, 
 
 
 async def update_state(tx: Tx, organization_id: UUID, row: CampaignRow) -> None:
-    """Save the state, and make the campaign due if the worker has to continue it: at its start, or now."""
+    """Save the state, and set when the worker has to continue the campaign: at its start, now, or at its end time."""
     await tx.execute(
         """
         UPDATE campaigns

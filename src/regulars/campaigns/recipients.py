@@ -1,4 +1,7 @@
-"""Lists of recipients: of a campaign by outcome, and of one person."""
+"""Lists the recipients of a campaign by outcome, and the campaigns of one person.
+
+The arm of a recipient is the number of their text variant, or 0 if they are held out.
+"""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -11,7 +14,7 @@ from regulars.campaigns.model import RecipientOutcome
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# With a filter that matches few rows, at most this many rows are scanned; then the page says where it stopped.
+# A filter that matches few rows scans at most this many; then the page says where the scan stopped.
 ROWS_SCANNED_MAX: Final = 10_000
 _BY_OUTCOME: Final = Keyset({"outcome": str, "profile_id": UUID})
 
@@ -29,6 +32,8 @@ LAST_ID: Final = UUID(int=(1 << 128) - 1)
 
 
 class RecipientRow(NamedTuple):
+    """`open_at` is when the text may be queued, `fed_at` when it was queued."""
+
     profile_id: UUID
     arm: int
     outcome: str

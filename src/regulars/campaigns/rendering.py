@@ -1,5 +1,4 @@
-"""Loads the values of recipients that the texts of a campaign may contain; used to queue texts, for estimates and for
-previews."""
+"""Loads the customer data that fills the variables of a campaign's texts, to queue, estimate or preview the texts."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -12,7 +11,7 @@ from regulars.profiles.model import Profile
 from regulars.profiles.search import find_by_ids
 from regulars.sales.home_stores import find_home_stores
 
-_OF_STORES: Final = frozenset({"store.name", "store.city"})
+_STORE_VARIABLES: Final = frozenset({"store.name", "store.city"})
 
 
 class RecipientValues(NamedTuple):
@@ -25,13 +24,13 @@ async def load_values(
 ) -> dict[UUID, RecipientValues]:
     """The values by profile id; an erased profile is absent."""
     profiles = await find_by_ids(tx, organization_id, profile_ids)
-    uses_store = any(fields_of(variant.text) & _OF_STORES for variant in definition.variants)
+    uses_store = any(fields_of(variant.text) & _STORE_VARIABLES for variant in definition.variants)
     stores = await find_home_stores(tx, organization_id, profile_ids) if uses_store else {}
     values_by_profile: dict[UUID, RecipientValues] = {}
     for profile in profiles:
         store = stores.get(profile.id)
-        of_store = {} if store is None else {"store.name": store.name, "store.city": store.city}
+        store_values = {} if store is None else {"store.name": store.name, "store.city": store.city}
         values_by_profile[profile.id] = RecipientValues(
-            profile, {**customer_variables(profile, brand=brand), **of_store}
+            profile, {**customer_variables(profile, brand=brand), **store_values}
         )
     return values_by_profile

@@ -1,5 +1,5 @@
-"""Deletes recipients: those of a customer when the customer is erased, and all of them after 25 months. Totals
-remain."""
+"""Deletes the recipients of campaigns: those of a customer whose data is erased, and all after 25 months. The totals of
+campaigns remain."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -12,7 +12,7 @@ from regulars.kit.db import Database, Tx
 from regulars.messaging.model import RETENTION
 
 _BATCH_ROWS: Final = 1_000
-_OPEN: Final = frozenset({RecipientOutcome.WAITING, RecipientOutcome.QUEUED})
+_UNSENT: Final = frozenset({RecipientOutcome.WAITING, RecipientOutcome.QUEUED})
 
 
 class DeletedRecipient(NamedTuple):
@@ -25,21 +25,21 @@ class DeletedRecipient(NamedTuple):
 
 
 async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Delete the recipients. Those whose text was not sent yet are counted as erased; the others remain in the totals
-    under their outcome."""
+    """Delete the recipients. The totals count recipients whose text was not sent yet as erased, and all others under
+    their last outcome."""
     deleted = await _delete_recipients_of(tx, organization_id, profile_ids)
     differences = Differences()
     for it in deleted:
         # Waiting recipients of an ended campaign are already counted as expired or cancelled.
-        if it.outcome in _OPEN and not (it.has_ended and it.outcome == RecipientOutcome.WAITING):
+        if it.outcome in _UNSENT and not (it.has_ended and it.outcome == RecipientOutcome.WAITING):
             before = TotalKey(it.campaign_id, it.arm, it.outcome, it.reason, it.country)
             differences.move(before, TotalKey(it.campaign_id, it.arm, RecipientOutcome.ERASED.value))
     await differences.write(tx, organization_id)
 
 
 async def erase_from_audiences(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Remove customers from fixed audiences whose recipients are not stored yet. If another transaction stores
-    recipients at the same time, the last pass of the erasure deletes them."""
+    """Remove customers from fixed audiences, which are lists of profile ids whose recipients are not stored yet. If
+    another transaction stores recipients at the same time, the last pass of the erasure deletes these."""
     erased = {identifier.bytes for identifier in profile_ids}
     for campaign_id, piece, content in await _lock_audiences_with(tx, organization_id, erased):
         remaining = b"".join(it for it in split_ids(content) if it not in erased)
@@ -53,7 +53,7 @@ async def erase_from_audiences(tx: Tx, organization_id: UUID, profile_ids: Colle
 
 
 def split_ids(content: bytes) -> list[bytes]:
-    """The ids of a piece of an audience, sixteen bytes each."""
+    """The profile ids in a piece of an audience, 16 bytes each."""
     return [content[start : start + 16] for start in range(0, len(content), 16)]
 
 

@@ -1,4 +1,4 @@
-"""How many parts the texts of a campaign have, counted by variant and country, and what they cost. No I/O."""
+"""Counts the SMS parts of a campaign's texts by variant and country, and their cost. No I/O."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,13 @@ from regulars.messaging.settings.store import Texting
 from regulars.messaging.sms_encoding import Encoding, UnicodeCharacter, measure
 from regulars.messaging.template import MissingValue, TemplateError, TextVariants, list_texts, render_text
 
-# The reason of a text with a mistake, which is never sent.
+# The skip reason of a text whose template has an error.
 FAULT = "fault"
 
 
 class TextKey(NamedTuple):
-    """The key by which texts are counted. A text that would be skipped has a reason and no parts."""
+    """The key by which texts are counted; `arm` is the number of the variant. A text that would be skipped has a reason
+    and no parts."""
 
     arm: int
     country: str
@@ -32,7 +33,8 @@ class TextKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountrySize:
-    """`country` is empty for numbers that belong to no country; `price` is None if no price of a part is set."""
+    """The texts to one country. `country` is empty for numbers of no country; `price` is None if no price per part is
+    set."""
 
     country: str
     recipients: int
@@ -101,7 +103,8 @@ def size_text(
 
 
 def apportion(weights: Mapping[TextKey, float], total: int) -> Counter[TextKey]:
-    """Whole numbers in proportion to the weights, which add up to the total: the largest remainders are rounded up."""
+    """Distribute the total over the keys in proportion to the weights, as integers: the largest remainders are rounded
+    up."""
     total_weight = sum(weights.values())
     if not total_weight:
         return Counter()
@@ -114,18 +117,18 @@ def apportion(weights: Mapping[TextKey, float], total: int) -> Counter[TextKey]:
 
 def add_up(counts: Mapping[TextKey, int], variants: Sequence[Variant], prices: Mapping[str, Price]) -> AudienceSize:
     recipients, parts, skipped = Counter[str](), Counter[str](), Counter[str]()
-    of_arm: dict[int, dict[TextKey, int]] = defaultdict(dict)
-    for key, times in counts.items():
-        recipients[key.country] += times
-        parts[key.country] += times * key.parts
-        of_arm[key.arm][key] = times
+    counts_by_arm: dict[int, dict[TextKey, int]] = defaultdict(dict)
+    for key, number in counts.items():
+        recipients[key.country] += number
+        parts[key.country] += number * key.parts
+        counts_by_arm[key.arm][key] = number
         if key.reason:
-            skipped[key.reason] += times
+            skipped[key.reason] += number
     countries = [CountrySize(it, recipients[it], parts[it], prices.get(it)) for it, _ in recipients.most_common()]
     return AudienceSize(
         recipients.total(),
         countries,
-        [_size_variant(variant, of_arm[arm]) for arm, variant in enumerate(variants, start=1)],
+        [_size_variant(variant, counts_by_arm[arm]) for arm, variant in enumerate(variants, start=1)],
         dict(skipped.most_common()),
         cost.estimate(parts, prices),
     )
@@ -133,9 +136,9 @@ def add_up(counts: Mapping[TextKey, int], variants: Sequence[Variant], prices: M
 
 def _size_variant(variant: Variant, counts: Mapping[TextKey, int]) -> VariantSize:
     spread = Counter[int]()
-    for key, times in counts.items():
+    for key, number in counts.items():
         if not key.reason:
-            spread[key.parts] += times
+            spread[key.parts] += number
     forcing = {
         character.character: character
         for text in list_texts(variant.text).values()
@@ -143,8 +146,8 @@ def _size_variant(variant: Variant, counts: Mapping[TextKey, int]) -> VariantSiz
     }
     return VariantSize(
         recipients=sum(counts.values()),
-        parts=sum(parts * times for parts, times in spread.items()),
-        spread={parts: times for parts, times in sorted(spread.items()) if times},
-        unicode=sum(times for key, times in counts.items() if key.is_unicode),
+        parts=sum(parts * number for parts, number in spread.items()),
+        spread={parts: number for parts, number in sorted(spread.items()) if number},
+        unicode=sum(number for key, number in counts.items() if key.is_unicode),
         forcing=list(forcing.values()),
     )

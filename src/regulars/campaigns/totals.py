@@ -1,5 +1,5 @@
-"""Recipients and their totals. Each change of an outcome updates the totals by the difference, in the same
-transaction, so that the outcomes of a campaign always add up to its audience."""
+"""Totals of campaigns: how many recipients have each outcome, by arm (a variant, or the holdout) and country. Each
+change of an outcome updates the totals in the same transaction, so that they always add up to the audience."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -45,7 +45,7 @@ _ADD: Final = _DIFFERENCES.write(
 
 
 class Differences:
-    """Collects the changes of totals."""
+    """Collects changes of totals during a transaction, to write them together at its end."""
 
     def __init__(self) -> None:
         self._recipients: Counter[TotalKey] = Counter()

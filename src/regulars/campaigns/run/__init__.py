@@ -1,2 +1,1 @@
-"""The run of a campaign: fixes the audience, stores its recipients, queues their texts (feeding) and counts
-outcomes."""
+"""Runs campaigns: fixes the audience, stores recipients, queues their texts (feeding) and counts outcomes."""

@@ -1,9 +1,8 @@
-"""Feeds recipients to the queue of texts: only a few at a time and as late as possible, so that a campaign can be
+"""Queues the texts of a campaign (feeding): only a few at a time and as late as possible, so that a campaign can be
 stopped quickly.
 
-One transaction locks the campaign, takes tokens of its rate, takes due recipients in random order, renders their texts
-with current values, queues the texts and marks the recipients. So after a crash no recipient is missing or gets two
-texts.
+One transaction locks the campaign, takes tokens of its rate limit, takes due recipients in random order, renders their
+texts with current values, queues the texts and updates the recipients. So a crash neither loses nor repeats a text.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.finish import end_campaign
-from regulars.campaigns.run.outcomes import QUEUED_MAX, count_outcomes_of_texts, save_outcomes
+from regulars.campaigns.run.outcomes import QUEUED_MAX, update_outcomes, save_outcomes
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.consent.numbers import TextNumber, find_text_numbers
@@ -33,7 +32,7 @@ from regulars.messaging.template import render_text
 
 FED_AT_ONCE_MAX: Final = 256
 SAME_NUMBER: Final = "same_number"
-# How long to wait while texts are on hold, while the queue is full, and at least for the next token of the rate.
+# How long to wait while texts are on hold, while the queue is full, and at least for the next token of the rate limit.
 _WHILE_HELD: Final = timedelta(seconds=30)
 _WHILE_FULL: Final = timedelta(seconds=1)
 _TOKENS_EVERY: Final = timedelta(seconds=1)
@@ -44,8 +43,8 @@ _CLOSED_FOR: Final = timedelta(days=1)
 @dataclass(frozen=True, slots=True)
 class Rate:
     """A token bucket with one token for each text. The bucket and the queue together contain at most the texts of one
-    minute, but at least one text. So in any hour at most the texts of 61 minutes are sent, even if the queue was
-    blocked or no worker was running."""
+    minute, but at least one text. So no hour sends more than the texts of 61 minutes, even after the queue was blocked
+    or no worker ran."""
 
     per_second: float
     tokens: float
@@ -56,7 +55,7 @@ class Rate:
         if campaign.tokens_at is None:
             return cls(per_second, 1.0)
         elapsed_s = max(0.0, (now - campaign.tokens_at).total_seconds())
-        # It is not known when the texts that were queued at that time were sent; perhaps only now.
+        # The texts that were queued at `tokens_at` may have been sent only now, so they still use capacity.
         tokens_max = max(0.0, cls._capacity_of(per_second) - campaign.tokens_queued)
         return cls(per_second, min(tokens_max, campaign.tokens + per_second * elapsed_s))
 
@@ -104,7 +103,7 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
 
 
 async def _wait_or_end(tx: Tx, organization_id: UUID, campaign: DueCampaign, queued: int) -> None:
-    """Called if no recipient is due: wait for the next one, or end the campaign if there is none."""
+    """No recipient is due: wait until the next recipient is, or end the campaign if no recipient waits."""
     next_at = await recipient_queries.next_open_at(tx, organization_id, campaign.id)
     if next_at is None and not queued:
         await end_campaign(tx, organization_id, campaign)
@@ -127,8 +126,8 @@ class _Batch:
     texting: Texting
 
     async def feed(self, taken: Sequence[Recipient]) -> int:
-        """Queue the texts of recipients who may get one now; postpone or skip the others. Returns how many were
-        queued."""
+        """Queue the texts of recipients who may get a text now; postpone or skip the other recipients. Returns how many
+        texts were queued."""
         now = self.tx.now
         numbers = await find_text_numbers(self.tx, self.organization_id, {it.profile_id for it in taken})
         hashes = {number.number_hash for number in numbers.values()}
@@ -152,8 +151,8 @@ class _Batch:
         return len(fed)
 
     def _opens_at(self, number: TextNumber | None, forecast: Forecast | None) -> datetime:
-        """When the text of the recipient may be queued. Without a number or country it is queued now, and the gate
-        skips it with the reason."""
+        """When the text of the recipient may be queued. Without a number or country that is now: the checks before
+        sending then skip the text and store the reason."""
         now = self.tx.now
         if number is None or forecast is None or locate_number(number.phone_number).country is None:
             return now
@@ -164,7 +163,7 @@ class _Batch:
     async def _queue(self, fed: Sequence[Recipient]) -> None:
         ids = [it.profile_id for it in fed]
         brand, variants = self.texting.brand, self.definition.variants
-        # A missing profile was erased, together with its recipient.
+        # If a profile is missing, it was erased together with its recipient.
         people = await load_values(self.tx, self.organization_id, self.definition, ids, brand=brand)
         orders = [
             TextOrder(
@@ -181,10 +180,10 @@ class _Batch:
             )
             for it in fed
         ]
-        placed = await request_texts(self.tx, self.organization_id, orders, texting=self.texting)
-        # If the text exists already, its outcome is read now, because no event will be recorded for it.
+        requested = await request_texts(self.tx, self.organization_id, orders, texting=self.texting)
+        # No event will be recorded for a text that exists already, so its outcome is read now.
         existing = [
-            (self.campaign.id, it.profile_id) for it, order in zip(fed, placed, strict=True) if not order.is_new
+            (self.campaign.id, it.profile_id) for it, text in zip(fed, requested, strict=True) if not text.is_new
         ]
         if existing:
-            await count_outcomes_of_texts(self.tx, self.organization_id, existing)
+            await update_outcomes(self.tx, self.organization_id, existing)

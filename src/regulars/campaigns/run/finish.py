@@ -1,4 +1,4 @@
-"""Ends campaigns: recipients whose text was not queued are counted at once, and their rows are updated in batches."""
+"""Ends and stops campaigns. Totals of recipients without a queued text change at once, their rows in batches."""
 
 from datetime import timedelta
 from typing import Final
@@ -19,7 +19,7 @@ from regulars.segments.saved.uses import register_uses
 from regulars.work.outbox import record, withdraw_interest
 
 _CLOSED_AT_ONCE: Final = 5_000
-# How long after the end of a campaign its texts may still change, since a receipt may arrive days later.
+# How long after the end of a campaign its texts may still change, because delivery receipts may arrive days later.
 _OUTCOMES_FOR: Final = timedelta(days=7)
 
 
@@ -32,8 +32,8 @@ async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> 
 
 
 async def close_waiting_totals(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
-    """Count all waiting recipients under the outcome of an ended campaign, and record the end for listeners in other
-    packages. The caller has locked the campaign."""
+    """Change the totals of waiting recipients to the outcome of an ended campaign, and record the end for listeners in
+    other packages. The caller has locked the campaign."""
     await queries.delete_audience(tx, organization_id, campaign_id)
     outcome, reason = closing_outcome(state)
     differences = Differences()
@@ -45,9 +45,9 @@ async def close_waiting_totals(tx: Tx, organization_id: UUID, campaign_id: UUID,
     await record(tx, organization_id, [CampaignEnded(campaign_id)])
 
 
-async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
-    """Stop the texts of a campaign; after the commit none is claimed. Queued texts are deleted if the campaign is
-    paused, so that they can be queued again, and skipped if it is cancelled.
+async def unqueue_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state: CampaignState) -> None:
+    """Stop the texts of a campaign; after the commit no worker claims them for sending. A pause deletes queued texts,
+    so that they can be queued again; a cancellation skips them.
 
     The caller has locked the text settings and then the campaign. Recipients are locked before their texts, the same
     order as in an erasure. A text that is being sent is counted when its outcome is known.
@@ -56,18 +56,18 @@ async def take_back_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, stat
     skip_reason = SkipReason.CANCELLED if state is CampaignState.CANCELLED else None
     steps = await stop_origin(tx, organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=skip_reason)
     if skip_reason is None:
-        taken_back = set(steps)
+        unqueued = set(steps)
         await save_outcomes(
             tx,
             organization_id,
-            [(it, return_to_waiting(it, state)) for it in queued if str(it.profile_id) in taken_back],
+            [(it, return_to_waiting(it, state)) for it in queued if str(it.profile_id) in unqueued],
         )
     failpoint.hit("campaign.stopped", tx.connection.drop_connection)
 
 
 async def close_waiting_rows(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
-    """Update the next batch of waiting recipients of an ended campaign. After seven days, when its texts do not change
-    any more, stop recording their changes."""
+    """Update the next batch of waiting recipients of an ended campaign. After seven days its texts do not change any
+    more, so withdraw the interest in their changes."""
     outcome, reason = closing_outcome(CampaignState(campaign.state))
     closed = await recipient_queries.close_waiting(
         tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_AT_ONCE

@@ -1,8 +1,7 @@
 """Updates the outcomes of recipients from the states of their texts, and the totals from the outcomes.
 
-A fact, which is a recorded change of a text, only tells which recipient to update. The outcome is read from the text
-itself, while the recipient is locked. So facts may arrive late or in any order, and a text that was sent again is
-counted once.
+A recorded change of a text (a fact) only says which recipient to update. The outcome is read from the text itself,
+while the recipient is locked. So facts may arrive late or in any order, and a text that was sent again is counted once.
 """
 
 import re
@@ -23,31 +22,31 @@ from regulars.messaging.number_location import locate_number
 QUEUED_MAX: Final = 512
 # When fewer texts than this are queued, the worker queues more, so that the queue does not become empty.
 _FEW_QUEUED: Final = QUEUED_MAX // 2
-_REASON: Final = re.compile("[a-z_]+")
-_REASONS: Final = frozenset(reason.value for reason in SkipReason)
-_ON_THE_WAY: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
+_REASON_CODE: Final = re.compile("[a-z_]+")
+_KNOWN_REASONS: Final = frozenset(reason.value for reason in SkipReason)
+_UNSENT_STATES: Final = frozenset({TextState.QUEUED.value, TextState.SENDING.value})
 _WITH_REASON: Final = frozenset({RecipientOutcome.FAILED.value, RecipientOutcome.SKIPPED.value})
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """Count the outcomes of texts of campaigns, and queue more texts of campaigns that have few queued ones."""
-    wanted = {
+    """Update the outcomes of campaign texts, and wake campaigns that have few texts queued."""
+    recipient_keys = {
         (fact.origin_id, fact.profile_id)
         for fact in facts
         if fact.origin_kind == OriginKind.CAMPAIGN and fact.origin_id is not None and fact.profile_id is not None
     }
-    if not wanted:
+    if not recipient_keys:
         return
-    await count_outcomes_of_texts(tx, organization_id, wanted)
-    ids = {campaign_id for campaign_id, _ in wanted}
+    await update_outcomes(tx, organization_id, recipient_keys)
+    ids = {campaign_id for campaign_id, _ in recipient_keys}
     if await queries.wake_unlimited(tx, organization_id, ids, queued_max=_FEW_QUEUED):
         tx.touched.add(("campaigns", organization_id))
 
 
-async def count_outcomes_of_texts(tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, UUID]]) -> None:
-    """Update recipients, given by campaign and profile, to the current outcome of their texts."""
-    states = await queries.lock_campaigns(tx, organization_id, {campaign_id for campaign_id, _ in wanted})
-    recipients = await recipient_queries.lock_recipients(tx, organization_id, wanted)
+async def update_outcomes(tx: Tx, organization_id: UUID, recipient_keys: Collection[tuple[UUID, UUID]]) -> None:
+    """Update recipients to the current outcome of their texts; a key has the ids of the campaign and of the profile."""
+    states = await queries.lock_campaigns(tx, organization_id, {campaign_id for campaign_id, _ in recipient_keys})
+    recipients = await recipient_queries.lock_recipients(tx, organization_id, recipient_keys)
     steps = [(it.campaign_id, str(it.profile_id)) for it in recipients]
     texts = await find_texts_of_steps(tx, organization_id, OriginKind.CAMPAIGN, steps)
     changed = [
@@ -63,14 +62,14 @@ async def count_outcomes_of_texts(tx: Tx, organization_id: UUID, wanted: Collect
 
 
 def _with_outcome_of(recipient: Recipient, text: TextRow | None, state: CampaignState) -> Recipient:
-    """The recipient with the outcome of the text. A missing text was removed from the queue by a pause."""
+    """The recipient with the outcome of the text. If the text is missing, a pause removed it from the queue."""
     if text is None:
         return return_to_waiting(recipient, state) if recipient.outcome == RecipientOutcome.QUEUED else recipient
-    outcome = RecipientOutcome.QUEUED.value if text.state in _ON_THE_WAY else text.state
+    outcome = RecipientOutcome.QUEUED.value if text.state in _UNSENT_STATES else text.state
     country = None if text.phone_number is None else locate_number(text.phone_number).country
     return recipient._replace(
         outcome=outcome,
-        reason=_label(text.reason) if outcome in _WITH_REASON else "",
+        reason=_reason_code(text.reason) if outcome in _WITH_REASON else "",
         country=country or "",
         parts=text.parts,
     )
@@ -83,7 +82,7 @@ def return_to_waiting(recipient: Recipient, state: CampaignState) -> Recipient:
 
 
 def closing_outcome(state: CampaignState) -> tuple[str, str]:
-    """Outcome and reason of a recipient whose text was not queued."""
+    """The outcome and reason of a recipient whose text was not queued when the campaign came to this state."""
     match state:
         case CampaignState.CANCELLED:
             return RecipientOutcome.SKIPPED.value, SkipReason.CANCELLED.value
@@ -110,8 +109,8 @@ def _key(recipient: Recipient) -> TotalKey:
     return TotalKey(recipient.campaign_id, recipient.arm, recipient.outcome, recipient.reason, recipient.country)
 
 
-def _label(reason: str | None) -> str:
-    """The code at the start of a reason, if it is one of ours. The message of a provider is dropped, since it may
-    contain the number."""
-    code = _REASON.match(reason or "")
-    return code[0] if code is not None and code[0] in _REASONS else ""
+def _reason_code(reason: str | None) -> str:
+    """The code at the start of a reason, if it is a `SkipReason`. A provider's message is dropped, because it may
+    contain the phone number."""
+    code = _REASON_CODE.match(reason or "")
+    return code[0] if code is not None and code[0] in _KNOWN_REASONS else ""

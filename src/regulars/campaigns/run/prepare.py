@@ -1,5 +1,5 @@
-"""Stores the recipients of a fixed audience, one piece in each transaction. Texts are queued only after all are
-stored."""
+"""Stores the recipients of a campaign from its fixed audience, one piece (a batch of profile ids) in each transaction.
+Texts are queued only after all recipients are stored."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.campaigns.definition import Definition, SendAtLocalTime, read_definition
-from regulars.campaigns.model import HELD_OUT_ARM, NO_ARM, RecipientOutcome, place_of
+from regulars.campaigns.model import HELD_OUT_ARM, NO_ARM, RecipientOutcome, assign_arm
 from regulars.campaigns.retention import split_ids
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.queries import DueCampaign
@@ -32,8 +32,8 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     piece, content = next_piece
     definition = read_definition(campaign.definition.encode())
     profile_ids = [UUID(bytes=it) for it in split_ids(content)]
-    open_at = await _open_times(tx, organization_id, campaign, definition, profile_ids)
-    # The global holdout at the time when the audience was fixed, even if another quarter was drawn since.
+    open_at = await _find_open_times(tx, organization_id, campaign, definition, profile_ids)
+    # The global holdout of the time when the audience was fixed, even if a new quarter has begun since.
     held_out = await find_held_out(tx, organization_id, profile_ids, at=campaign.frozen_at or tx.now)
     recipients = [
         _new_recipient(campaign.id, definition, it, open_at.get(it, tx.now), is_held_out=it in held_out)
@@ -41,8 +41,8 @@ async def prepare_piece(tx: Tx, organization_id: UUID, campaign: DueCampaign) ->
     ]
     stored = Counter(await recipient_queries.insert_recipients(tx, organization_id, campaign.id, recipients))
     differences = Differences()
-    for (arm, outcome), times in stored.items():
-        differences.add(TotalKey(campaign.id, arm, outcome), times)
+    for (arm, outcome), recipients_stored in stored.items():
+        differences.add(TotalKey(campaign.id, arm, outcome), recipients_stored)
     await queries.delete_piece(tx, organization_id, campaign.id, piece)
     await queries.set_due(tx, organization_id, campaign.id, tx.now)
     await differences.write(tx, organization_id)
@@ -53,22 +53,22 @@ def _new_recipient(
     campaign_id: UUID, definition: Definition, profile_id: UUID, open_at: datetime, *, is_held_out: bool
 ) -> NewRecipient:
     """`is_held_out` is true for customers of the global holdout, who are in no arm of this campaign."""
-    place = place_of(
+    assigned = assign_arm(
         campaign_id, profile_id.bytes, holdout_percent=definition.holdout_percent, variants=definition.variants
     )
     if is_held_out:
-        return NewRecipient(profile_id, NO_ARM, place.position, RecipientOutcome.GLOBAL_HOLDOUT.value, open_at)
-    outcome = RecipientOutcome.HELD_OUT if place.arm == HELD_OUT_ARM else RecipientOutcome.WAITING
-    return NewRecipient(profile_id, place.arm, place.position, outcome.value, open_at)
+        return NewRecipient(profile_id, NO_ARM, assigned.position, RecipientOutcome.GLOBAL_HOLDOUT.value, open_at)
+    outcome = RecipientOutcome.HELD_OUT if assigned.arm == HELD_OUT_ARM else RecipientOutcome.WAITING
+    return NewRecipient(profile_id, assigned.arm, assigned.position, outcome.value, open_at)
 
 
-async def _open_times(
+async def _find_open_times(
     tx: Tx, organization_id: UUID, campaign: DueCampaign, definition: Definition, profile_ids: Sequence[UUID]
 ) -> dict[UUID, datetime]:
-    """When the text of each recipient may be queued. A local time is in the first time zone of the number; the hours of
-    all its zones are checked when the text is queued. If the number belongs to no country, the zone is that of the
-    country of the customer's home store, or else of the organization. The text of a recipient without a number is
-    queued at once, and the gate skips it with the reason.
+    """When the text of each recipient may be queued. A local time is in the first time zone of the number; feeding
+    checks the permitted hours of all its zones. If the number belongs to no country, the zone is that of the country of
+    the customer's home store, or else of the organization. A recipient without a number is absent: the text is queued
+    at once, and the checks before sending skip it.
     """
     if not isinstance(definition.schedule, SendAtLocalTime):
         return dict.fromkeys(profile_ids, campaign.starts_at or tx.now)

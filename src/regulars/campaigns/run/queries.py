@@ -1,7 +1,8 @@
-"""The SQL of campaigns that are due, of their fixed (frozen) audience, and of the tokens of their rate.
+"""The SQL for running campaigns: campaigns that are due, their fixed (frozen) audience, and the tokens of their rate
+limit.
 
-Rows of totals with an arm from 0 are recipients, including those held out; arm -1 (`NO_ARM`) has all other customers of
-the audience.
+Totals with an arm from 0 count recipients, including the holdout; arm -1 (`NO_ARM`) counts all other customers of the
+segments.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +28,7 @@ class DueCampaign(NamedTuple):
     frozen_at: datetime | None
     confirmed_recipients: int | None
     confirmed_cost: str | None
-    # The tokens of the rate at the time `tokens_at`, and how many texts were queued then.
+    # The tokens of the rate limit at the time `tokens_at`, and how many texts were queued at that time.
     tokens: float
     tokens_at: datetime | None
     tokens_queued: int
@@ -43,7 +44,7 @@ _DUE_COLUMNS: Final = SQL(
 
 
 async def claim_starting(tx: Tx, organization_id: UUID, *, limit: int) -> list[DueCampaign]:
-    """Lock and return the campaigns that start now, whose audience is to be fixed."""
+    """Lock and return the campaigns that start now, so that the worker fixes their audience."""
     rows = await tx.fetch(
         SQL(
             """
@@ -119,7 +120,7 @@ async def store_audience(
 async def pause_with_reason(
     tx: Tx, organization_id: UUID, campaign: DueCampaign, *, resumes_to: str, reason: str, question: str | None = None
 ) -> None:
-    """Pause a campaign with a reason; a person has to decide."""
+    """Pause a campaign with a reason, until a user decides."""
     await tx.execute(
         """
         UPDATE campaigns
@@ -256,8 +257,8 @@ async def lock_campaigns(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
 
 
 async def wake_unlimited(tx: Tx, organization_id: UUID, ids: Collection[UUID], *, queued_max: int) -> int:
-    """Make campaigns without a rate due now, if few of their texts are queued. Campaigns with a rate become due when
-    the rate allows more texts."""
+    """Make campaigns without a rate limit due now, if at most `queued_max` of their texts are queued. Campaigns with a
+    rate limit become due when it allows more texts."""
     return await tx.execute(
         """
         UPDATE campaigns SET due_at = %(now)s

@@ -1,4 +1,4 @@
-"""The queue of campaigns for which the worker has something to do: store recipients, queue their texts, or end."""
+"""The queue of campaigns on which the worker acts: it stores their recipients, queues their texts, or ends them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ class CampaignQueue(RowQueue[DueCampaign]):
     name = "campaigns"
     due = Due(table="campaigns")
     schedule = Schedule(waits_s=(1, 5, 30, 120, 600))
-    # One campaign in each transaction, since it has many rows.
+    # One campaign in each transaction, because it changes many rows.
     batch_rows = 1
     passes_at_once = 4
 
@@ -43,8 +43,8 @@ class CampaignQueue(RowQueue[DueCampaign]):
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: DueCampaign, *, attempts: int, due_at: datetime | None
     ) -> None:
-        """Pause a campaign that failed at every attempt; a person can resume it. Its queued texts are removed from the
-        queue when they would be claimed."""
+        """Try a failed campaign again later; after the last attempt, pause it until a user resumes it. Workers then
+        remove its queued texts when they would claim them."""
         if due_at is not None:
             await queries.set_due(tx, organization_id, row.id, due_at, attempts=attempts)
         elif row.state in {CampaignState.PREPARING, CampaignState.SENDING}:

@@ -1,4 +1,4 @@
-"""The SQL that stores recipients, takes them for queueing their texts, and updates their outcomes."""
+"""The SQL of a campaign's recipients: stores them, takes those whose texts are queued next, and updates outcomes."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -13,7 +13,8 @@ from regulars.kit.db import Tx
 
 
 class Recipient(NamedTuple):
-    """`open_at` is when the text may be queued, `fed_at` when it was queued."""
+    """`arm` is the number of the text variant, or 0 for the holdout. `open_at` is when the text may be queued, `fed_at`
+    when it was queued."""
 
     campaign_id: UUID
     profile_id: UUID
@@ -37,8 +38,8 @@ class NewRecipient(NamedTuple):
     open_at: datetime
 
 
-_NEW: Final = Columns(profile_id=Ids, arm=Bigints, position=Bigints, outcome=Labels, open_at=Timestamps)
-_INSERT: Final = _NEW.write(
+_NEW_RECIPIENTS: Final = Columns(profile_id=Ids, arm=Bigints, position=Bigints, outcome=Labels, open_at=Timestamps)
+_INSERT: Final = _NEW_RECIPIENTS.write(
     """
     INSERT INTO campaign_recipients (organization_id, campaign_id, created_at, {columns})
     SELECT %(organization_id)s, %(campaign_id)s, %(now)s, it.* FROM {rows}
@@ -60,14 +61,14 @@ async def insert_recipients(
             "organization_id": organization_id,
             "campaign_id": campaign_id,
             "now": tx.now,
-            **_NEW.of(recipients),
+            **_NEW_RECIPIENTS.of(recipients),
         },
     )
     return [(row[0], row[1]) for row in rows]
 
 
 async def take_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID, *, limit: int) -> list[Recipient]:
-    """Lock and return due waiting recipients, in random order; those that an erasure has locked are skipped."""
+    """Lock and return due waiting recipients, in random order, except recipients that an erasure has locked."""
     rows = await tx.fetch(
         SQL(
             """
@@ -98,8 +99,8 @@ async def next_open_at(tx: Tx, organization_id: UUID, campaign_id: UUID) -> date
     return rows[0][0] if rows else None
 
 
-async def lock_recipients(tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, UUID]]) -> list[Recipient]:
-    """Lock recipients in the order of campaign and profile, and return them."""
+async def lock_recipients(tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, UUID]]) -> list[Recipient]:
+    """Lock and return recipients by campaign id and profile id, in the order of these keys."""
     rows = await tx.fetch(
         SQL(
             """
@@ -113,16 +114,15 @@ async def lock_recipients(tx: Tx, organization_id: UUID, wanted: Collection[tupl
         ).format(columns=_RECIPIENT_COLUMNS),
         {
             "organization_id": organization_id,
-            "campaign_ids": [campaign_id for campaign_id, _ in wanted],
-            "profile_ids": [profile_id for _, profile_id in wanted],
+            "campaign_ids": [campaign_id for campaign_id, _ in keys],
+            "profile_ids": [profile_id for _, profile_id in keys],
         },
     )
     return [Recipient(*row) for row in rows]
 
 
 async def lock_queued_recipients(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[Recipient]:
-    """Lock and return recipients whose text has no outcome yet. They are locked before their texts, the same
-    order as in an erasure."""
+    """Lock and return recipients whose text is queued. Callers lock recipients before texts, as an erasure does."""
     rows = await tx.fetch(
         SQL(
             """
@@ -137,29 +137,29 @@ async def lock_queued_recipients(tx: Tx, organization_id: UUID, campaign_id: UUI
     return [Recipient(*row) for row in rows]
 
 
-_CHANGED: Final = Columns(
+_CHANGED_RECIPIENTS: Final = Columns(
     campaign_id=Ids, profile_id=Ids, outcome=Labels, reason=Labels, country=Labels, parts=Bigints, open_at=Timestamps,
     fed_at=Timestamps,
 )  # fmt: skip
-_UPDATE: Final = _CHANGED.write(
+_UPDATE: Final = _CHANGED_RECIPIENTS.write(
     """
     UPDATE campaign_recipients SET {set}
     FROM {rows}
     WHERE campaign_recipients.organization_id = %(organization_id)s
       AND campaign_recipients.profile_id = it.profile_id AND campaign_recipients.campaign_id = it.campaign_id
     """,
-    set=_CHANGED.assign("it", without=("campaign_id", "profile_id")),
+    set=_CHANGED_RECIPIENTS.assign("it", without=("campaign_id", "profile_id")),
 )
 
 
 async def save_recipients(tx: Tx, organization_id: UUID, recipients: Sequence[Recipient]) -> None:
-    await tx.execute(_UPDATE, {"organization_id": organization_id, **_CHANGED.of(recipients)})
+    await tx.execute(_UPDATE, {"organization_id": organization_id, **_CHANGED_RECIPIENTS.of(recipients)})
 
 
 async def close_waiting(
     tx: Tx, organization_id: UUID, campaign_id: UUID, *, outcome: str, reason: str, limit: int
 ) -> int:
-    """Set the outcome of waiting recipients of an ended campaign; the totals already contain it."""
+    """Set the outcome of waiting recipients of an ended campaign; the totals already count this outcome."""
     return await tx.execute(
         """
         UPDATE campaign_recipients SET outcome = %(outcome)s, reason = %(reason)s

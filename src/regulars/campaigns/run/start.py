@@ -1,5 +1,5 @@
-"""Starts campaigns: gets the audience from the analysis process, compares it with the confirmed numbers, and stores it.
-From then on the audience is fixed (frozen)."""
+"""Starts campaigns: gets the audience from the analysis process, compares it with the numbers that a user confirmed,
+and stores it. From then on the audience is fixed (frozen)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,14 +36,15 @@ from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 MAY_BE_TEXTED: Final = "may_be_texted"
-# How many recipients one transaction stores.
+# The profile ids in one piece of an audience, which is stored as recipients in one transaction.
 PIECE_IDS: Final = 5_000
 _PIECE_BYTES: Final = 16 * PIECE_IDS
-# How many customers' texts are rendered to compare the cost; more than on a page, where a user waits for the result.
+# How many customers' texts are rendered to estimate the cost; more than on a page, where a user waits for the result.
 COST_SAMPLE: Final = 2_000
 _RETRY: Final = timedelta(seconds=5)
-# Changes from before the start are in the columnar copy within seconds, and a draw of the global holdout takes minutes.
-# The wait is limited, since a recorded event that no listener handles would delay the start for ever.
+# The columnar copy of the analysis process lags by seconds, and the selection of a global holdout takes minutes. A
+# start waits for both, but not longer than `_BEHIND_MAX`, because an event that no listener handles would delay it for
+# ever.
 _BEHIND_RETRY: Final = timedelta(seconds=0.5)
 _BEHIND_MAX: Final = timedelta(minutes=10)
 
@@ -56,8 +57,7 @@ class StartClaim:
 
 @dataclass(frozen=True, slots=True)
 class FrozenAudience:
-    """The audience as of one snapshot: its counts, and the profile ids, 16 bytes each, in pieces for one
-    transaction."""
+    """The audience as of one snapshot: its counts, and its profile ids of 16 bytes, in one piece per transaction."""
 
     counts: AudienceCounts
     pieces: list[bytes]
@@ -65,7 +65,7 @@ class FrozenAudience:
 
 @dataclass(frozen=True, slots=True)
 class NotFrozen:
-    """The audience could not be fixed; it is tried again later."""
+    """The audience could not be fixed; the worker tries again later."""
 
     reason: str
 
@@ -84,15 +84,15 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[StartClaim]:
-        del lowest  # all have one priority
+        del lowest  # all claims have the same priority
         claimed: list[StartClaim] = []
-        waiting = await behind_since(tx, organization_id, at_least=timedelta(0))
+        oldest_change = await behind_since(tx, organization_id, at_least=timedelta(0))
         is_being_drawn = await is_holdout_being_drawn(tx, organization_id)
         for campaign in await queries.claim_starting(tx, organization_id, limit=limit):
             if tx.now >= campaign.not_after:
                 await end_campaign(tx, organization_id, campaign)
                 continue
-            reason = _why_to_wait(waiting, campaign, tx.now, is_being_drawn=is_being_drawn)
+            reason = _why_wait(oldest_change, campaign, tx.now, is_being_drawn=is_being_drawn)
             if reason is not None:
                 await queries.retry_freezing(
                     tx, organization_id, campaign.id, freeze_at=tx.now + _BEHIND_RETRY, reason=reason
@@ -135,20 +135,22 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
                 await _store(tx, organization_id, campaign, outcome)
 
 
-def _why_to_wait(waiting: datetime | None, campaign: DueCampaign, now: datetime, *, is_being_drawn: bool) -> str | None:
-    """Why the campaign has to wait: a change from before the start is not in the columnar copy yet, so that a customer
-    who has bought since could still be texted; or the global holdout of the quarter is being drawn."""
+def _why_wait(
+    oldest_change: datetime | None, campaign: DueCampaign, now: datetime, *, is_being_drawn: bool
+) -> str | None:
+    """Why the campaign has to wait; None if it need not. `oldest_change` is the time of the oldest change that is not
+    in the columnar copy yet: without it, the campaign could text a customer who has just left a segment."""
     starts_at = campaign.starts_at
     if starts_at is None or starts_at <= now - _BEHIND_MAX:
         return None
     if is_being_drawn:
         return "The global holdout of this quarter is being drawn."
-    is_behind = waiting is not None and waiting <= starts_at
+    is_behind = oldest_change is not None and oldest_change <= starts_at
     return "The last changes of customers are still being counted." if is_behind else None
 
 
 async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> SegmentQuery | None:
-    """The query of the audience; None if a segment has a fault, and then the campaign is paused with the reason."""
+    """The query of the audience. If a segment has a fault, pause the campaign with the reason and return None."""
     try:
         return await resolve_definition(tx, organization_id, read_definition(campaign.definition.encode()))
     except AudienceRefused as error:
@@ -157,27 +159,26 @@ async def _resolve(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> Segm
 
 
 async def _store(tx: Tx, organization_id: UUID, campaign: DueCampaign, audience: FrozenAudience) -> None:
-    """Store the whole audience in one transaction, or pause the campaign if the numbers exceed those that were
-    confirmed."""
+    """Store the whole audience in one transaction, or pause the campaign if it exceeds the confirmed numbers."""
     definition = read_definition(campaign.definition.encode())
     if not audience.counts.split.may_be_texted:
         await _pause(tx, organization_id, campaign, "No customer of these segments may be texted.")
         return
     estimate = await estimate_counts(tx, organization_id, definition, audience.counts)
     question = Question(estimate.recipients, dict(estimate.size.cost.amounts))
-    why = why_to_ask(question, campaign, margin_percent=definition.margin_percent)
+    why = why_confirm_again(question, campaign, margin_percent=definition.margin_percent)
     if why is not None:
         await _pause(tx, organization_id, campaign, why, question)
         return
     await queries.store_audience(tx, organization_id, campaign.id, audience.pieces, frozen_at=audience.counts.as_of)
     differences = Differences()
     split = audience.counts.split
-    for reason, times in (
+    for reason, customers in (
         ("withdrawn", split.withdrawn),
         ("never_asked", split.never_asked),
         ("do_not_contact", split.do_not_contact),
     ):
-        differences.add(TotalKey(campaign.id, NO_ARM, LEFT_OUT, reason), times)
+        differences.add(TotalKey(campaign.id, NO_ARM, LEFT_OUT, reason), customers)
     await differences.write(tx, organization_id)
     tx.touched.add(("campaigns", organization_id))
     failpoint.hit("campaign.frozen", tx.connection.drop_connection)
@@ -188,8 +189,8 @@ def _split(content: bytes) -> list[bytes]:
 
 
 async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile_ids: Sequence[UUID]) -> None:
-    """Start a campaign that was scheduled in this transaction, with an audience that the caller provides, because
-    the demo may run without the analysis process. All of these customers may be texted."""
+    """For the demo, which may run without the analysis process: start a campaign that was scheduled in this
+    transaction, with an audience that the caller provides. All customers of the audience may be texted."""
     owner = new_uuid()
     await queries.begin_freezing(tx, organization_id, campaign_id, owner=owner, until=tx.now)
     campaign = await queries.lock_freezing(tx, organization_id, campaign_id, owner=owner)
@@ -205,9 +206,9 @@ async def start_frozen(tx: Tx, organization_id: UUID, campaign_id: UUID, profile
         await _store(tx, organization_id, campaign, FrozenAudience(counts, pieces))
 
 
-def why_to_ask(question: Question, campaign: DueCampaign, *, margin_percent: int) -> str | None:
-    """Why a person has to confirm again: the numbers exceed those that were confirmed. None if the campaign may start.
-    The cost is compared only if one was confirmed."""
+def why_confirm_again(question: Question, campaign: DueCampaign, *, margin_percent: int) -> str | None:
+    """Why a user has to confirm again, if recipients or cost exceed the confirmed numbers. None if the campaign may
+    start. The cost is compared only if a cost was confirmed."""
     confirmed = campaign.confirmed_recipients or 0
     if exceeds(question.recipients, confirmed, margin_percent=margin_percent):
         counted = f"{question.recipients:,}"

@@ -10,7 +10,7 @@ import msgspec
 from regulars.campaigns import queries
 from regulars.campaigns.approval import require_approval
 from regulars.campaigns.audience import decode_ids
-from regulars.campaigns.check import CheckContext, describe_faults, attribute_keys, find_faults
+from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
 from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
 from regulars.campaigns.errors import CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.model import (

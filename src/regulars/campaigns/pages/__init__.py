@@ -1,1 +1,1 @@
-"""The pages of campaigns: the list, the page of one while it is sent, its recipients, and the editor."""
+"""The pages of campaigns: the list, the progress of a campaign, its recipients, and the editor."""

@@ -1,4 +1,4 @@
-"""The page of the limits above which another person must approve a campaign."""
+"""The settings page for the limits (recipients, cost) above which another person must approve a campaign."""
 
 import re
 from decimal import Decimal
@@ -26,7 +26,7 @@ async def show_approval(visit: Visit) -> Response:
     values = {"recipients": "" if rule.recipients_max is None else str(rule.recipients_max)}
     for row, (currency, amount) in enumerate(rule.cost_max.items()):
         values |= {f"currency_{row}": currency, f"cost_{row}": str(amount)}
-    return _page(visit, FormState(values))
+    return _render_page(visit, FormState(values))
 
 
 async def save_approval(visit: Visit) -> Response:
@@ -36,7 +36,7 @@ async def save_approval(visit: Visit) -> Response:
         recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
     rule = ApprovalRule(recipients, _read_costs(form))
     if form.is_refused:
-        return _page(visit, form)
+        return _render_page(visit, form)
     async with visit.database.transaction() as tx:
         before = await load_rule(tx, visit.organization_id)
         await save_rule(tx, visit.organization_id, rule)
@@ -52,14 +52,14 @@ async def save_approval(visit: Visit) -> Response:
     return redirect(visit, visit.url(PATH), done="Saved.")
 
 
-def _page(visit: Visit, form: FormState) -> Response:
+def _render_page(visit: Visit, form: FormState) -> Response:
     filled = [row for row in range(ROWS_MAX) if form.value(f"cost_{row}").strip()]
     spare = [row for row in range(ROWS_MAX) if row not in filled][:1]
     return render_form(visit, "campaigns/approval.html", form, rows=[*filled, *spare])
 
 
 def _read_costs(form: FormState) -> dict[str, Decimal]:
-    """The cost limits by currency; a row without an amount sets no limit."""
+    """Read the cost limits by currency; a row of the form without an amount sets no limit."""
     costs: dict[str, Decimal] = {}
     for row in range(ROWS_MAX):
         amount, currency = form.value(f"cost_{row}").strip(), form.value(f"currency_{row}").strip().upper()

@@ -1,5 +1,4 @@
-"""Shared by the pages of campaigns: finds the campaign of the URL, and has URLs, labels and the conversion
-of errors."""
+"""Helpers of all campaign pages: find the campaign of the URL, make URLs and labels, and convert errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ STATES: Final = {
 
 @contextmanager
 def page_errors() -> Iterator[None]:
-    """Converts the errors of the campaigns package to errors of pages."""
+    """Convert errors of the campaigns package to HTTP errors of pages."""
     try:
         yield
     except CampaignNotFound as error:
@@ -48,7 +47,7 @@ def read_campaign_id(visit: Visit) -> UUID:
 
 
 async def find_campaign(tx: Tx, visit: Visit) -> Campaign:
-    """The campaign that the URL names, in this organization."""
+    """The campaign whose id is in the URL."""
     with page_errors():
         return await load_campaign(tx, visit.organization_id, read_campaign_id(visit))
 
@@ -58,5 +57,5 @@ def describe_cost(formats: Format, cost: CostEstimate) -> str:
     return ", ".join(formats.money(round(amount * 100), currency) for currency, amount in cost.amounts.items())
 
 
-def campaign_url(visit: Visit, row: CampaignRow, *more: str) -> str:
-    return visit.url(PATH, CAMPAIGN.encode(row.id), *more)
+def campaign_url(visit: Visit, row: CampaignRow, *segments: str) -> str:
+    return visit.url(PATH, CAMPAIGN.encode(row.id), *segments)

@@ -1,4 +1,4 @@
-"""The page to confirm a draft: it shows the recipients and the cost, and has the button that sends it."""
+"""The page on which a user confirms a draft campaign: it shows recipients and cost, and has the button that sends."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from regulars.campaigns.exact_cost import find_exact_cost, request_exact_cost
 from regulars.campaigns.model import CampaignState, Cost, read_cost, write_cost
 from regulars.campaigns.pages.common import STATES, campaign_url, describe_cost, find_campaign, page_errors
 from regulars.campaigns.pages.figures import Figures, describe_estimate, load_figures
-from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_place, describe_schedule
+from regulars.campaigns.pages.progress import REASON_LABELS, describe_audience, describe_path, describe_schedule
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import CAMPAIGN
 from regulars.segments.analysis.client import Analysis
@@ -22,7 +22,7 @@ from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-# The page waits this long for the figures, because without them there is nothing to confirm.
+# The page waits this long for the estimate, because without it there is nothing to confirm.
 CONFIRM_S: Final = 8.0
 RECIPIENTS_MAX: Final = 100_000_000
 
@@ -43,8 +43,8 @@ class Confirmation:
         figures = Figures(unavailable_reason="It has faults.")
         if not campaign.faults:
             figures = await load_figures(visit, self._analysis, definition, seconds=CONFIRM_S)
-        found, why = figures.estimate, None
-        size = None if found is None else found.size if exact is None or exact.size is None else exact.size
+        estimate, why = figures.estimate, None
+        size = None if estimate is None else estimate.size if exact is None or exact.size is None else exact.size
         if size is not None:
             why = why_approval_needed(rule, recipients=size.recipients, cost=size.cost.amounts)
         is_approved = row.approved_revision == row.revision and row.approved_by != visit.user.email
@@ -59,9 +59,9 @@ class Confirmation:
             audience=audience,
             schedule=describe_schedule(visit.format, definition),
             is_now=isinstance(definition.schedule, SendNow),
-            faults=[(describe_place(fault.place), fault.message) for fault in campaign.faults],
+            faults=[(describe_path(fault.place), fault.message) for fault in campaign.faults],
             figures=figures,
-            shown=None if found is None else describe_estimate(visit.format, found),
+            shown=None if estimate is None else describe_estimate(visit.format, estimate),
             reasons=REASON_LABELS,
             exact=exact,
             size=size,
@@ -71,8 +71,8 @@ class Confirmation:
         )
 
     async def send(self, visit: Visit) -> Response:
-        """Send or schedule the campaign. If two people press the button at the same time, the second one gets a message
-        that it was already done."""
+        """Send or schedule the campaign. If two users press the button at the same time, the second gets a message that
+        the campaign is already scheduled."""
         form = FormState(visit.form)
         recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
         cost = _read_cost(form)
@@ -105,7 +105,7 @@ class Confirmation:
         return redirect(visit, campaign_url(visit, row), done=done)
 
     async def count_exactly(self, visit: Visit) -> Response:
-        """The worker renders the texts for all recipients; the page shows the progress."""
+        """Request the exact cost: the worker renders the texts of all recipients, and the page shows the progress."""
         async with visit.database.transaction() as tx:
             campaign = await find_campaign(tx, visit)
             with page_errors():
@@ -114,7 +114,7 @@ class Confirmation:
 
 
 def _read_cost(form: FormState) -> Cost | None:
-    """The cost that the page showed."""
+    """Read the cost that the page showed to the user."""
     try:
         return read_cost(form.value("cost") or None)
     except msgspec.DecodeError:

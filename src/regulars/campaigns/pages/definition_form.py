@@ -1,4 +1,4 @@
-"""The form of a campaign: fills it from a definition, and reads a definition from it."""
+"""Converts between a campaign's definition and the fields of the editor's form."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -26,7 +26,7 @@ HOLDOUT_MAX: Final = 90
 RATE_MAX: Final = 10_000_000
 OTHER: Final = "other"
 LETTERS: Final = "ABCD"
-# The fields of the form that are lists, and the names of these lists in the definition.
+# The list fields of the form, and their names in the definition.
 LISTS: Final = {"include": "include", "exclude": "exclude", "received": "exclude_received"}
 
 
@@ -64,7 +64,7 @@ def _fill_schedule(definition: Definition, zone: ZoneInfo) -> dict[str, str]:
 
 
 def read_form(form: FormState, zone: ZoneInfo) -> Definition:
-    """The definition, as far as the form is valid; each invalid field has an error."""
+    """Read the definition; invalid fields get an error in the form and a default in the definition."""
     return Definition(
         name=form.text("name", characters_max=NAME_CHARACTERS_MAX) or "-",
         include=_read_list(form, "include"),
@@ -74,15 +74,15 @@ def read_form(form: FormState, zone: ZoneInfo) -> Definition:
         holdout_percent=_read_holdout(form),
         schedule=_read_schedule(form, zone),
         not_after=form.moment("not_after", zone, required=False),
-        texts_per_hour=_whole(form, "rate", 1, RATE_MAX) if form.value("rate").strip() else None,
+        texts_per_hour=_read_integer(form, "rate", 1, RATE_MAX) if form.value("rate").strip() else None,
         personal_links=form.is_checked("personal_links"),
         cap="wait" if form.value("cap") == "wait" else "skip",
-        margin_percent=_whole(form, "margin", 0, PERCENT),
+        margin_percent=_read_integer(form, "margin", 0, PERCENT),
     )
 
 
-def list_chosen(values: Mapping[str, str], field: str) -> list[int]:
-    """The rows of a list that are filled in, and an empty row."""
+def list_filled_rows(values: Mapping[str, str], field: str) -> list[int]:
+    """The row numbers of a list field that are filled in, and the number of an empty row."""
     filled = [row for row in range(SEGMENTS_MAX) if values.get(f"{field}_{row}", "")]
     spare = next((row for row in range(SEGMENTS_MAX) if row not in filled), None)
     return filled if spare is None else [*filled, spare]
@@ -94,7 +94,7 @@ def count_variants(values: Mapping[str, str]) -> int:
 
 
 def values_of_variant(values: Mapping[str, str], number: int) -> dict[str, str]:
-    """The fields of one text, without their prefix."""
+    """The form fields of one variant, without the prefix of their names."""
     prefix = f"v{number}_"
     return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
@@ -110,29 +110,29 @@ def add_variant(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def remove_variant(values: Mapping[str, str], removed: int) -> dict[str, str]:
-    """Remove a variant: the variants after it move up, and all remaining ones get equal shares."""
+    """Remove a variant: later variants move up, and all remaining variants get equal shares."""
     count = count_variants(values)
     if count == 1 or not 1 <= removed <= count:
         return dict(values)
     moved = {name: value for name, value in values.items() if name.partition("_")[0] not in _PREFIXES}
     numbers = [number for number in range(1, count + 1) if number != removed]
-    for number, was in enumerate(numbers, start=1):
-        moved |= {f"v{number}_{name}": value for name, value in values_of_variant(values, was).items()}
+    for number, old_number in enumerate(numbers, start=1):
+        moved |= {f"v{number}_{name}": value for name, value in values_of_variant(values, old_number).items()}
     return {**moved, "variants": str(count - 1), **_equal_shares(count - 1)}
 
 
 _PREFIXES: Final = frozenset(f"v{number}" for number in range(1, VARIANTS_MAX + 1))
 
 
-def field_of(place: str) -> str:
-    """The field of the form that a fault of the definition is about."""
-    name, _, index = place.partition("[")
+def field_of(path: str) -> str:
+    """The form field for the path of a fault in the definition, such as `variants[0].text`."""
+    name, _, index = path.partition("[")
     number = int(index.partition("]")[0]) if index else 0
     if name == "variants":
         return f"v{number + 1}_text" if index else "v1_share"
     if name == "schedule":
         return "start"
-    fields = {of_definition: field for field, of_definition in LISTS.items()}
+    fields = {list_name: field for field, list_name in LISTS.items()}
     return f"{fields[name]}_{number}" if name in fields else name
 
 
@@ -147,7 +147,7 @@ def _read_list(form: FormState, field: str) -> tuple[str, ...]:
 
 
 def _read_variants(form: FormState) -> tuple[Variant, ...]:
-    """A draft may be saved before its only text is written."""
+    """Read the variants; none if the only text is empty, because a draft may be saved without a text."""
     count = count_variants(form.values)
     if count == 1 and not form.value("v1_text").strip():
         return ()
@@ -155,7 +155,7 @@ def _read_variants(form: FormState) -> tuple[Variant, ...]:
     for number in range(1, count + 1):
         prefix = f"v{number}_"
         text = read_text_form(values_of_variant(form.values, number), partial(_refuse, form, prefix))
-        share = _whole(form, f"{prefix}share", 1, PERCENT) if count > 1 else PERCENT
+        share = _read_integer(form, f"{prefix}share", 1, PERCENT) if count > 1 else PERCENT
         variants.append(Variant(text=text, share=share))
     return tuple(variants)
 
@@ -167,7 +167,7 @@ def _refuse(form: FormState, prefix: str, name: str, sentence: str) -> None:
 def _read_holdout(form: FormState) -> int:
     chosen = form.choice("holdout", (*map(str, HOLDOUTS), OTHER))
     if chosen == OTHER:
-        return _whole(form, "holdout_other", 0, HOLDOUT_MAX)
+        return _read_integer(form, "holdout_other", 0, HOLDOUT_MAX)
     return int(chosen) if chosen.isdigit() else 0
 
 
@@ -186,5 +186,5 @@ def _read_schedule(form: FormState, zone: ZoneInfo) -> SendNow | SendAt | SendAt
     return SendAtLocalTime(day=day, time=form.clock("time"))
 
 
-def _whole(form: FormState, name: str, minimum: int, maximum: int) -> int:
+def _read_integer(form: FormState, name: str, minimum: int, maximum: int) -> int:
     return min(max(form.whole(name, minimum=minimum, maximum=maximum), minimum), maximum)

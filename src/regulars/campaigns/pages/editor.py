@@ -1,4 +1,4 @@
-"""The editor of a draft: one form with the whole campaign, next to its figures and previews."""
+"""The editor of a draft campaign: one form, next to the estimate of recipients and cost and previews of the text."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,9 +13,9 @@ from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages import definition_form as forms
 from regulars.campaigns.pages.common import STATES, campaign_url, find_campaign, page_errors
 from regulars.campaigns.pages.figures import (
-    chosen_effect,
+    describe_chosen_effect,
     describe_estimate,
-    holdout_picks,
+    list_holdout_options,
     load_figures,
     load_previews,
     read_preview,
@@ -35,7 +35,7 @@ from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-# The fields that a text of a campaign may use.
+# The variables that a text of a campaign may contain, with their labels.
 FIELDS: Final = {
     **{name: label for name, label in PLAIN_FIELDS.items() if not name.startswith(("ticket.", "store."))},
     "store.name": "the customer's home store",
@@ -89,39 +89,39 @@ class Editor:
                     after={"name": saved.row.name, "revision": saved.row.revision},
                 )
         except EtagMismatch:
-            return await self._clash(visit, form, definition)
+            return await self._show_conflict(visit, form, definition)
         if form.value("then") == "send" and not saved.faults:
             return redirect(visit, campaign_url(visit, saved.row, "send"))
         return redirect(visit, campaign_url(visit, saved.row, "edit"), done="Draft saved.")
 
     async def measure(self, visit: Visit) -> Response:
-        """Return the form after one of its buttons was pressed, with current figures; nothing is saved."""
+        """Apply a button of the form, such as "add variant", and return the form with a new estimate; saves nothing."""
         values = dict(visit.form)
         for number in range(1, VARIANTS_MAX + 1):
             values |= press_button(values, f"v{number}_")
-        act, _, which = values.get("do", "").partition(" ")
+        act, _, variant = values.get("do", "").partition(" ")
         if act == "add":
             values = forms.add_variant(values)
-        elif act == "remove" and which in {"1", "2", "3", "4"}:
-            values = forms.remove_variant(values, int(which))
+        elif act == "remove" and variant in {"1", "2", "3", "4"}:
+            values = forms.remove_variant(values, int(variant))
         return await self._show_values(visit, values)
 
     async def test(self, visit: Visit) -> Response:
-        """Send one text of the form to the number of the signed-in user, and return the form."""
+        """Send the text of one variant to the phone number of the signed-in user, and return the form."""
         values = dict(visit.form)
         number = int(values["test"]) if values.get("test") in {"1", "2", "3", "4"} else 1
         content = read_text_form(forms.values_of_variant(values, number), lambda _name, _sentence: None)
         language = values.get(f"v{number}_test_language", "")
         try:
             async with visit.database.transaction() as tx:
-                placed = await send_test_text(tx, visit.organization_id, visit.user, content, language=language)
-                await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
+                text = await send_test_text(tx, visit.organization_id, visit.user, content, language=language)
+                await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(text.id))
             message = f"The test text of variant {forms.LETTERS[number - 1]} is on its way to your number."
         except (SettingRefused, TemplateError) as error:
             message = f"No test text was sent. {error}"
         return await self._show_values(visit, values, message=message)
 
-    async def _clash(self, visit: Visit, form: FormState, definition: Definition) -> Response:
+    async def _show_conflict(self, visit: Visit, form: FormState, definition: Definition) -> Response:
         async with visit.database.reading() as tx:
             campaign = await find_campaign(tx, visit)
         form.conflict = EditConflict(
@@ -136,7 +136,7 @@ class Editor:
         async with visit.database.reading() as tx:
             campaign = await find_campaign(tx, visit)
         definition = forms.read_form(FormState(values), visit.format.zone)
-        # The form still has the old etag; otherwise a later save could overwrite a change that the user has not seen.
+        # The form keeps the etag of the revision that the user opened, so that saving cannot overwrite later changes.
         return await self._render(
             visit, campaign, FormState(values), definition, was=values.get("was"), message=message
         )
@@ -164,8 +164,8 @@ class Editor:
             campaigns = await manage.list_choices(tx, visit.organization_id)
             texting = await load_texting(tx, visit.organization_id)
             number = None if texting is None else await find_team_number(tx, visit.user.id, texting=texting)
-        row, canonical = campaign.row, CAMPAIGN.encode(campaign.row.id)
-        found = figures.estimate
+        row, canonical_id = campaign.row, CAMPAIGN.encode(campaign.row.id)
+        estimate = figures.estimate
         values: dict[str, Any] = {
             "row": row,
             "states": STATES,
@@ -181,10 +181,10 @@ class Editor:
                     "received",
                     "Leave out recipients of",
                     "Without customers who received these",
-                    [it for it in campaigns if it[0] != canonical],
+                    [it for it in campaigns if it[0] != canonical_id],
                 ),
             ],
-            "rows_of": lambda field: forms.list_chosen(form.values, field),
+            "rows_of": lambda field: forms.list_filled_rows(form.values, field),
             "variants": [
                 (n, forms.LETTERS[n - 1], forms.language_rows(form.values, n))
                 for n in range(1, forms.count_variants(form.values) + 1)
@@ -192,10 +192,10 @@ class Editor:
             "variants_max": VARIANTS_MAX,
             "variables": variables,
             "attributes": [(key, key) for key in keys],
-            "picks": holdout_picks(visit.format, found),
-            "effect": chosen_effect(visit.format, found, definition.holdout_percent),
+            "picks": list_holdout_options(visit.format, estimate),
+            "effect": describe_chosen_effect(visit.format, estimate, definition.holdout_percent),
             "figures": figures,
-            "shown": None if found is None else describe_estimate(visit.format, found),
+            "shown": None if estimate is None else describe_estimate(visit.format, estimate),
             "reasons": REASON_LABELS,
             "choice": choice,
             "profile_id": PROFILE.encode,
@@ -208,5 +208,5 @@ class Editor:
 
 
 def is_editable(campaign: Campaign) -> bool:
-    """Whether it is a draft, or a campaign that was paused before its audience was fixed."""
+    """Whether the campaign is a draft, or was paused before its audience was fixed (`frozen_at`)."""
     return campaign.row.state in {CampaignState.DRAFT, CampaignState.PAUSED} and campaign.row.frozen_at is None

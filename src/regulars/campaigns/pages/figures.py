@@ -1,4 +1,5 @@
-"""Figures of a campaign before it is sent, for the editor and the confirmation: its recipients and its cost."""
+"""Loads and formats the estimate of a campaign (recipients, cost, effect) and previews of its text, for the editor and
+the confirmation page."""
 
 import asyncio
 import re
@@ -22,7 +23,7 @@ from regulars.web import mask
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
-# A page waits this long for the figures. It is then rendered without them, and the browser requests them again.
+# A page waits this long for the estimate. Then it is rendered without the estimate, and the browser requests it again.
 AT_ONCE_S: Final = 1.0
 COUNTING: Final = "The audience is being counted."
 _PREVIEW: Final = re.compile(r"([a-z_]{1,32}) ([1-4]) ([0-9]{1,3})")
@@ -41,7 +42,7 @@ class BarPart(NamedTuple):
     width: float
 
 
-class HoldoutPick(NamedTuple):
+class HoldoutOption(NamedTuple):
     value: int
     held_out: int | None
     effect: str
@@ -49,7 +50,7 @@ class HoldoutPick(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Either the estimate, or why there is none; with `is_waiting` the page requests it again soon."""
+    """The estimate, or why it is unavailable; with `is_waiting` the page requests it again soon."""
 
     estimate: Estimate | None = None
     unavailable_reason: str | None = None
@@ -59,21 +60,22 @@ class Figures:
 async def load_figures(
     visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = AT_ONCE_S
 ) -> Figures:
-    """Load the estimate. If it takes longer, the analysis process continues, and a later request gets the result."""
+    """Load the estimate. After `seconds` the page stops waiting, but the analysis process continues, and a later
+    request gets the result."""
     try:
         async with asyncio.timeout(seconds):
-            found = await estimate(visit.database, analysis, visit.organization_id, definition, with_spend=True)
+            loaded = await estimate(visit.database, analysis, visit.organization_id, definition, with_spend=True)
     except TimeoutError:
         return Figures(unavailable_reason=COUNTING, is_waiting=True)
     except NotReady as error:
         return Figures(unavailable_reason=str(error), is_waiting=True)
     except (AudienceRefused, AnalysisUnavailable) as error:
         return Figures(unavailable_reason=str(error))
-    return Figures(estimate=found)
+    return Figures(estimate=loaded)
 
 
 class PreviewChoice(NamedTuple):
-    """PreviewedCustomers members are shown with which variant; another seed shows other members."""
+    """Which customers the preview shows, with which variant; another seed shows other customers."""
 
     which: PreviewedCustomers = PreviewedCustomers.RANDOM
     variant: int = 1
@@ -84,7 +86,7 @@ class PreviewChoice(NamedTuple):
 
 
 def read_preview(values: Mapping[str, str], definition: Definition) -> PreviewChoice:
-    """The choice of the button that was pressed, or else what was shown before."""
+    """Read the choice from the button that was pressed, or else from the previous preview."""
     match = _PREVIEW.fullmatch(values.get("preview") or values.get("previewed", ""))
     if match is None or match[1] not in set(PreviewedCustomers):
         return PreviewChoice()
@@ -96,7 +98,7 @@ def read_preview(values: Mapping[str, str], definition: Definition) -> PreviewCh
 async def load_previews(
     visit: Visit, analysis: Analysis, definition: Definition, choice: PreviewChoice
 ) -> list[Preview]:
-    """The previews; empty if they take too long or a text has a mistake, which the figures explain."""
+    """Load the previews; empty if they take too long or a text has a fault, which the page shows elsewhere."""
     hidden = None if visit.sees_personal else mask.HIDDEN
     try:
         async with asyncio.timeout(AT_ONCE_S):
@@ -114,39 +116,39 @@ async def load_previews(
         return []
 
 
-def audience_parts(found: Estimate) -> list[BarPart]:
-    """The customers of the segments, divided into parts that add up to all of them."""
-    split = found.counts.split
+def audience_parts(estimate: Estimate) -> list[BarPart]:
+    """The customers of the segments, divided into the parts of a bar chart."""
+    split = estimate.counts.split
     parts = (
-        ("Get the text", found.recipients, "c1", ""),
-        ("Holdout, get nothing", found.held_out, "c5", "is-5"),
-        ("Global holdout, get nothing", found.global_holdout, "line", "is-line"),
+        ("Get the text", estimate.recipients, "c1", ""),
+        ("Holdout, get nothing", estimate.held_out, "c5", "is-5"),
+        ("Global holdout, get nothing", estimate.global_holdout, "line", "is-line"),
         ("Out: never asked for consent", split.never_asked, "past", "is-past"),
         ("Out: withdrawn", split.withdrawn, "c4", "is-4"),
         ("Out: do not contact", split.do_not_contact, "blocked", "is-blocked"),
     )
-    audience, x, lines = found.counts.total or 1, 0.0, []
+    audience, x, bar_parts = estimate.counts.total or 1, 0.0, []
     for label, number, bar_class, legend_class in parts:
         width = round(100 * number / audience, 2)
-        lines.append(BarPart(label, number, bar_class, legend_class, round(x, 2), width))
+        bar_parts.append(BarPart(label, number, bar_class, legend_class, round(x, 2), width))
         x += width
-    return lines
+    return bar_parts
 
 
-def holdout_picks(formats: Format, found: Estimate | None) -> list[HoldoutPick]:
+def list_holdout_options(formats: Format, estimate: Estimate | None) -> list[HoldoutOption]:
     """The offered percentages, each with the number of customers held out and the smallest effect that it can show."""
-    choices = {} if found is None else {choice.percent: choice for choice in found.holdouts}
-    picks = []
+    choices = {} if estimate is None else {choice.percent: choice for choice in estimate.holdouts}
+    options = []
     for percent in HOLDOUTS:
         choice = choices.get(percent)
         effect = "none" if not percent else "" if choice is None else describe_effects(formats, choice.effects)
-        picks.append(HoldoutPick(percent, None if choice is None else choice.held_out, effect))
-    return picks
+        options.append(HoldoutOption(percent, None if choice is None else choice.held_out, effect))
+    return options
 
 
-def chosen_effect(formats: Format, found: Estimate | None, percent: int) -> str:
-    """Sentences about the effect that the chosen percentage can show."""
-    choice = None if found is None else next((it for it in found.holdouts if it.percent == percent), None)
+def describe_chosen_effect(formats: Format, estimate: Estimate | None, percent: int) -> str:
+    """Sentences about the smallest effect that a holdout of this percentage can show."""
+    choice = None if estimate is None else next((it for it in estimate.holdouts if it.percent == percent), None)
     if choice is None or not choice.effects:
         return ""
     sentences = []
@@ -162,17 +164,17 @@ def chosen_effect(formats: Format, found: Estimate | None, percent: int) -> str:
 
 
 def describe_effects(formats: Format, effects: Sequence[SmallestEffect]) -> str:
-    found = [
+    amounts = [
         f"{effect.currency}: too few" if effect.cents is None else formats.money(round(effect.cents), effect.currency)
         for effect in effects
     ]
-    return ", ".join(found) or "no sales to compare"
+    return ", ".join(amounts) or "no sales to compare"
 
 
 def describe_spread(formats: Format, size: VariantSize) -> str:
-    """The numbers of texts by parts, such as `2,339 of 1 part and 16 of 2 parts`."""
+    """How many texts have how many SMS parts, such as `2,339 of 1 part and 16 of 2 parts`."""
     return " and ".join(
-        f"{formats.number(times)} of {formats.count(parts, 'part')}" for parts, times in size.spread.items()
+        f"{formats.number(texts)} of {formats.count(parts, 'part')}" for parts, texts in size.spread.items()
     )
 
 
@@ -184,13 +186,13 @@ def describe_duration(duration: timedelta | None) -> str:
     return f"about {hours} h {minutes:02d} min" if hours else f"about {minutes} min"
 
 
-def describe_estimate(formats: Format, found: Estimate) -> dict[str, object]:
-    """The values of an estimate for a template."""
+def describe_estimate(formats: Format, estimate: Estimate) -> dict[str, object]:
+    """The template values of an estimate."""
     return {
-        "parts": audience_parts(found),
-        "cost": describe_cost(formats, found.size.cost),
-        "without_price": sorted(found.size.cost.parts_without_price),
-        "duration": describe_duration(found.duration),
+        "parts": audience_parts(estimate),
+        "cost": describe_cost(formats, estimate.size.cost),
+        "without_price": sorted(estimate.size.cost.parts_without_price),
+        "duration": describe_duration(estimate.duration),
         "countries": [
             (
                 formats.locale.territories.get(it.country, it.country or "No country"),
@@ -199,11 +201,11 @@ def describe_estimate(formats: Format, found: Estimate) -> dict[str, object]:
                 None if it.price is None or it.cost is None else formats.money(round(it.cost * 100), it.price.currency),
                 None if it.price is None else formats.price(it.price.amount, it.price.currency),
             )
-            for it in found.size.countries
+            for it in estimate.size.countries
         ],
         "variants": [
             (letter, size, describe_spread(formats, size))
-            for letter, size in zip(LETTERS, found.size.variants, strict=False)
+            for letter, size in zip(LETTERS, estimate.size.variants, strict=False)
         ],
-        "between": describe_effects(formats, found.between_variants) if found.between_variants else "",
+        "between": describe_effects(formats, estimate.between_variants) if estimate.between_variants else "",
     }

@@ -1,4 +1,4 @@
-"""The forms that pause, resume, cancel, approve, duplicate and archive a campaign."""
+"""Handles the forms that pause, resume, cancel, approve, duplicate, archive and follow up a campaign."""
 
 from collections.abc import Awaitable, Callable
 from uuid import UUID
@@ -20,7 +20,7 @@ from regulars.web.visit import Visit
 
 
 async def pause(visit: Visit) -> Response:
-    """Pause without asking for a confirmation, since nothing is lost."""
+    """Pause without a confirmation page, because a pause loses nothing."""
     return await _change(visit, manage.pause, "campaign.pause", "Paused. No text leaves until you resume it.")
 
 
@@ -29,19 +29,20 @@ async def confirm_resume(visit: Visit) -> Response:
 
 
 async def resume(visit: Visit) -> Response:
-    """Resume. With `is_confirmed` the user confirms the numbers that exceeded the confirmed ones at the start."""
+    """Resume a campaign. With `is_confirmed` the user confirms its new numbers, if it was paused at its start because
+    it exceeded the confirmed numbers."""
     is_confirmed = visit.form.get("is_confirmed") == "on"
 
     async def work(tx: Tx, organization_id: UUID, campaign_id: UUID, *, by: str | None) -> CampaignRow:
         row = (await manage.load_campaign(tx, organization_id, campaign_id)).row
-        found = read_question(row) if is_confirmed else None
+        question = read_question(row) if is_confirmed else None
         return await manage.resume(
             tx,
             organization_id,
             campaign_id,
             by=by,
-            confirmed_recipients=None if found is None else found.recipients,
-            confirmed_cost=None if found is None else found.cost,
+            confirmed_recipients=None if question is None else question.recipients,
+            confirmed_cost=None if question is None else question.cost,
         )
 
     return await _change(visit, work, "campaign.resume", "Resumed.")
@@ -71,24 +72,24 @@ async def duplicate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
         with page_errors():
-            made = await manage.duplicate(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
-        after = {"name": made.row.name, "copy_of": CAMPAIGN.encode(campaign.row.id)}
-        subject = CAMPAIGN.encode(made.row.id)
+            copy = await manage.duplicate(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
+        after = {"name": copy.row.name, "copy_of": CAMPAIGN.encode(campaign.row.id)}
+        subject = CAMPAIGN.encode(copy.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after=after)
-    return redirect(visit, campaign_url(visit, made.row, "edit"), done="Duplicated as a draft, without its times.")
+    return redirect(visit, campaign_url(visit, copy.row, "edit"), done="Duplicated as a draft, without its times.")
 
 
 async def begin_follow_up(visit: Visit) -> Response:
-    """Create a segment of customers who received the campaign and did not buy since, and a draft for them."""
+    """Create a segment of customers who received the campaign and did not buy since, and a draft for that segment."""
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
         with page_errors():
             segment, draft = await follow_up(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
-        made = (
+        created = (
             ("segment.create", SEGMENT.encode(segment.row.id), segment.row.name),
             ("campaign.create", CAMPAIGN.encode(draft.row.id), draft.row.name),
         )
-        for act, subject, name in made:
+        for act, subject, name in created:
             after = {"name": name, "follows": CAMPAIGN.encode(campaign.row.id)}
             await record(tx, visit.organization_id, actor_of(visit), act, subject, after=after)
     done = "A segment and a draft were made for those who received it and did not buy since."

@@ -1,4 +1,4 @@
-"""The list of campaigns, and the form that creates one."""
+"""The list of campaigns, and the form that creates a campaign."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -44,7 +44,7 @@ async def show_campaigns(visit: Visit) -> Response:
     view = read_view(visit, "campaigns", PATH, filters=FILTERS)
     async with visit.database.reading() as tx:
         campaigns = await list_campaigns(tx, visit.organization_id, limit=CAMPAIGNS_MAX)
-        page = make_page(view, _of_view(view, campaigns))
+        page = make_page(view, _apply_filters(view, campaigns))
         outcomes = await count_outcomes(tx, visit.organization_id, [row.id for row in page.rows])
     lines = [
         CampaignLine(
@@ -56,29 +56,29 @@ async def show_campaigns(visit: Visit) -> Response:
         )
         for row in page.rows
     ]
-    shown = [row for row in campaigns if not row.is_archived]
+    unarchived = [row for row in campaigns if not row.is_archived]
     return render(
         visit,
         "campaigns/list.html",
         view=view,
         page=page,
         lines=lines,
-        total=len(shown),
-        archived=len(campaigns) - len(shown),
-        sending=sum(row.state == "sending" for row in shown),
+        total=len(unarchived),
+        archived=len(campaigns) - len(unarchived),
+        sending=sum(row.state == "sending" for row in unarchived),
         states=STATES,
     )
 
 
-def _of_view(view: ListView, rows: list[CampaignRow]) -> PageRows[CampaignRow]:
-    """A page of the campaigns that match the filters. An organization has few campaigns, so all of them are loaded."""
-    wanted, state = view.value("q").casefold(), view.value("state")
+def _apply_filters(view: ListView, rows: list[CampaignRow]) -> PageRows[CampaignRow]:
+    """A page of the campaigns that match the filters. An organization has few campaigns, so they are filtered here."""
+    searched, state = view.value("q").casefold(), view.value("state")
     return page_of(
         rows,
         view.request,
         id_position,
         fits=lambda row: (
-            wanted in row.name.casefold()
+            searched in row.name.casefold()
             and row.is_archived == (state == ARCHIVED)
             and state in {"", ARCHIVED, row.state}
         ),
@@ -86,7 +86,7 @@ def _of_view(view: ListView, rows: list[CampaignRow]) -> PageRows[CampaignRow]:
 
 
 async def new(visit: Visit) -> Response:
-    """The form of a new campaign; a link from a segment fills in the segment."""
+    """Show the form of a new campaign; a link on a segment's page fills in the segment."""
     form = FormState({"segment": visit.query.get("segment", "")})
     async with visit.database.reading() as tx:
         choices = await list_segment_choices(tx, visit)
@@ -113,5 +113,5 @@ async def create(visit: Visit) -> Response:
 
 
 async def list_segment_choices(tx: Tx, visit: Visit) -> list[tuple[str, str]]:
-    """The segments that a campaign may use: id and name."""
+    """The ids and names of the segments that a campaign may use."""
     return [(SEGMENT.encode(row.id), row.name) for row in await list_segments(tx, visit.organization_id)]

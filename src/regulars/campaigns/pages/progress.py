@@ -1,5 +1,5 @@
-"""The page of a campaign with the outcomes of its recipients. All figures are computed from one query of its totals, so
-they are consistent."""
+"""The page of a campaign: its progress and the outcomes of its recipients. All numbers come from one query of the
+totals, so they are consistent."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
-# Later replies are not assigned to the campaign.
+# Replies that come later after the end of a campaign are not counted for it.
 REPLIES_WITHIN: Final = timedelta(days=7)
 REPLIES_MAX: Final = 2_000
 WAITING_REPLIES_SHOWN: Final = 5
@@ -78,7 +78,7 @@ _UNCHARGED: Final = frozenset({SkipReason.REFUSED.value, SkipReason.NOT_REACHED.
 
 
 class OutcomeLine(NamedTuple):
-    """A line of the table, and its section of the bar; `reasons` are tuples of code, label and number."""
+    """An outcome as a row of the table and a section of the bar chart; `reasons` has code, label and number."""
 
     outcome: str
     label: str
@@ -108,7 +108,8 @@ class VariantLine(NamedTuple):
 
 
 class Replies(NamedTuple):
-    """Replies of recipients after their text, by meaning; `is_cut` means that only the newest were counted."""
+    """Replies of recipients to their text. `stops` has the number of opt-outs by variant; with `is_cut` only the newest
+    replies were counted."""
 
     by_meaning: list[tuple[str, int]]
     waiting: list[tuple[str, datetime, str]]
@@ -149,7 +150,7 @@ async def show_campaign(visit: Visit) -> Response:
         done=sum(outcomes[outcome] for outcome in _DONE),
         lines=outcome_lines(totals),
         left_out=_left_out(totals),
-        lead=_lead(visit.format, row, campaign.definition, outcomes, next_open_at),
+        lead=_describe_state(visit.format, row, campaign.definition, outcomes, next_open_at),
         countries=_by_country(visit.format, totals, prices),
         cost=describe_cost(visit.format, cost_of(_charged_parts(totals), prices)),
         variants=_by_variant(campaign.definition, totals, replies.stops),
@@ -169,7 +170,7 @@ async def show_campaign(visit: Visit) -> Response:
             )
             for letter, variant in zip(VARIANT_LETTERS, campaign.definition.variants, strict=False)
         ],
-        faults=[(describe_place(fault.place), fault.message) for fault in campaign.faults],
+        faults=[(describe_path(fault.place), fault.message) for fault in campaign.faults],
     )
 
 
@@ -180,7 +181,7 @@ def _describe_rule(formats: Format, rule: ApprovalRule) -> str:
 
 
 def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
-    """Every outcome that occurs, with its reasons; their numbers add up to the audience."""
+    """The outcomes that occur, with their reasons; the numbers add up to the audience."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for total in totals:
         if total.outcome != LEFT_OUT:
@@ -188,21 +189,21 @@ def outcome_lines(totals: Sequence[TotalRow]) -> list[OutcomeLine]:
     audience = sum(sum(by_reason.values()) for by_reason in counted.values()) or 1
     lines, x = [], 0.0
     for outcome, (label, bar_class, legend_class) in OUTCOMES.items():
-        by_reason = {reason: times for reason, times in counted[outcome].items() if times}
+        by_reason = {reason: count for reason, count in counted[outcome].items() if count}
         number = sum(by_reason.values())
         if not number:
             continue
         width = round(100 * number / audience, 2)
-        reasons = [(reason, REASON_LABELS.get(reason, reason), times) for reason, times in by_reason.items() if reason]
+        reasons = [(reason, REASON_LABELS.get(reason, reason), count) for reason, count in by_reason.items() if reason]
         reasons.sort(key=lambda it: -it[2])
         lines.append(OutcomeLine(outcome.value, label, bar_class, legend_class, number, reasons, round(x, 2), width))
         x += width
     return lines
 
 
-def describe_place(place: str) -> str:
-    """The label of the place of a fault: `variants[1].text` is the text of variant B."""
-    name, _, index = place.partition("[")
+def describe_path(path: str) -> str:
+    """The label for the path of a fault in the definition: `variants[1].text` is the text of variant B."""
+    name, _, index = path.partition("[")
     if name == "variants" and index:
         return f"Text of variant {VARIANT_LETTERS[int(index.partition(']')[0])]}"
     return {
@@ -226,15 +227,15 @@ def describe_schedule(formats: Format, definition: Definition) -> str:
 
 
 async def describe_audience(tx: Tx, visit: Visit, definition: Definition) -> list[tuple[str, list[str]]]:
-    """The included and excluded segments and campaigns by name."""
+    """The names of the included and excluded segments and campaigns, each list with a label."""
     segments = dict(await list_segment_choices(tx, visit))
     campaigns = dict(await list_choices(tx, visit.organization_id)) if definition.exclude_received else {}
-    found = [
+    lists = [
         ("Segments", [segments.get(it, it) for it in definition.include]),
         ("Left out", [segments.get(it, it) for it in definition.exclude]),
         ("Left out: received", [campaigns.get(it, it) for it in definition.exclude_received]),
     ]
-    return [(label, names) for label, names in found if names]
+    return [(label, names) for label, names in lists if names]
 
 
 def _left_out(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
@@ -245,14 +246,14 @@ def _left_out(totals: Sequence[TotalRow]) -> list[tuple[str, int]]:
     ]
 
 
-def _lead(
+def _describe_state(
     formats: Format,
     row: CampaignRow,
     definition: Definition,
     outcomes: Mapping[str, int],
     next_open_at: datetime | None,
 ) -> str:
-    """The state in one sentence."""
+    """The campaign's state in one sentence."""
     match CampaignState(row.state):
         case CampaignState.SCHEDULED if row.starts_at is not None:
             return f"Starts on {formats.full_moment(row.starts_at)}"
@@ -276,7 +277,8 @@ def _lead(
 def estimate_end(
     row: CampaignRow, definition: Definition, outcomes: Mapping[str, int], *, now: datetime
 ) -> datetime | None:
-    """When the campaign will probably end, by its rate or by its speed since the start; never after the end time."""
+    """When the campaign will probably end, by its rate limit or its speed since the start, at the latest
+    `not_after`."""
     unsent = outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED]
     if row.frozen_at is None or row.not_after is None or not unsent:
         return None
@@ -291,7 +293,7 @@ def estimate_end(
 
 
 def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
-    """The parts, by country, of texts that a provider accepted and so charges."""
+    """The SMS parts by country of texts that a provider accepted, and so charges for."""
     parts: dict[str, int] = defaultdict(int)
     for total in totals:
         if total.outcome in RECEIVED or (total.outcome == RecipientOutcome.FAILED and total.reason not in _UNCHARGED):
@@ -300,7 +302,7 @@ def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
 
 
 def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
-    """Figures by country for recipients whose text was queued; the country of other recipients is not known yet."""
+    """Outcomes and cost by country, for recipients whose text was queued; the country of others is not known yet."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in RecipientOutcome), 0))
     for total in totals:
         if total.country and total.recipients:
@@ -339,7 +341,7 @@ def _by_variant(definition: Definition, totals: Sequence[TotalRow], stops: Mappi
 async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
     if row.frozen_at is None:
         return Replies([], [], 0, {}, is_cut=False)
-    found, is_cut = await list_replies_to_origin(
+    replies, is_cut = await list_replies_to_origin(
         tx,
         visit.organization_id,
         OriginKind.CAMPAIGN,
@@ -348,27 +350,27 @@ async def _find_replies(tx: Tx, visit: Visit, row: CampaignRow) -> Replies:
         until=(row.ended_at or visit.now) + REPLIES_WITHIN,
         limit=REPLIES_MAX,
     )
-    stopped = [UUID(reply.step) for reply in found if reply.meaning == "stop"]
+    stopped = [UUID(reply.step) for reply in replies if reply.meaning == "stop"]
     arms = await find_arms(tx, visit.organization_id, row.id, stopped) if stopped else {}
     stops: dict[int, int] = defaultdict(int)
     for profile_id in stopped:
         stops[arms.get(profile_id, NO_ARM)] += 1
-    return _count_replies(found, stops, is_cut=is_cut)
+    return _count_replies(replies, stops, is_cut=is_cut)
 
 
-def _count_replies(found: Sequence[ReplyToOrigin], stops: Mapping[int, int], *, is_cut: bool) -> Replies:
+def _count_replies(replies: Sequence[ReplyToOrigin], stops: Mapping[int, int], *, is_cut: bool) -> Replies:
     counted = dict.fromkeys(MEANINGS, 0)
-    for reply in found:
+    for reply in replies:
         counted[reply.meaning] += 1
     waiting = [
         (REPLY.encode(reply.id), reply.received_at, MEANINGS[reply.meaning].name)
-        for reply in found
+        for reply in replies
         if reply.decided is None
     ]
     return Replies(
-        [(MEANINGS[meaning].name, times) for meaning, times in counted.items() if times],
+        [(MEANINGS[meaning].name, count) for meaning, count in counted.items() if count],
         waiting[:WAITING_REPLIES_SHOWN],
-        len(found),
+        len(replies),
         stops,
         is_cut=is_cut,
     )

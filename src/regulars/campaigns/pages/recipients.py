@@ -1,5 +1,5 @@
-"""The pages of the recipients of a campaign: a list by outcome, a CSV file, and a JSON Lines file with the evidence of
-every text and its consent."""
+"""Shows the recipients of a campaign: a list by outcome, a CSV file, and a JSON Lines file with the evidence of every
+text and its consent."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
@@ -52,10 +52,10 @@ class RecipientLine(NamedTuple):
 async def show_recipients(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
-        view = await _view(tx, visit, campaign)
-        found = await list_recipient_page(tx, visit.organization_id, campaign.row.id, _filter(view), view.request)
-        page = make_page(view, found, _position)
-        lines = await _lines(tx, visit, campaign, page.rows)
+        view = await _read_list_view(tx, visit, campaign)
+        rows = await list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), view.request)
+        page = make_page(view, rows, _position)
+        lines = await _load_lines(tx, visit, campaign, page.rows)
     return render(
         visit,
         "campaigns/recipients.html",
@@ -75,14 +75,14 @@ async def show_recipients(visit: Visit) -> Response:
 async def export_recipients(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         campaign = await find_campaign(tx, visit)
-        view = await _view(tx, visit, campaign)
+        view = await _read_list_view(tx, visit, campaign)
     subject = CAMPAIGN.encode(campaign.row.id)
     rows = _csv_rows(visit, campaign, view)
     return export_csv(visit, "campaign.export", f"{subject}.csv", CSV_HEADER, rows, subject=subject)
 
 
 async def export_proof(visit: Visit) -> Response:
-    """The evidence file: one line of JSON for each text, in the same format as the command writes it."""
+    """Download the evidence file: one line of JSON for each text, in the format of the command line."""
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
         subject = CAMPAIGN.encode(campaign.row.id)
@@ -91,8 +91,8 @@ async def export_proof(visit: Visit) -> Response:
     return Download(pages, filename=f"{subject}.jsonl", media_type="application/jsonl")
 
 
-async def _view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:
-    """The list with its filters, which offer only values that occur."""
+async def _read_list_view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:
+    """Read the state of the list from the URL; its filters offer only values that occur."""
     totals = [
         total
         for total in await list_totals(tx, visit.organization_id, campaign.row.id)
@@ -121,7 +121,7 @@ async def _view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:
     return read_view(visit, "campaign recipients", path, filters=filters)
 
 
-def _filter(view: ListView) -> RecipientFilter:
+def _read_filter(view: ListView) -> RecipientFilter:
     return RecipientFilter(
         outcome=view.value("outcome") or None,
         reason=view.value("reason") or None,
@@ -134,7 +134,7 @@ def _position(row: RecipientRow) -> Position:
     return (row.outcome, str(row.profile_id))
 
 
-async def _lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[RecipientLine]:
+async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[RecipientLine]:
     profiles = {it.id: it for it in await find_by_ids(tx, visit.organization_id, [row.profile_id for row in rows])}
     steps = [(campaign.row.id, str(row.profile_id)) for row in rows]
     texts = await find_texts_of_steps(tx, visit.organization_id, OriginKind.CAMPAIGN, steps)
@@ -158,13 +158,13 @@ async def _lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[Recipi
 
 async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIterator[list[str]]:
     batch: list[RecipientRow] = []
-    found = walk(
+    rows = walk(
         visit.database.reading,
-        lambda tx, page: list_recipient_page(tx, visit.organization_id, campaign.row.id, _filter(view), page),
+        lambda tx, page: list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), page),
         _position,
         limit=CSV_ROWS,
     )
-    async for row in found:
+    async for row in rows:
         batch.append(row)
         if len(batch) == CSV_ROWS:
             for cells in await _cells(visit, campaign, batch):
@@ -176,7 +176,7 @@ async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIt
 
 async def _cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
     async with visit.database.reading() as tx:
-        lines = await _lines(tx, visit, campaign, rows)
+        lines = await _load_lines(tx, visit, campaign, rows)
     return [
         [
             PROFILE.encode(it.row.profile_id),

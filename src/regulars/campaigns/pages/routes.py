@@ -1,4 +1,4 @@
-"""The routes of all pages and forms of campaigns."""
+"""The URL paths of the pages and forms of campaigns, and their handlers."""
 
 from functools import partial
 from typing import Final
@@ -41,7 +41,7 @@ _PAGES: Final[tuple[Page, ...]] = (
 
 def pages(analysis: Analysis) -> tuple[Page, ...]:
     editor, confirmation = Editor(analysis), Confirmation(analysis)
-    # A form may have four texts in many languages, so it may be large.
+    # The editor's form may have four texts in many languages, so it may be large.
     text_form = partial(_form, bytes_max=LARGE_FORM_BYTES_MAX)
     return (
         *_PAGES,

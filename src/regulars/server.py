@@ -245,12 +245,12 @@ async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str)
 async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
     """Counts of work that waits for a user, by entry of the navigation; counting stops at a hundred."""
     # Runs of journeys that failed after all retries, by journey.
-    parked = await count_parked(tx, organization_id, most=WAITING_COUNTED_MAX)
+    parked = await count_parked(tx, organization_id, limit=WAITING_COUNTED_MAX)
     return {
         # Tickets that were sent a second time with other content.
         collisions.PATH: await count_open_collisions(tx, organization_id, most=WAITING_COUNTED_MAX),
         JOURNEYS_PATH: sum(parked.values()),
-        CAMPAIGNS_PATH: await count_questions(tx, organization_id, most=WAITING_COUNTED_MAX),
+        CAMPAIGNS_PATH: await count_questions(tx, organization_id, limit=WAITING_COUNTED_MAX),
         MESSAGES: await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX),
         WEBHOOKS: await count_endpoints_needing_attention(tx, organization_id),
     }

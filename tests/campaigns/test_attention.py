@@ -16,7 +16,7 @@ def in_need(desk: Desk, *, is_held: bool = False) -> list[CampaignInNeed]:
 
 
 def questions(desk: Desk) -> int:
-    return desk.do(lambda tx: count_questions(tx, desk.organization_id, most=100))
+    return desk.do(lambda tx: count_questions(tx, desk.organization_id, limit=100))
 
 
 def test_a_campaign_whose_queued_texts_no_worker_takes_has_sent_nothing_for_ten_minutes(desk):

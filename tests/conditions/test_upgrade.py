@@ -9,7 +9,7 @@ from regulars.conditions.documents import upgrade
 from regulars.conditions.tree import Condition
 from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.definition import write_definition as write_journey
-from regulars.journeys.program import walk as walk_steps
+from regulars.journeys.program import walk_steps
 from regulars.segments.definition import read_definition, write_definition
 
 ATTRIBUTE = {"type": "attribute", "key": "k"}

@@ -9,7 +9,7 @@ from tests.segments.desk import Desk, line
 from regulars.catalog.model import AttributeType
 from regulars.journeys import manage
 from regulars.journeys.errors import DefinitionRefused
-from regulars.journeys.manage import find_unjudgeable_journeys
+from regulars.journeys.manage import find_unevaluable_journeys
 from regulars.kit.ids import SEGMENT
 
 HOLDS = {"type": "currency", "any_of": ["EUR"]}
@@ -118,7 +118,7 @@ def test_no_customer_enters_by_a_filter_that_cannot_be_evaluated(shop):
     shop.work()
     assert [len(shop.runs(journey)) for journey in journeys] == [1] * len(journeys)
     rows = shop.do(lambda tx: manage.list_journeys(tx, shop.organization_id, limit=1000))
-    found = shop.do(lambda tx: find_unjudgeable_journeys(tx, shop.organization_id, rows))
+    found = shop.do(lambda tx: find_unevaluable_journeys(tx, shop.organization_id, rows))
     assert {journey_id: set(places) for journey_id, places in found.items()} == {it: {"filter"} for it in journeys}
 
 

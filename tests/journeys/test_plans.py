@@ -7,7 +7,7 @@ from tests.journeys.desk import Desk
 from tests.support.plans import rows_thrown, watch
 
 from regulars.conditions.tree import Bought, Window
-from regulars.journeys.context import judge
+from regulars.journeys.context import evaluate
 from regulars.journeys.definition import Definition, Exit
 from regulars.journeys.snapshot import SALES_MAX, DecisionSubject, find_sales_since, load_snapshot
 from regulars.kit.db import Tx
@@ -54,7 +54,7 @@ def test_conditions_of_a_journey_look_at_the_sales_that_were_recorded_last(desk:
         context = (await load_snapshot(tx, desk.organization_id, [subject])).context_of(subject, tx.now)
         assert context is not None
         assert len(context.customer.sales) == SALES_MAX < TICKETS
-        assert judge("filter", asked, context) is True
+        assert evaluate("filter", asked, context) is True
 
     desk.do(see)
     # Other tests leave rows in the small tables, which are then read whole.

@@ -80,8 +80,8 @@ async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict
     return {row[0]: SendingProgress(*row[1:]) for row in rows}
 
 
-async def count_questions(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """Count the campaigns that were paused automatically and wait for a user's decision; stops at `most`."""
+async def count_questions(tx: Tx, organization_id: UUID, *, limit: int) -> int:
+    """Count the campaigns that were paused automatically and wait for a user's decision; stops at `limit`."""
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (
@@ -90,6 +90,6 @@ async def count_questions(tx: Tx, organization_id: UUID, *, most: int) -> int:
             LIMIT %s
         ) AS found
         """,
-        (organization_id, most),
+        (organization_id, limit),
     )
     return int(rows[0][0])

@@ -1,4 +1,4 @@
-"""The route of the JSON Schema of a journey."""
+"""The API route that returns the JSON Schema of a journey's definition."""
 
 from functools import cache
 from typing import Any

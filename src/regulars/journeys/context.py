@@ -1,4 +1,4 @@
-"""The values on which the conditions of a run are evaluated at a time, and the variables of its texts. No I/O.
+"""Evaluates the conditions of a journey for one customer at one time, and fills the variables of its texts. No I/O.
 
 A filter or a branch is true, false, or cannot be evaluated while an attribute or segment it refers to has a fault.
 """
@@ -20,7 +20,8 @@ from regulars.messaging.template import customer_variables
 @dataclass(frozen=True, kw_only=True)
 class EvaluationContext:
     """The values on which conditions are evaluated. Segments are evaluated for `current`, the customer as of `today`.
-    In a backtest `current` is as of now too, because earlier memberships of segments are not recorded."""
+    In a backtest `customer` is as of an earlier time, but `current` is not, because earlier memberships of segments are
+    not recorded."""
 
     now: datetime
     evaluator: Evaluator
@@ -29,8 +30,8 @@ class EvaluationContext:
     today: date
     ticket: Ticket | None = None
     is_subscribed: bool = False
-    # Why conditions cannot be evaluated now, by place: `filter`, or the id of a branch.
-    unjudgeable: Mapping[str, str] = field(default_factory=dict)
+    # Why conditions cannot be evaluated now, by location: `filter`, or the id of a branch.
+    unevaluable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def zone(self) -> str:
@@ -51,17 +52,17 @@ class EvaluationContext:
 
 
 @dataclass(frozen=True, slots=True)
-class CannotJudge:
+class NotEvaluable:
     """The condition is neither true nor false, because of a fault."""
 
     fault: str
 
 
-def judge(place: str, condition: Condition | None, context: EvaluationContext) -> bool | CannotJudge:
-    """Evaluate a condition; a missing condition is true."""
-    fault = context.unjudgeable.get(place)
+def evaluate(location: str, condition: Condition | None, context: EvaluationContext) -> bool | NotEvaluable:
+    """Evaluate the condition of a filter or branch; a missing condition is true."""
+    fault = context.unevaluable.get(location)
     if fault is not None:
-        return CannotJudge(fault)
+        return NotEvaluable(fault)
     return condition is None or context.explain(condition).holds is True
 
 

@@ -74,8 +74,8 @@ class SendText(_Step, frozen=True, tag="send_text", kw_only=True):
     """A text, or one in several languages."""
 
     text: TextContent
-    # Whether each customer gets separate links, so that a click is known to be theirs; otherwise all customers get the
-    # same links.
+    # Whether each customer gets separate links, so that a click identifies the customer; otherwise all customers get
+    # the same links.
     personal_links: bool = False
 
 
@@ -105,13 +105,13 @@ class Definition(_Strict, frozen=True, kw_only=True):
     trigger: Trigger
     filter: Condition | None = None
     reentry: Reentry = Reentry()
-    # A withdrawal always ends a run.
+    # A withdrawal of consent always ends a run.
     exit_on: tuple[ExitOn, ...] = ()
     steps: tuple[Step, ...]
 
 
 def read_definition(content: bytes) -> Definition:
-    """Raises `DefinitionRefused`, whose message names the place that cannot be read."""
+    """Raises `DefinitionRefused`, whose message names the faulty field."""
     try:
         return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     except Unreadable as error:
@@ -119,7 +119,7 @@ def read_definition(content: bytes) -> Definition:
 
 
 def _upgrade(data: dict[str, Any]) -> dict[str, Any]:
-    """Upgrade old forms of conditions, in the filter and in every branch."""
+    """Upgrade conditions in an old format, in the filter and in every branch."""
     upgraded = {**data, "steps": _upgrade_steps(data["steps"])} if "steps" in data else data
     return {**upgraded, "filter": upgrade(data["filter"], of_journey=True)} if "filter" in data else upgraded
 

@@ -1,4 +1,4 @@
-"""The difference between two definitions, line by line, with the labels of the flow."""
+"""Compares two versions of a journey's definition line by line, described in the words of the pages."""
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -19,8 +19,8 @@ class DiffLine(NamedTuple):
 
 
 def diff_definitions(before: Definition, after: Definition) -> list[DiffLine]:
-    """All lines of both; a line of only `before` has a minus, of only `after` a plus."""
-    old, new = list(_lines(before)), list(_lines(after))
+    """The lines of both definitions; a line only in `before` has a minus, a line only in `after` a plus."""
+    old, new = list(_describe_lines(before)), list(_describe_lines(after))
     lines: list[DiffLine] = []
     for act, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if act == "equal":
@@ -36,28 +36,28 @@ def count_changes(lines: list[DiffLine]) -> tuple[int, int]:
     return sum(line.sign == "+" for line in lines), sum(line.sign == "-" for line in lines)
 
 
-def _lines(definition: Definition) -> Iterator[tuple[int, str]]:
+def _describe_lines(definition: Definition) -> Iterator[tuple[int, str]]:
     yield 0, f"Name: {definition.name}"
     yield 0, f"Trigger: {labels.TRIGGERS[definition.trigger]}"
     yield 0, f"Re-entry: {labels.describe_reentry(definition)}"
     yield 0, labels.describe_exits(definition)
     if definition.filter is not None:
         yield 0, f"Only if: {labels.describe_condition(definition.filter)}"
-    yield from _steps(definition.steps, 0)
+    yield from _describe_steps(definition.steps, 0)
 
 
-def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[tuple[int, str]]:
+def _describe_steps(steps: tuple[Step, ...], depth: int) -> Iterator[tuple[int, str]]:
     for step in steps:
         summary = labels.describe_step(step)
-        yield depth, summary.kind if summary.kind == summary.name else f"{summary.kind}: {_whole(step, summary.name)}"
+        yield depth, summary.kind if summary.kind == summary.name else f"{summary.kind}: {_detail(step, summary.name)}"
         if isinstance(step, Fork):
             names = labels.describe_paths(step)
             for name, inner_steps in zip(names, (step.then, step.otherwise), strict=True):
                 yield depth + 1, f"{name}:"
-                yield from _steps(inner_steps, depth + 2)
+                yield from _describe_steps(inner_steps, depth + 2)
 
 
-def _whole(step: Step, name: str) -> str:
+def _detail(step: Step, name: str) -> str:
     if not isinstance(step, SendText):
         return name
     texts = list_texts(step.text).items()

@@ -1,4 +1,4 @@
-"""Drafts: one for each journey, shared by all users who edit it. Loads, changes, saves and discards drafts.
+"""Loads, changes, saves and discards the draft of a journey, which all its editors share.
 
 `kit.etag` has the rule for two users who edit at the same time.
 """
@@ -32,7 +32,7 @@ class DraftRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A draft of a journey; `changed_at` is None if it is the unchanged last version."""
+    """The draft of a journey; `changed_at` is None if the draft is the unchanged last version."""
 
     row: JourneyRow
     definition: Definition
@@ -51,14 +51,14 @@ class Draft:
 
     @property
     def etag(self) -> str:
-        """Covers the draft and the version it is based on: saving would overwrite a change of either."""
+        """Changes with the draft and with the version it is based on, because saving would overwrite both."""
         return etag_of((self.definition, self.based_on))
 
 
 async def load_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
     """The draft, or the last version if there is no draft."""
     journey = await load_journey(tx, organization_id, journey_id)
-    return await _draft(tx, organization_id, journey.row, await _find_draft(tx, organization_id, journey_id))
+    return await _make_draft(tx, organization_id, journey.row, await _find_draft(tx, organization_id, journey_id))
 
 
 async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
@@ -68,12 +68,12 @@ async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
         raise JourneyNotFound("There is no journey with this id.")
     if row.state == "archived":
         raise NotPossible("A journey that has ended cannot be edited; duplicate it.")
-    return await _draft(tx, organization_id, row, await _find_draft(tx, organization_id, journey_id))
+    return await _make_draft(tx, organization_id, row, await _find_draft(tx, organization_id, journey_id))
 
 
 async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Definition, *, by: str) -> None:
-    """The caller has called `lock_draft`."""
-    # A draft that already exceeds the limit may still be changed, so that it can be made smaller.
+    """Store a changed draft; the caller has called `lock_draft`."""
+    # A draft that already exceeds a size limit may still be changed, so that it can be made smaller.
     if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
         raise DraftTooLarge(f"{excess.message} The change was not saved.")
     row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
@@ -81,7 +81,8 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
 
 
 async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: str, by: str) -> Journey:
-    """Save the draft as a version, which a live journey uses at once. `etag` is that of the draft that the user saw."""
+    """Save the draft as a new version, which a live journey uses at once. `etag` identifies the draft that the user
+    saw."""
     draft = await lock_draft(tx, organization_id, journey_id)
     if not draft.is_new:
         raise NotPossible("There are no changes to save since the last version.")
@@ -95,21 +96,21 @@ async def discard_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool
     return await _delete_draft(tx, organization_id, journey_id) > 0
 
 
-async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow | None) -> Draft:
-    if found is None:
+async def _make_draft(tx: Tx, organization_id: UUID, row: JourneyRow, stored: DraftRow | None) -> Draft:
+    if stored is None:
         journey = await load_journey(tx, organization_id, row.id)
-        definition, faults, found = journey.definition, journey.faults, DraftRow(row.version, 0, "", None, None)
+        definition, faults, stored = journey.definition, journey.faults, DraftRow(row.version, 0, "", None, None)
     else:
-        definition = read_definition(found.definition.encode())
+        definition = read_definition(stored.definition.encode())
         faults = await check_definition(tx, organization_id, definition)
     return Draft(
         row=row,
         definition=definition,
         faults=faults,
-        based_on=found.based_on,
-        revision=found.revision,
-        changed_at=found.changed_at,
-        changed_by=found.changed_by,
+        based_on=stored.based_on,
+        revision=stored.revision,
+        changed_at=stored.changed_at,
+        changed_by=stored.changed_by,
         names=await find_reference_names(tx, organization_id, references_of(definition)),
     )
 

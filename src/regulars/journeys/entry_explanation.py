@@ -1,8 +1,7 @@
-"""Explain for a customer's latest sales or consents whether each started a run of a journey, and if not, why.
+"""Explains for a customer's latest sales or consents (facts) whether each started a run of a journey, and if not, why.
 
-A run records its own decisions. A sale or consent that started no run left no trace, so its conditions are evaluated
-again: with the version that was live then, but with the current data of the customer and the catalogs. The page says
-so.
+A run records its own decisions. A fact that started no run left no record, so the journey's conditions are evaluated
+again: with the version that was live then, but with the current data of the customer. The page says so.
 """
 
 from collections.abc import Collection
@@ -16,28 +15,28 @@ from regulars.conditions.tree import Group, kind_of
 from regulars.consent.find import list_of_customer
 from regulars.consent.history import list_last_entries
 from regulars.consent.model import Kind
-from regulars.journeys.context import CannotJudge, EvaluationContext, judge
+from regulars.journeys.context import EvaluationContext, NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
 from regulars.journeys.labels import GROUP_LABELS, describe_condition
 from regulars.journeys.manage import Journey
-from regulars.journeys.model import SaleRow, SpanRow
+from regulars.journeys.model import LivePeriod, SaleRow
 from regulars.journeys.program import FILTER
 from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.runs.enter import entry_of_consent, entry_of_sale
-from regulars.journeys.runs.lists import list_spans
+from regulars.journeys.runs.lists import list_live_periods
 from regulars.journeys.snapshot import DecisionSubject, find_sales, list_last_sales, load_snapshot
 from regulars.kit.db import Tx
 from regulars.work.facts import AUTOMATION_WINDOW
 
 FACTS_MAX: Final = 5
 _ENTRIES_MAX: Final = 20
-_KINDS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
-_SUBSCRIBED: Final = frozenset({"created", "resubscribed"})
+_SALE_TYPES: Final = {"purchase": "PURCHASE", "return": "RETURN"}
+_SUBSCRIBING_OUTCOMES: Final = frozenset({"created", "resubscribed"})
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionResult:
-    """A condition and whether it holds now; a group has the results of its conditions."""
+    """A condition and whether it holds now; `inner` has the results of a group's conditions."""
 
     label: str
     holds: bool
@@ -46,7 +45,7 @@ class ConditionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryExplanation:
-    """A sale or consent: the run it started, or the reason why it started none."""
+    """A sale or consent with the run that it started, or the reason why it started no run."""
 
     recorded_at: datetime
     sale: SaleRow | None
@@ -71,28 +70,28 @@ async def explain(
     """The explanations for the latest sales or consents, newest first."""
     trigger = journey.definition.trigger
     if trigger == "opt_in":
-        facts = await _consents(tx, organization_id, profile_id, secret=secret)
+        facts = await _list_consents(tx, organization_id, profile_id, secret=secret)
     else:
-        ids = await list_last_sales(tx, organization_id, profile_id, _KINDS[trigger], limit=FACTS_MAX)
-        facts = [_of_sale(sale) for sale in await find_sales(tx, organization_id, ids)]
+        ids = await list_last_sales(tx, organization_id, profile_id, _SALE_TYPES[trigger], limit=FACTS_MAX)
+        facts = [_fact_of_sale(sale) for sale in await find_sales(tx, organization_id, ids)]
     facts = sorted(facts, key=lambda fact: fact.recorded_at, reverse=True)[:FACTS_MAX]
     kind = "consent" if trigger == "opt_in" else "sale"
     runs = await _find_runs_by_facts(tx, organization_id, journey.row.id, kind, [fact.id for fact in facts])
-    spans = await list_spans(tx, organization_id, journey.row.id)
-    explained = []
+    live_periods = await list_live_periods(tx, organization_id, journey.row.id)
+    explanations = []
     for fact in facts:
         live = next(
-            (it for it in spans if it.since <= fact.recorded_at and _is_before(fact.recorded_at, it.until)), None
+            (it for it in live_periods if it.since <= fact.recorded_at and _is_before(fact.recorded_at, it.until)), None
         )
-        definition = await _definition(tx, organization_id, journey, live)
+        definition = await _load_definition(tx, organization_id, journey, live)
         subject = DecisionSubject(profile_id, None if fact.sale is None else fact.sale.id, definition)
         context = (await load_snapshot(tx, organization_id, [subject])).context_of(subject, tx.now)
-        explained.append(_explain(fact, live, definition, context, run_id=runs.get(fact.id)))
-    return explained
+        explanations.append(_explain(fact, live, definition, context, run_id=runs.get(fact.id)))
+    return explanations
 
 
-async def _definition(tx: Tx, organization_id: UUID, journey: Journey, live: SpanRow | None) -> Definition:
-    """The version that was live then, or the latest."""
+async def _load_definition(tx: Tx, organization_id: UUID, journey: Journey, live: LivePeriod | None) -> Definition:
+    """The version that was live when the fact was recorded, or the latest version."""
     if live is None:
         return journey.definition
     key = (journey.row.id, live.version)
@@ -100,7 +99,7 @@ async def _definition(tx: Tx, organization_id: UUID, journey: Journey, live: Spa
 
 
 def _explain(
-    fact: _Fact, live: SpanRow | None, definition: Definition, context: EvaluationContext | None, *, run_id: UUID | None
+    fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None, run_id: UUID | None
 ) -> EntryExplanation:
     results = () if context is None or definition.filter is None else (_result_of(context.explain(definition.filter)),)
     return EntryExplanation(
@@ -112,29 +111,29 @@ def _explain(
     )
 
 
-def _reason(fact: _Fact, live: SpanRow | None, definition: Definition, context: EvaluationContext | None) -> str:
+def _reason(fact: _Fact, live: LivePeriod | None, definition: Definition, context: EvaluationContext | None) -> str:
     if fact.is_stale:
         return "It was more than seven days old when it was recorded."
     if live is None:
         return "The journey was not live when it was recorded."
-    verdict = False if context is None else judge(FILTER, definition.filter, context)
-    if isinstance(verdict, CannotJudge):
+    verdict = False if context is None else evaluate(FILTER, definition.filter, context)
+    if isinstance(verdict, NotEvaluable):
         return f"No customer enters, because the conditions cannot be checked: {verdict.fault}"
     if not verdict:
         return "The conditions do not match."
     return "The customer was already active in the journey, or entered too recently."
 
 
-def _is_before(moment: datetime, until: datetime | None) -> bool:
-    return until is None or moment < until
+def _is_before(recorded_at: datetime, until: datetime | None) -> bool:
+    return until is None or recorded_at < until
 
 
-def _of_sale(sale: SaleRow) -> _Fact:
+def _fact_of_sale(sale: SaleRow) -> _Fact:
     entry = entry_of_sale(sale)
     return _Fact("" if entry is None else entry.id, sale.created_at, entry is None, sale)
 
 
-async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[_Fact]:
+async def _list_consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[_Fact]:
     facts = []
     for number in await list_of_customer(tx, organization_id, profile_id, secret=secret):
         entries = await list_last_entries(tx, organization_id, number.id, limit=_ENTRIES_MAX)
@@ -146,16 +145,16 @@ async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: 
                 None,
             )
             for entry in entries
-            if entry.kind == Kind.OPT_IN and entry.outcome in _SUBSCRIBED
+            if entry.kind == Kind.OPT_IN and entry.outcome in _SUBSCRIBING_OUTCOMES
         ]
     return facts
 
 
-def _result_of(explained: conditions.ConditionExplanation) -> ConditionResult:
-    condition, holds = explained.condition, explained.holds is True
+def _result_of(explanation: conditions.ConditionExplanation) -> ConditionResult:
+    condition, holds = explanation.condition, explanation.holds is True
     if isinstance(condition, Group):
         return ConditionResult(
-            GROUP_LABELS[kind_of(condition)], holds, tuple(_result_of(one) for one in explained.inner)
+            GROUP_LABELS[kind_of(condition)], holds, tuple(_result_of(it) for it in explanation.inner)
         )
     label = describe_condition(condition)
     return ConditionResult(label[:1].upper() + label[1:], holds)

@@ -18,8 +18,8 @@ class RunNotFound(JourneyError):
 
 
 class NotPossible(JourneyError):
-    """The journey, or the run, is in a state in which this cannot be done."""
+    """The state of the journey or run does not allow the action."""
 
 
 class DraftTooLarge(JourneyError):
-    """The change would leave more steps or conditions than a journey may have."""
+    """After the change the draft would have more steps or conditions than a journey may have."""

@@ -1,4 +1,4 @@
-"""Facts of journeys, which are events recorded for listeners in other packages."""
+"""The events of journeys (facts), which are recorded for listeners in other packages."""
 
 from datetime import date
 from typing import ClassVar
@@ -8,7 +8,8 @@ from regulars.work.facts import Fact
 
 
 class HoldoutMonthBegun(Fact, frozen=True):
-    """The first customer of a month passed a split that holds customers out. It may be recorded more than once."""
+    """The first customer of a month passed a split step that holds customers out. The event may be recorded more than
+    once."""
 
     topic: ClassVar[str] = "journeys.holdout_month"
 
@@ -16,7 +17,7 @@ class HoldoutMonthBegun(Fact, frozen=True):
     step: str
     # The first day of the month.
     month: date
-    # The share of the customers that is held out.
+    # The percentage of customers who are held out.
     percent: int
-    # The last text of the customers who are not held out is sent at most this many days after the split.
+    # Customers who are not held out get their last text at most this many days after the split.
     texts_within_days: int

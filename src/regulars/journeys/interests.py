@@ -1,9 +1,9 @@
-"""Registers which facts (events recorded by other packages) journeys need while a journey is live or a run is open.
+"""Registers an interest in the facts (events of other packages) that journeys need while a journey is live or a run is
+open. Without an interest, facts are not recorded.
 
-A transaction that begins to need them registers the interest under a shared advisory lock. The queue of runs withdraws
-it in a separate transaction under the exclusive lock, which it only tries to take: it does not wait for other
-transactions, and does nothing while another one registers. If the worker dies before, facts are recorded until the next
-pass of the queue; nothing is lost.
+A transaction registers the interest under a shared advisory lock. The worker withdraws the interest in a separate
+transaction under the exclusive lock, which it only tries to take: while another transaction registers, it does nothing.
+If the worker dies before the withdrawal, facts are recorded until its next attempt; nothing is lost.
 """
 
 from typing import Final
@@ -18,24 +18,25 @@ from regulars.work.facts import Fact
 from regulars.work.outbox import register_interest, withdraw_interest
 
 NEEDED_BY: Final = "journeys"
-NEEDED: Final[tuple[type[Fact], ...]] = (SubscriptionsChanged, MessagesChanged)
+NEEDED_FACTS: Final[tuple[type[Fact], ...]] = (SubscriptionsChanged, MessagesChanged)
 
 
 async def require_facts(tx: Tx, organization_id: UUID) -> None:
-    """Called in every transaction that makes a journey live, or starts a run while no journey is live."""
+    """Register the interest. Every transaction that makes a journey live, or starts a run while no journey is live,
+    calls this function."""
     await queries.share_interest(tx, organization_id)
-    for fact in NEEDED:
+    for fact in NEEDED_FACTS:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
 
 async def withdraw_if_unneeded(database: Database, organization_id: UUID) -> None:
-    """Withdraw if no journey is live and no run is open, unless another transaction is just registering."""
+    """Withdraw the interest if no journey is live and no run is open, unless another transaction is registering it."""
     async with database.reading() as tx:
         if await _is_needed(tx, organization_id):
             return
     async with database.transaction() as tx:
         if await queries.try_lock_interest(tx, organization_id) and not await _is_needed(tx, organization_id):
-            for fact in NEEDED:
+            for fact in NEEDED_FACTS:
                 await withdraw_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
 
 

@@ -1,4 +1,4 @@
-"""Templates for new journeys: each is a whole definition that can run unchanged."""
+"""Templates for new journeys: each is a complete definition that can run unchanged."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -86,4 +86,4 @@ def find_template(key: str) -> Definition | None:
     """The definition with this key; `blank` has no steps."""
     if key == "blank":
         return BLANK
-    return next((start.definition for start in JOURNEY_TEMPLATES if start.key == key), None)
+    return next((template.definition for template in JOURNEY_TEMPLATES if template.key == key), None)

@@ -1,4 +1,4 @@
-"""Describes steps, triggers and conditions, for pages, differences between versions and commands."""
+"""Describes the steps, triggers and conditions of journeys in English, for pages and for the command line."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -52,7 +52,7 @@ def describe_step(step: steps.Step) -> StepSummary:
 
 
 def describe_paths(step: steps.Step) -> tuple[str, str]:
-    """The labels of the two paths of a fork."""
+    """The labels of the two paths after a step that divides the flow."""
     match step:
         case steps.WaitForPurchase():
             return "Bought", "Did not buy"
@@ -73,8 +73,8 @@ def describe_reentry(definition: steps.Definition) -> str:
 
 
 def describe_exits(definition: steps.Definition) -> str:
-    also = "".join(f", a {it}" for it in definition.exit_on)
-    return f"Stops on: an opt-out{also}"
+    other_exits = "".join(f", a {it}" for it in definition.exit_on)
+    return f"Stops on: an opt-out{other_exits}"
 
 
 def describe_condition(condition: Condition) -> str:
@@ -83,9 +83,9 @@ def describe_condition(condition: Condition) -> str:
 
 
 def describe_duration(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str:
-    spans = [_count(days, "day"), _count(hours, "hour"), _count(minutes, "minute")]
-    found = [span for number, span in zip((days, hours, minutes), spans, strict=True) if number]
-    return " and ".join(found) or "no time"
+    labels = [_count(days, "day"), _count(hours, "hour"), _count(minutes, "minute")]
+    nonzero = [label for number, label in zip((days, hours, minutes), labels, strict=True) if number]
+    return " and ".join(nonzero) or "no time"
 
 
 def _describe(step: steps.Step) -> tuple[str, str]:
@@ -93,13 +93,13 @@ def _describe(step: steps.Step) -> tuple[str, str]:
         case steps.Wait():
             return describe_duration(days=step.days, hours=step.hours, minutes=step.minutes), ""
         case steps.WaitUntil(time=time, weekdays=weekdays):
-            on = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
-            return f"{time} local time{on}", "in the time zone of the number, else the store, else the organization"
+            days = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
+            return f"{time} local time{days}", "in the time zone of the number, else the store, else the organization"
         case steps.WaitForPurchase():
             length = describe_duration(days=step.days, hours=step.hours)
             return f"Buys within {length}", f"otherwise continues after {length}"
         case steps.Branch(condition=condition):
-            return f"{_sentence(describe_condition(condition))}?", "checked at this step, not at entry"
+            return f"{_capitalize(describe_condition(condition))}?", "checked at this step, not at entry"
         case steps.Split(percent=percent, holdout=holdout):
             why = "the others are held out, so that the effect can be measured; " if holdout else ""
             return f"{percent}% of the customers", f"{why}at random; the same customer always takes the same path"
@@ -120,7 +120,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _sentence(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -130,13 +130,13 @@ async def find_reference_names(tx: Tx, organization_id: UUID, references: Refere
     campaigns = [identifier for identifier in map(CAMPAIGN.decode, references.campaigns) if identifier is not None]
     names = {SEGMENT.encode(it): name for it, name in (await find_names(tx, organization_id, segments)).items()}
     if campaigns:
-        found = await find_campaign_names(tx, organization_id, campaigns)
-        names |= {CAMPAIGN.encode(it): name for it, name in found}
+        campaign_names = await find_campaign_names(tx, organization_id, campaigns)
+        names |= {CAMPAIGN.encode(it): name for it, name in campaign_names}
     return names
 
 
 def name_references(text: str, names: Mapping[str, str]) -> str:
-    """Replace ids of segments and campaigns by their names."""
+    """Replace the ids of segments and campaigns in a text by their names."""
     for identifier, name in names.items():
         text = text.replace(identifier, f"“{name}”")
     return text

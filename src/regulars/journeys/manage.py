@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
-from regulars.journeys.check import find_faults, find_unjudgeable
+from regulars.journeys.check import find_faults, find_unevaluable
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import require_facts
@@ -24,7 +24,7 @@ from regulars.segments.saved.uses import Use, register_uses
 
 # After a longer pause the user who resumes chooses whether waiting runs continue or end.
 LONG_PAUSE: Final = timedelta(hours=48)
-Waiting = Literal["continue", "end"]
+WaitingRuns = Literal["continue", "end"]
 # The kind under which segments register the journeys that use them.
 KIND: Final = "journey"
 
@@ -54,8 +54,8 @@ async def update_journey(
     *,
     created_by: str | None = None,
 ) -> Journey:
-    """Save a new version. A live journey uses it for new runs at once, so it must have no faults; open runs continue
-    with their version."""
+    """Save a new version. A live journey uses it for new runs at once, so it must have no faults; open runs follow
+    their version to the end."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state == "archived":
         raise NotPossible("An archived journey cannot be changed.")
@@ -78,8 +78,9 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
     return await queries.list_journeys(tx, organization_id, limit=limit)
 
 
-async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: Waiting | None = None) -> Journey:
-    """Make a journey live: sales and consents recorded from now on start runs; those recorded before do not."""
+async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None) -> Journey:
+    """Make a journey live: sales and consents recorded from now on start runs, earlier ones do not. After a long pause,
+    `waiting` says what happens to runs that waited."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
@@ -147,28 +148,28 @@ async def _save_version(
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
-    """Register the segments of the newest version, and of every version that open runs follow, as used, so that they
-    cannot be deleted."""
-    texts = await queries.find_followed_definitions(tx, organization_id, row.id)
-    wanted = references_of(definition).segments
-    for text in texts:
-        wanted |= references_of(read_definition(text.encode())).segments
-    ids = [identifier for it in wanted if (identifier := SEGMENT.decode(it)) is not None]
+    """Register the segments of the newest version, and of every version that open runs follow, as used, so that these
+    segments cannot be deleted."""
+    documents = await queries.find_followed_definitions(tx, organization_id, row.id)
+    segments = references_of(definition).segments
+    for document in documents:
+        segments |= references_of(read_definition(document.encode())).segments
+    ids = [identifier for it in segments if (identifier := SEGMENT.decode(it)) is not None]
     await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)
 
 
 async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
-    text = await queries.find_definition(tx, organization_id, row.id, version or row.version)
-    if text is None:
+    document = await queries.find_definition(tx, organization_id, row.id, version or row.version)
+    if document is None:
         raise JourneyNotFound("The journey has no such version.")
-    definition = read_definition(text.encode())
+    definition = read_definition(document.encode())
     return Journey(
         row, definition, find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
     )
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
-    """The faults of a definition by the current catalogs."""
+    """Find the faults of a definition, given the current segments, attributes and catalogs."""
     return find_faults(definition, await load_condition_context(tx, organization_id, [definition]))
 
 
@@ -186,15 +187,15 @@ def require_no_faults(journey: Journey) -> None:
         raise DefinitionRefused(f"It cannot run: {first.place}: {first.message}{more}")
 
 
-async def find_unjudgeable_journeys(
+async def find_unevaluable_journeys(
     tx: Tx, organization_id: UUID, rows: Sequence[JourneyRow]
 ) -> dict[UUID, dict[str, str]]:
-    """Why conditions of live journeys cannot be evaluated now, by journey and place. Loads all journeys at once."""
+    """Why conditions of live journeys cannot be evaluated now, by journey and by location (`filter`, or a step id)."""
     live = {row.id: row.live_version for row in rows if row.live_version is not None}
     definitions = await load_definitions(tx, organization_id, set(live.items()))
     context = await load_condition_context(tx, organization_id, set(definitions.values()))
-    reasons = {journey_id: find_unjudgeable(definition, context) for (journey_id, _), definition in definitions.items()}
-    return {journey_id: unjudgeable for journey_id, unjudgeable in reasons.items() if unjudgeable}
+    reasons = {journey_id: find_unevaluable(definition, context) for (journey_id, _), definition in definitions.items()}
+    return {journey_id: by_location for journey_id, by_location in reasons.items() if by_location}
 
 
 PATH: Final = "/journeys"
@@ -207,7 +208,7 @@ EFFECTS: Final = {
 
 
 async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
-    """Journeys that use a segment, by their ids."""
+    """Describe these journeys as users of a segment, for a person who changes or deletes the segment."""
     rows = await queries.find_journeys(tx, organization_id, ids)
     return {
         row.id: Use(row.name, f"{PATH}/{JOURNEY.encode(row.id)}", KIND, row.state, EFFECTS.get(row.state, ""))
@@ -216,6 +217,6 @@ async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 
 async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
-    """The journeys that a condition on texts may refer to: id and name, the newest first."""
+    """The ids and names of the journeys that a segment condition may refer to, newest first."""
     rows = await queries.list_journeys(tx, organization_id, limit=LISTED_MAX)
     return [(JOURNEY.encode(row.id), row.name) for row in rows]

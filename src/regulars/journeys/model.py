@@ -1,4 +1,4 @@
-"""Rows of the tables of journeys, and the columns of sales and profiles that runs read."""
+"""The rows of the tables of journeys, and the columns of sales and profiles that journeys read."""
 
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +17,8 @@ class JourneyRow(NamedTuple):
 
 
 class ActivationRow(NamedTuple):
+    """A period in which a version of a journey was live, with its definition; `until` is None while it is live."""
+
     journey_id: UUID
     version: int
     since: datetime
@@ -46,7 +48,7 @@ class RunRow(NamedTuple):
     ended_at: datetime | None
     # When the sale or consent that started the run was recorded; None in runs of earlier releases.
     fact_at: datetime | None = None
-    # While the run waits for a purchase: the latest sales that existed when the wait began.
+    # While the run waits for a purchase: the customer's latest sales when the wait began.
     seen_sales: list[UUID] | None = None
 
     @property
@@ -68,7 +70,7 @@ class NewJourneyRun(NamedTuple):
 
 
 class TraceEntry(NamedTuple):
-    """One line of a trace."""
+    """An entry of a run's trace, to be written."""
 
     run_id: UUID
     step: str | None
@@ -90,8 +92,8 @@ class VersionRow(NamedTuple):
     created_by: str | None
 
 
-class SpanRow(NamedTuple):
-    """When a version was live."""
+class LivePeriod(NamedTuple):
+    """A period in which a version was live; `until` is None while it is live."""
 
     version: int
     since: datetime
@@ -115,7 +117,7 @@ class SaleRow(NamedTuple):
 
 
 class RecordedSale(Protocol):
-    """The columns that every row of a sale has."""
+    """The columns that `SaleRow` and `RecordedRow` share."""
 
     @property
     def id(self) -> UUID: ...

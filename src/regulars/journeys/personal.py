@@ -1,5 +1,5 @@
-"""Declares what journeys store about people: runs, their traces, and conditions that may contain a value of one
-person."""
+"""Exports and erases what journeys store about a person: runs, their traces, and values in conditions of
+definitions."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
@@ -26,7 +26,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 async def _erase_runs(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    # Recorded events about texts are deleted before runs, because listeners lock these events first and then the runs.
+    # Listeners lock recorded events about texts before runs. The same order here avoids deadlocks.
     await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
     await erase_runs(tx, organization_id, people.profile_ids)
 

@@ -1,4 +1,5 @@
-"""Converts a definition to a graph of steps, and lists the conditions, segments and attributes that it refers to."""
+"""Converts a journey's definition to a graph of steps, and lists the conditions, segments and attributes it refers
+to."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -38,8 +39,7 @@ class Program(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def program_of(definition: Definition) -> Program:
-    """The graph of a definition. If two steps have the same id, the first one is used; `check` reports it as a
-    fault."""
+    """The graph of a definition. Of two steps with the same id, which `check` reports as a fault, the first is used."""
     nodes: dict[str, ProgramNode] = {}
     first = _add_nodes(definition.steps, nodes, prefix="", after=None)
     return Program(first, nodes)
@@ -47,26 +47,26 @@ def program_of(definition: Definition) -> Program:
 
 @lru_cache(maxsize=1_024)
 def sets_attributes(definition: Definition) -> bool:
-    return any(isinstance(step, SetAttribute) for _, step in walk(definition.steps))
+    return any(isinstance(step, SetAttribute) for _, step in walk_steps(definition.steps))
 
 
-def walk(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]]:
-    """Every step with its id, or with its place if it has no id, in the order of the flow."""
+def walk_steps(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]]:
+    """Every step in the order of the flow, with its id, or with its path such as `3.else.1` if it has no id."""
     for number, step in enumerate(steps, start=1):
         yield _id_of(step, prefix, number), step
         if isinstance(step, Fork):
             inner = f"{prefix}{number}."
-            yield from walk(step.then, f"{inner}then.")
-            yield from walk(step.otherwise, f"{inner}else.")
+            yield from walk_steps(step.then, f"{inner}then.")
+            yield from walk_steps(step.otherwise, f"{inner}else.")
 
 
 def has_text(steps: tuple[Step, ...]) -> bool:
-    return any(isinstance(step, SendText) for _, step in walk(steps))
+    return any(isinstance(step, SendText) for _, step in walk_steps(steps))
 
 
 class HoldoutStep(NamedTuple):
-    """A split that holds customers out, and the longest time between the split and the last text of the other
-    customers."""
+    """A split that holds customers out; `texts_within` is the longest time between the split and the last text that
+    other customers get."""
 
     id: str
     percent_held_out: int
@@ -75,25 +75,25 @@ class HoldoutStep(NamedTuple):
 
 def holdouts_of(definition: Definition) -> list[HoldoutStep]:
     return [
-        HoldoutStep(place, 100 - step.percent, _times(step.then)[1])
-        for place, step in walk(definition.steps)
+        HoldoutStep(step_id, 100 - step.percent, _measure_path(step.then)[1])
+        for step_id, step in walk_steps(definition.steps)
         if isinstance(step, Split) and step.holdout
     ]
 
 
-def _times(steps: tuple[Step, ...]) -> tuple[timedelta, timedelta]:
-    """How long a path lasts at most, and after what time its last text is requested; waiting for open hours is not
-    counted."""
-    passed = last = timedelta(0)
+def _measure_path(steps: tuple[Step, ...]) -> tuple[timedelta, timedelta]:
+    """How long a path lasts at most, and after what time its last text is requested, without waits for sending
+    hours."""
+    elapsed = last_text = timedelta(0)
     for step in steps:
-        passed += _longest_wait(step)
+        elapsed += _longest_wait(step)
         if isinstance(step, SendText):
-            last = passed
+            last_text = elapsed
         elif isinstance(step, Fork):
-            ends = [(path, *_times(path)) for path in (step.then, step.otherwise)]
-            last = max([last, *(passed + text for path, _, text in ends if has_text(path))])
-            passed += max(duration for _, duration, _ in ends)
-    return passed, last
+            measured = [(path, *_measure_path(path)) for path in (step.then, step.otherwise)]
+            last_text = max([last_text, *(elapsed + text for path, _, text in measured if has_text(path))])
+            elapsed += max(duration for _, duration, _ in measured)
+    return elapsed, last_text
 
 
 def _longest_wait(step: Step) -> timedelta:
@@ -109,18 +109,18 @@ def _longest_wait(step: Step) -> timedelta:
 
 
 def _add_nodes(steps: tuple[Step, ...], nodes: dict[str, ProgramNode], *, prefix: str, after: str | None) -> str | None:
-    following = after
+    next_id = after
     for number in range(len(steps), 0, -1):
         step = steps[number - 1]
         identifier = _id_of(step, prefix, number)
         then = otherwise = None
         if isinstance(step, Fork):
             inner = f"{prefix}{number}."
-            then = _add_nodes(step.then, nodes, prefix=f"{inner}then.", after=following)
-            otherwise = _add_nodes(step.otherwise, nodes, prefix=f"{inner}else.", after=following)
-        nodes[identifier] = ProgramNode(identifier, step, following, then, otherwise)
-        following = identifier
-    return following
+            then = _add_nodes(step.then, nodes, prefix=f"{inner}then.", after=next_id)
+            otherwise = _add_nodes(step.otherwise, nodes, prefix=f"{inner}else.", after=next_id)
+        nodes[identifier] = ProgramNode(identifier, step, next_id, then, otherwise)
+        next_id = identifier
+    return next_id
 
 
 def _id_of(step: Step, prefix: str, number: int) -> str:
@@ -131,11 +131,11 @@ FILTER = "filter"
 
 
 class References(NamedTuple):
-    # The filter and every branch, each with its place: `filter`, or the id of the step.
+    # The conditions of the filter and of every branch, each with its location: `filter`, or the id of the step.
     conditions: tuple[tuple[str, Condition], ...]
     segments: frozenset[str]
     campaigns: frozenset[str]
-    # The attributes that texts use.
+    # The customer attributes that texts use.
     attributes: frozenset[str]
 
 
@@ -146,16 +146,16 @@ def references_of(definition: Definition) -> References:
         conditions=conditions,
         segments=frozenset(it for _, condition in conditions for it in segments_of(condition)),
         campaigns=frozenset(it for _, condition in conditions for it in campaigns_of(condition)),
-        attributes=frozenset(key for _, step in walk(definition.steps) for key in _attributes(step)),
+        attributes=frozenset(key for _, step in walk_steps(definition.steps) for key in _attributes(step)),
     )
 
 
 def _conditions(definition: Definition) -> Iterator[tuple[str, Condition]]:
     if definition.filter is not None:
         yield FILTER, definition.filter
-    for place, step in walk(definition.steps):
+    for step_id, step in walk_steps(definition.steps):
         if isinstance(step, Branch):
-            yield place, step.condition
+            yield step_id, step.condition
 
 
 def _attributes(step: object) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The SQL of journeys, their versions and activations."""
+"""The SQL of journeys, of their versions, and of activations: the periods in which a version is live."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -71,7 +71,7 @@ async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Jour
 
 
 async def share_interest(tx: Tx, organization_id: UUID) -> None:
-    """Take a shared lock: until the transaction ends, no other one can withdraw the registered interest in facts."""
+    """Take a shared lock: until the transaction ends, no other transaction can withdraw the interest in facts."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock_shared(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -79,7 +79,7 @@ async def share_interest(tx: Tx, organization_id: UUID) -> None:
 
 
 async def try_lock_interest(tx: Tx, organization_id: UUID) -> bool:
-    """Try to take the exclusive lock; False if another transaction has the shared lock."""
+    """Try to take the exclusive lock on the interest in facts; False if another transaction has the shared lock."""
     rows = await tx.fetch(
         "SELECT pg_try_advisory_xact_lock(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
@@ -124,9 +124,9 @@ async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, versi
 
 
 async def find_definitions(
-    tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, int]]
+    tx: Tx, organization_id: UUID, keys: Sequence[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], tuple[str, bool]]:
-    """The definitions by journey and version, each with whether its splits are salted."""
+    """The definitions by journey and version, each with whether every split hashes customers with its own salt."""
     rows = await tx.fetch(
         """
         SELECT found.journey_id, found.version, found.definition, found.salts_splits
@@ -139,8 +139,8 @@ async def find_definitions(
         """,
         {
             "organization_id": organization_id,
-            "journey_ids": [journey_id for journey_id, _ in wanted],
-            "versions": [version for _, version in wanted],
+            "journey_ids": [journey_id for journey_id, _ in keys],
+            "versions": [version for _, version in keys],
         },
     )
     return {(row[0], row[1]): (row[2], row[3]) for row in rows}
@@ -199,7 +199,7 @@ async def end_activation(tx: Tx, organization_id: UUID, journey_id: UUID) -> Non
 async def find_activations(
     tx: Tx, organization_id: UUID, triggers: list[str], *, since: datetime, until: datetime
 ) -> list[ActivationRow]:
-    """The versions that were live at any time between the two."""
+    """The versions that were live at any time between `since` and `until`."""
     rows = await tx.fetch(
         """
         SELECT journey_activations.journey_id, journey_activations.version, journey_activations.since,
@@ -226,5 +226,5 @@ async def is_any_live(tx: Tx, organization_id: UUID) -> bool:
     return bool(rows[0][0])
 
 
-# Whether any journey was ever live.
+# SQL condition: any journey of the organization was ever live.
 HAS_ACTIVATION: Final = "EXISTS (SELECT FROM journey_activations WHERE organization_id = %(organization_id)s)"

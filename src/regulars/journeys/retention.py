@@ -1,5 +1,5 @@
-"""Deletes runs: those of a customer when the customer is erased, and all of them 13 months after they ended. Totals
-remain."""
+"""Deletes the runs of journeys: those of a customer whose data is erased, and all runs 13 months after their end.
+Totals remain."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -27,14 +27,14 @@ class DeletedRun(NamedTuple):
 
 async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
     deleted = await _delete_runs_of(tx, organization_id, profile_ids)
-    # Open runs are counted as ended; otherwise the step would show them as waiting for ever.
+    # The totals count deleted open runs as ended, because otherwise a step would show them as waiting for ever.
     ended = Counter((run.journey_id, run.version, run.step or "", "ended") for run in deleted if run.state != "ended")
     await add_totals(tx, organization_id, ended)
     await delete_passes_of(tx, organization_id, profile_ids)
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Remove erased people's values from conditions, in versions and drafts."""
+    """Remove the values of erased people from conditions in versions and drafts, and delete backtests with them."""
     quoted = quote(people)
     versions = await _list_versions_with(tx, organization_id, quoted)
     drafts = await _list_drafts_with(tx, organization_id, quoted)
@@ -67,7 +67,7 @@ async def sweep_runs(database: Database, organization_id: UUID) -> None:
 
 async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[DeletedRun]:
     """Delete the runs of customers with their traces, and their rows of `journey_customers`."""
-    # Locked in the order of their ids, like in every transaction that locks several runs.
+    # Every transaction that locks several runs locks them in the order of their ids.
     rows = await tx.fetch(
         """
         SELECT id, journey_id, version, step, state FROM journey_runs
@@ -115,7 +115,7 @@ async def _delete_traces(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID])
 
 
 async def _list_versions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
-    """Journey, version and definition of every version whose JSON contains one of these values."""
+    """Every version whose JSON contains one of these values: journey id, version number and definition."""
     rows = await tx.fetch(
         """
         SELECT journey_id, version, definition::text FROM journey_versions
@@ -145,7 +145,7 @@ async def _list_drafts_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]
 
 
 async def _rewrite_version(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, definition: str) -> None:
-    """Only an erasure changes a version."""
+    """Change the definition of a version, which only an erasure does."""
     await tx.execute(
         """
         UPDATE journey_versions SET definition = %s::json

@@ -1,5 +1,5 @@
-"""Finds customers for the preview of a text: those with a recent sale or consent that triggers the journey, from a
-limited number of rows."""
+"""Finds customers for the preview of a journey's text: customers whose recent sale or consent would trigger the
+journey, from a limited number of rows."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.journeys.snapshot import list_last_sales
 from regulars.kit.db import Tx
 
-_KINDS = {"purchase": "PURCHASE", "return": "RETURN"}
+_SALE_TYPES = {"purchase": "PURCHASE", "return": "RETURN"}
 # How many rows are read, and how many customers are taken from them.
 RECENT_ROWS_MAX = 500
 CANDIDATES_MAX = 60
@@ -21,22 +21,22 @@ class SampleCustomer(NamedTuple):
 async def find_samples(
     tx: Tx, organization_id: UUID, trigger: str, *, limit: int, profile_id: UUID | None = None
 ) -> list[SampleCustomer]:
-    """Distinct customers, latest first; or the given customer with their latest sale of the kind."""
-    kind = _KINDS.get(trigger)
+    """Distinct customers, latest first; with `profile_id` only that customer and their latest sale of the type."""
+    kind = _SALE_TYPES.get(trigger)
     if profile_id is not None:
         sales = [] if kind is None else await list_last_sales(tx, organization_id, profile_id, kind, limit=1)
         return [SampleCustomer(profile_id, sales[0] if sales else None)]
     if kind is None:
-        found = await _list_last_subscribers(tx, organization_id, limit=CANDIDATES_MAX)
-        return [SampleCustomer(one, None) for one in dict.fromkeys(found)][:limit]
-    by_customer: dict[UUID, UUID] = {}
+        subscribers = await _list_last_subscribers(tx, organization_id, limit=CANDIDATES_MAX)
+        return [SampleCustomer(customer, None) for customer in dict.fromkeys(subscribers)][:limit]
+    sale_by_customer: dict[UUID, UUID] = {}
     for customer, sale_id in await _list_last_buyers(tx, organization_id, kind, limit=CANDIDATES_MAX):
-        by_customer.setdefault(customer, sale_id)
-    return [SampleCustomer(customer, sale_id) for customer, sale_id in by_customer.items()][:limit]
+        sale_by_customer.setdefault(customer, sale_id)
+    return [SampleCustomer(customer, sale_id) for customer, sale_id in sale_by_customer.items()][:limit]
 
 
 async def _list_last_buyers(tx: Tx, organization_id: UUID, kind: str, *, limit: int) -> list[tuple[UUID, UUID]]:
-    """Customers and their sales, among the latest sales."""
+    """Customers and their sales, from the latest sales of the organization."""
     rows = await tx.fetch(
         """
         SELECT lately.profile_id, lately.id FROM (

@@ -1,6 +1,6 @@
-"""Loads the customers, sales and catalogs that a group of decisions needs, with a few statements for all of them.
+"""Loads the customers, sales and catalogs that a batch of journey decisions needs, with a few statements for all.
 
-Each row is found by its key through LATERAL, so that PostgreSQL uses the same plan on tables without statistics.
+Statements find each row by its key through LATERAL, so that PostgreSQL uses the same plan without table statistics.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from regulars.conditions.customers import Customer, CustomerConsent, Ticket
 from regulars.conditions.evaluation import Evaluator
 from regulars.conditions.loading import lines_of, load_customers
 from regulars.conditions.tree import Condition
-from regulars.journeys.check import find_unjudgeable
+from regulars.journeys.check import find_unevaluable
 from regulars.journeys.context import EvaluationContext
 from regulars.journeys.definition import Definition
 from regulars.journeys.model import PersonRow, RecordedRow, SaleRow
@@ -24,9 +24,9 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.segments.saved.resolve import load_context as load_conditions
 
-# A till may use one card for all anonymous customers, so only the latest sales of a customer are loaded.
+# Only the latest sales of a customer are loaded, because some tills use one loyalty card for all anonymous customers.
 SALES_MAX: Final = 2_000
-# The time in the id of a sale is from the clock of the server, its recording time from that of the database.
+# The time in the id of a sale comes from a server's clock, `created_at` from the database's clock.
 CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
 
 
@@ -45,11 +45,11 @@ class JourneySnapshot:
     sales: Mapping[UUID, SaleRow]
     customers: Mapping[UUID, Customer]
     evaluator: Evaluator
-    # By definition: why its conditions cannot be evaluated; computed once for all customers.
-    _unjudgeable: dict[Definition, dict[str, str]] = field(default_factory=dict)
+    # Why the conditions of each definition cannot be evaluated; computed once for all customers.
+    _unevaluable: dict[Definition, dict[str, str]] = field(default_factory=dict)
 
     def context_of(self, subject: DecisionSubject, now: datetime) -> EvaluationContext | None:
-        """The values for a decision; None if the customer was erased."""
+        """The values on which a decision is made; None if the customer was erased."""
         person = self.people.get(subject.profile_id)
         if person is None:
             return None
@@ -62,14 +62,14 @@ class JourneySnapshot:
             today=day_of(now, self.evaluator.context.zone),
             ticket=None if subject.sale_id is None else ticket_of(self.sales.get(subject.sale_id)),
             is_subscribed=person.is_subscribed,
-            unjudgeable=self.unjudgeable(subject.definition),
+            unevaluable=self.unevaluable(subject.definition),
         )
 
-    def unjudgeable(self, definition: Definition) -> dict[str, str]:
-        """Why the filter or a branch cannot be evaluated now, by place."""
-        reasons = self._unjudgeable.get(definition)
+    def unevaluable(self, definition: Definition) -> dict[str, str]:
+        """Why the filter or a branch cannot be evaluated now, by location: `filter`, or the id of the branch."""
+        reasons = self._unevaluable.get(definition)
         if reasons is None:
-            reasons = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.context)
+            reasons = self._unevaluable[definition] = find_unevaluable(definition, self.evaluator.context)
         return reasons
 
 
@@ -131,7 +131,7 @@ def _conditions(definitions: Iterable[Definition]) -> Iterable[Condition]:
 
 
 def customer_without_conditions(person: PersonRow) -> Customer:
-    """For definitions without conditions, which need no other value of the customer."""
+    """A customer with placeholder values, for definitions without conditions, which read only the attributes."""
     return Customer(
         id=person.id,
         attributes=person.attributes,
@@ -192,18 +192,18 @@ async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> l
 
 
 async def find_sales_since(
-    tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, UUID | None, datetime]]
+    tx: Tx, organization_id: UUID, searches: Sequence[tuple[UUID, UUID | None, datetime]]
 ) -> list[list[RecordedRow]]:
-    """For each (profile, excluded sale, since): the latest sales recorded since that time.
+    """For each search (profile, excluded sale, since): the latest sales recorded since that time.
 
-    An id begins with its time, so the statement reads only the end of the index of a customer's sales. That matters for
-    a card that a till uses for all anonymous customers: it has tens of thousands of sales.
+    An id begins with its time, so the statement reads only the end of the index of a customer's sales. A loyalty card
+    that a till uses for all anonymous customers has tens of thousands.
     """
     rows = await tx.fetch(
         """
-        SELECT it.place, found.id, found.type, found.occurred_at, found.created_at
+        SELECT it.number, found.id, found.type, found.occurred_at, found.created_at
         FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[], %(first_ids)s::uuid[])
-             WITH ORDINALITY AS it (profile_id, sale_id, since, first_id, place)
+             WITH ORDINALITY AS it (profile_id, sale_id, since, first_id, number)
         CROSS JOIN LATERAL (
             SELECT id, type, occurred_at, created_at FROM sales_events
             WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id AND id >= it.first_id
@@ -214,16 +214,16 @@ async def find_sales_since(
         """,
         {
             "organization_id": organization_id,
-            "profile_ids": [it[0] for it in wanted],
-            "sale_ids": [it[1] for it in wanted],
-            "sinces": [it[2] for it in wanted],
-            "first_ids": [first_id_at(it[2] - CLOCKS_DIFFER_BY) for it in wanted],
+            "profile_ids": [it[0] for it in searches],
+            "sale_ids": [it[1] for it in searches],
+            "sinces": [it[2] for it in searches],
+            "first_ids": [first_id_at(it[2] - CLOCKS_DIFFER_BY) for it in searches],
         },
     )
-    found: list[list[RecordedRow]] = [[] for _ in wanted]
-    for place, *sale in rows:
-        found[place - 1].append(RecordedRow(*sale))
-    return found
+    sales: list[list[RecordedRow]] = [[] for _ in searches]
+    for number, *sale in rows:
+        sales[number - 1].append(RecordedRow(*sale))
+    return sales
 
 
 async def list_last_sales(tx: Tx, organization_id: UUID, profile_id: UUID, kind: str, *, limit: int) -> list[UUID]:

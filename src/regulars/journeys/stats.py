@@ -1,4 +1,4 @@
-"""Statistics of journeys, read from `journey_totals`: per journey for lists, per step of a version for its flow."""
+"""Reads statistics of journeys: how often each event happened at each step of a version, and sums per journey."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -9,8 +9,8 @@ from uuid import UUID
 from regulars.kit.columns import fill
 from regulars.kit.db import Tx
 
-# The prefix of events of texts.
-TEXT = "text "
+# The prefix of event names of texts.
+TEXT_PREFIX = "text "
 
 
 class Total(NamedTuple):
@@ -32,27 +32,26 @@ class StepStats:
 
     @property
     def waiting(self) -> int:
-        """The number of runs that wait here: those that began to wait, minus those that continued or ended; never
-        negative."""
+        """The number of runs that wait at this step: those that began to wait, minus those that continued or ended."""
         waited = self.events["waits"]
         return max(0, waited - sum(self.events[it] for it in ("went on", "then", "else", "ended"))) if waited else 0
 
     @property
     def sent(self) -> int:
         """The number of sent texts. A receipt may be counted before the send, so a delivered text counts as sent."""
-        return max(self.events[f"{TEXT}sent"], self.events[f"{TEXT}delivered"])
+        return max(self.events[f"{TEXT_PREFIX}sent"], self.events[f"{TEXT_PREFIX}delivered"])
 
     @property
     def skips(self) -> list[tuple[str, int]]:
         """Why texts were skipped, the most frequent first."""
-        prefix = f"{TEXT}skipped "
+        prefix = f"{TEXT_PREFIX}skipped "
         reasons = [(it.removeprefix(prefix), times) for it, times in self.events.items() if it.startswith(prefix)]
         return sorted(reasons, key=lambda reason: (-reason[1], reason[0]))
 
 
 @dataclass(slots=True)
 class JourneyStats:
-    """Statistics by step; "" is the entry."""
+    """Statistics by step id; "" is the entry into the journey."""
 
     steps: dict[str, StepStats] = field(default_factory=dict)
 
@@ -90,7 +89,8 @@ async def load_stats(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[in
 
 
 async def load_total_stats(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> dict[UUID, JourneyStats]:
-    """All versions of each journey together. Versions have different steps, so only the sums are meaningful."""
+    """Statistics of all versions of each journey together. Versions have different steps, so only sums are
+    meaningful."""
     totals = await _list_totals(tx, organization_id, journey_ids) if journey_ids else []
     return {
         journey_id: _add_up(total for total in totals if total.journey_id == journey_id) for journey_id in journey_ids
@@ -124,11 +124,11 @@ _COUNT_AT_FAULT: Final = fill(_COUNT_RUNS, condition="waits_for = 'fault'")
 _COUNT_PARKED: Final = fill(_COUNT_RUNS, condition="state = 'parked'")
 
 
-async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
-    """Runs that wait at a branch that cannot be evaluated, by journey; counting stops at `most`."""
-    return {row[0]: row[1] for row in await tx.fetch(_COUNT_AT_FAULT, (organization_id, most))}
+async def count_at_fault(tx: Tx, organization_id: UUID, *, limit: int) -> dict[UUID, int]:
+    """Count runs that wait at a branch that cannot be evaluated, by journey; stops at `limit`."""
+    return {row[0]: row[1] for row in await tx.fetch(_COUNT_AT_FAULT, (organization_id, limit))}
 
 
-async def count_parked(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
-    """Parked runs, which failed at every attempt, by journey; counting stops at `most`."""
-    return {row[0]: row[1] for row in await tx.fetch(_COUNT_PARKED, (organization_id, most))}
+async def count_parked(tx: Tx, organization_id: UUID, *, limit: int) -> dict[UUID, int]:
+    """Count parked runs, which failed at every attempt, by journey; stops at `limit`."""
+    return {row[0]: row[1] for row in await tx.fetch(_COUNT_PARKED, (organization_id, limit))}

@@ -1,7 +1,7 @@
-"""Pure functions that edit the tree of steps of a definition.
+"""Edits the tree of steps in a journey's definition. No I/O.
 
-A step is addressed by its place (`3.else.1`), a condition by the place of its step. A place without a step raises
-`StepNotFound`: another user may have changed the steps in the meantime.
+A place such as `3.else.1` addresses a step: here the first step on the `else` path of step 3. A place without a step
+raises `StepNotFound`, because another user may have changed the steps.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def step_at(definition: Definition, place: str) -> Step:
 
 
 def steps_in(definition: Definition, container: str) -> tuple[Step, ...]:
-    """The steps of a path, such as `3.else`; "" is the journey itself."""
+    """The steps on a path such as `3.else`; the path "" has the steps of the journey itself."""
     if not container:
         return definition.steps
     place, _, path = container.rpartition(".")
@@ -43,7 +43,7 @@ def steps_in(definition: Definition, container: str) -> tuple[Step, ...]:
 
 
 def insert_step(definition: Definition, place: str, step: Step) -> Definition:
-    """Insert the step before the one at the place."""
+    """Insert the step at a place; the step that was there and later steps move on."""
     container, index = split_place(place)
     steps = steps_in(definition, container)
     if not 0 <= index <= len(steps):
@@ -66,7 +66,7 @@ def remove_step(definition: Definition, place: str) -> Definition:
 
 
 def move_step(definition: Definition, place: str, direction: Direction) -> tuple[Definition, str]:
-    """Move by one place in the order of the flow, into and out of paths, so that every place can be reached."""
+    """Move a step by one place in the order of the flow, also into and out of paths, and return its new place."""
     step = step_at(definition, place)
     remaining = remove_step(definition, place)
     slots = list(_slots(remaining.steps, ""))
@@ -81,7 +81,7 @@ def walk_places(definition: Definition) -> Iterator[tuple[str, Step]]:
 
 
 def condition_of(definition: Definition, owner: str) -> Condition | None:
-    """`owner` is `filter`, or the place of a branch."""
+    """The condition of the filter or of a branch; `owner` is `filter`, or the place of the branch."""
     if owner == FILTER:
         return definition.filter
     step = step_at(definition, owner)
@@ -91,7 +91,8 @@ def condition_of(definition: Definition, owner: str) -> Condition | None:
 
 
 def with_condition(definition: Definition, owner: str, condition: Condition | None) -> Definition:
-    """A branch always has a condition; without one it gets an empty group, which `check` reports as a fault."""
+    """Set the condition of the filter or of a branch. A branch without a condition gets an empty group, which `check`
+    reports as a fault."""
     if owner == FILTER:
         return replace(definition, filter=condition)
     step = step_at(definition, owner)
@@ -101,7 +102,7 @@ def with_condition(definition: Definition, owner: str, condition: Condition | No
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """The path that contains the step, and its index there."""
+    """The path that contains the step, and the step's index on this path."""
     container, _, number = place.rpartition(".")
     if len(place) > _PLACE_CHARACTERS_MAX or not (number.isascii() and number.isdigit() and len(number) <= 4):  # noqa: PLR2004  # thousands of steps
         raise StepNotFound(place)

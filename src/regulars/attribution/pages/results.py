@@ -24,7 +24,7 @@ from regulars.journeys.definition import SendText
 from regulars.journeys.errors import JourneyNotFound
 from regulars.journeys.labels import describe_step
 from regulars.journeys.manage import Journey, load_journey
-from regulars.journeys.program import walk
+from regulars.journeys.program import walk_steps
 from regulars.journeys.stats import load_stats
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY
@@ -174,7 +174,7 @@ def _click_lines(formats: Format, clicks: Mapping[str, ClickCount], names: Mappi
 
 def _name_steps(journey: Journey) -> dict[str, str]:
     """The names of the steps that send a text, by step path, in the order of the flow."""
-    steps = walk(journey.definition.steps)
+    steps = walk_steps(journey.definition.steps)
     return {path: describe_step(step).name for path, step in steps if isinstance(step, SendText)}
 
 

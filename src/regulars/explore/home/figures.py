@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from regulars.analytics.sales_figures import By, read_sales
 from regulars.campaigns.attention import CampaignInNeed, find_in_need
-from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
+from regulars.journeys.manage import find_unevaluable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.stats import count_at_fault, count_parked, load_total_stats
 from regulars.kit.db import Tx
@@ -140,10 +140,10 @@ async def read_overview(
 async def find_journeys_needing_attention(tx: Tx, organization_id: UUID) -> list[JourneyNeedingAttention]:
     """Journeys that need attention: with a condition that cannot be evaluated, with runs that failed after all retries,
     or paused with customers in them."""
-    parked = await count_parked(tx, organization_id, most=PARKED_COUNTED_MAX)
-    at_fault = await count_at_fault(tx, organization_id, most=PARKED_COUNTED_MAX)
+    parked = await count_parked(tx, organization_id, limit=PARKED_COUNTED_MAX)
+    at_fault = await count_at_fault(tx, organization_id, limit=PARKED_COUNTED_MAX)
     journeys = await list_journeys(tx, organization_id, limit=JOURNEYS_SEARCHED_MAX)
-    unjudgeable = await find_unjudgeable_journeys(tx, organization_id, journeys)
+    unjudgeable = await find_unevaluable_journeys(tx, organization_id, journeys)
     rows = [
         row
         for row in journeys

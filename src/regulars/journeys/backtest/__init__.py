@@ -1,1 +1,1 @@
-"""Backtests: a definition simulated over recorded sales and consents. Nothing is written and nothing is sent."""
+"""Backtests: simulate a journey over recorded sales and consents, without sending."""

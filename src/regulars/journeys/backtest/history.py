@@ -1,4 +1,5 @@
-"""The recorded history of a customer, to reconstruct what was known about the customer at any past time."""
+"""Loads the recorded sales and consents of customers, so that a backtest of a journey knows their data at any past
+time."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
@@ -24,65 +25,65 @@ SALES_MAX: Final = 1_000
 class CustomerHistory:
     # The simulation changes the attributes of this row.
     person: PersonRow
-    # In the order in which they were recorded.
+    # In the order of recording.
     sales: list[RecordedRow]
     numbers: list[NumberHistory]
-    # When simulated texts were sent to each number; they count against its frequency caps.
+    # When simulated texts were sent, by number hash; they count against the number's frequency caps.
     texted: dict[bytes, list[datetime]] = field(default_factory=dict)
 
-    def number_at(self, moment: datetime) -> TextNumber | None:
-        """The number with the latest consent, of those that had consent at that time."""
+    def number_at(self, at: datetime) -> TextNumber | None:
+        """The number with the latest consent, of the numbers that had consent at that time."""
         consented = [
             (consented_at, number.number_hash, number.phone_number)
             for number in self.numbers
-            if number.phone_number is not None and (consented_at := number.consented_at(moment)) is not None
+            if number.phone_number is not None and (consented_at := number.consented_at(at)) is not None
         ]
         if not consented:
             return None
         _, number_hash, phone_number = max(consented)
         return TextNumber(phone_number, number_hash)
 
-    def may_text(self, number_hash: bytes, moment: datetime) -> bool:
-        return any(it.number_hash == number_hash and it.consented_at(moment) is not None for it in self.numbers)
+    def may_text(self, number_hash: bytes, at: datetime) -> bool:
+        return any(it.number_hash == number_hash and it.consented_at(at) is not None for it in self.numbers)
 
-    def customer_at(self, moment: datetime, current: Customer, zone: tzinfo) -> Customer:
-        """The customer with the sales, texts and consents recorded by that time; everything else is as of now."""
-        day = day_of(moment, zone)
+    def customer_at(self, at: datetime, current: Customer, zone: tzinfo) -> Customer:
+        """The customer with the sales, texts and consents recorded by that time, and current values for the rest."""
+        day = day_of(at, zone)
         return replace(
             current,
-            consent=self._consent_at(moment, current.consent),
-            sales=tuple(sale for sale in current.sales if sale.recorded_at <= moment),
+            consent=self._consent_at(at, current.consent),
+            sales=tuple(sale for sale in current.sales if sale.recorded_at <= at),
             texts=tuple(text for text in current.texts if text.day <= day),
             campaigns={it: received for it, received in current.campaigns.items() if received <= day},
         )
 
-    def _consent_at(self, moment: datetime, current: CustomerConsent) -> CustomerConsent:
-        """The consent state at that time. The current state *do not contact* applies to the past too, as for simulated
+    def _consent_at(self, at: datetime, current: CustomerConsent) -> CustomerConsent:
+        """The consent state at that time. A current *do not contact* applies to the past too, as it does to simulated
         texts."""
-        may_be_texted = self.number_at(moment) is not None
+        may_be_texted = self.number_at(at) is not None
         if current.state == "do_not_contact" or (current.state == "may_be_texted") is may_be_texted:
             return current
         if may_be_texted:
             return CustomerConsent("may_be_texted")
         withdrawn = any(
-            entry.outcome == Outcome.UNSUBSCRIBED and entry.received_at <= moment
+            entry.outcome == Outcome.UNSUBSCRIBED and entry.received_at <= at
             for it in self.numbers
             for entry in it.entries
         )
         return CustomerConsent("withdrawn" if withdrawn else "never_asked")
 
-    def recorded_by(self, moment: datetime, *, except_id: UUID | None) -> list[RecordedRow]:
-        """The sales recorded by that time, except one."""
-        return [it for it in self.sales if it.created_at <= moment and it.id != except_id]
+    def recorded_by(self, at: datetime, *, except_id: UUID | None) -> list[RecordedRow]:
+        """The sales recorded by that time, except the sale `except_id`."""
+        return [it for it in self.sales if it.created_at <= at and it.id != except_id]
 
     def first_withdrawal(self, *, after: datetime) -> datetime | None:
-        moments = (
+        withdrawals = (
             entry.received_at
             for it in self.numbers
             for entry in it.entries
             if entry.outcome == Outcome.UNSUBSCRIBED and entry.received_at > after
         )
-        return min(moments, default=None)
+        return min(withdrawals, default=None)
 
     def consents(self) -> Iterator[EntryEvent]:
         """The consents that subscribed the customer and were recorded soon after they were given."""
@@ -103,8 +104,8 @@ async def load_customer_histories(
     people = await find_people(tx, organization_id, profile_ids)
     numbers = await load_histories(tx, organization_id, profile_ids)
     sales: dict[UUID, list[RecordedRow]] = {}
-    found = await queries.find_past_sales(tx, organization_id, sorted(profile_ids), since=since, limit=SALES_MAX)
-    for profile_id, sale in sorted(found, key=lambda it: (it[1].created_at, it[1].id)):
+    rows = await queries.find_past_sales(tx, organization_id, sorted(profile_ids), since=since, limit=SALES_MAX)
+    for profile_id, sale in sorted(rows, key=lambda it: (it[1].created_at, it[1].id)):
         sales.setdefault(profile_id, []).append(sale)
     return [
         CustomerHistory(

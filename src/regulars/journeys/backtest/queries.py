@@ -1,4 +1,4 @@
-"""The SQL of backtests: pages of sales and subscriptions, and the sales of their customers. Read-only."""
+"""The read-only SQL of journey backtests: pages of sales and subscriptions in a period, and the sales of customers."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from regulars.kit.ids import first_id_at
 
 
 async def forbid_writes(tx: Tx) -> None:
-    """PostgreSQL rejects every later write of this transaction."""
+    """Make PostgreSQL reject every later write of this transaction."""
     await tx.execute("SET TRANSACTION READ ONLY")
 
 
@@ -23,7 +23,7 @@ def first_sale_id(since: datetime) -> UUID:
 async def find_first_sale_beyond(
     tx: Tx, organization_id: UUID, kind: str, *, since: datetime, skipped: int
 ) -> datetime | None:
-    """When the sale after the first `skipped` ones was recorded; None if there are not more."""
+    """When the sale after the first `skipped` sales was recorded; None if there are no more sales."""
     rows = await tx.fetch(
         """
         SELECT created_at FROM sales_events
@@ -63,8 +63,8 @@ async def list_sales(
 async def list_changed_subscriptions(
     tx: Tx, organization_id: UUID, *, after: tuple[datetime, UUID], limit: int
 ) -> list[tuple[datetime, UUID, UUID | None]]:
-    """A page of subscriptions that changed since a time. A consent changes its subscription, so the pages contain all
-    numbers with a consent since then."""
+    """A page of subscriptions that changed after a time, as (change time, id, customer). A consent changes its
+    subscription, so the pages contain all numbers with a later consent."""
     rows = await tx.fetch(
         """
         SELECT updated_at, id, profile_id FROM subscriptions

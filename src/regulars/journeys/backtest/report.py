@@ -1,5 +1,5 @@
-"""The report of a backtest, which simulates a journey over past sales and consents: by day, the customers who would
-have entered, the texts, and why others would not have entered or been texted."""
+"""The report of a backtest, which simulates a journey over past sales and consents. It counts by day the customers who
+would have entered, the texts, and the reasons for no entry or no text."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ NOTE: Final = (
     "It uses today's attributes, segments, phone numbers, blocked numbers and texting settings,"
     " and the consents and sales that were recorded at each moment."
 )
-# How many customers are listed for each figure.
+# How many customers the report lists for each count.
 PEOPLE_MAX: Final = 50
 
 
@@ -50,23 +50,23 @@ class BacktestReport:
     # The number of runs by outcome, and the number of runs that still wait.
     outcomes: Counter[str] = field(default_factory=Counter)
     still_waiting: int = 0
+    # How many sales or consents were simulated; with `is_cut` there were more than the limit.
     facts: int = 0
     is_cut: bool = False
-    # For each figure, the first customers who are counted in it.
+    # The first customers of each count, by its name: `entries`, `texts`, or a reason for no entry or no text.
     people: dict[str, dict[UUID, None]] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, version: int, *, since: datetime, until: datetime, zone: str) -> "BacktestReport":
         first, last = _day(since, zone), _day(until, zone)
-        days = {first + timedelta(days=ahead): Day() for ahead in range((last - first).days + 1)}
+        days = {first + timedelta(days=number): Day() for number in range((last - first).days + 1)}
         return cls(version=version, since=since, until=until, zone=zone, by_day=days)
 
-    def day(self, moment: datetime) -> Day:
-        return self.by_day[_day(moment, self.zone)]
+    def day(self, at: datetime) -> Day:
+        return self.by_day[_day(at, self.zone)]
 
-    def add_person(self, figure: str, profile_id: UUID) -> None:
-        """Add a customer to the list of a figure: `entries`, `texts`, or the reason for no entry or no text."""
-        people = self.people.setdefault(figure, {})
+    def add_person(self, count_name: str, profile_id: UUID) -> None:
+        people = self.people.setdefault(count_name, {})
         if len(people) < PEOPLE_MAX:
             people[profile_id] = None
 
@@ -93,7 +93,7 @@ class BacktestReport:
             "outcomes": sorted_counts(self.outcomes),
             "still_waiting": self.still_waiting,
             "by_day": [{"day": day.isoformat(), **counted.as_data()} for day, counted in self.by_day.items()],
-            "people": {figure: [PROFILE.encode(it) for it in people] for figure, people in sorted(self.people.items())},
+            "people": {name: [PROFILE.encode(it) for it in people] for name, people in sorted(self.people.items())},
             "note": NOTE,
         }
 
@@ -102,5 +102,5 @@ def sorted_counts(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _day(moment: datetime, zone: str) -> date:
-    return in_zone(moment, ZoneInfo(zone)).date()
+def _day(at: datetime, zone: str) -> date:
+    return in_zone(at, ZoneInfo(zone)).date()

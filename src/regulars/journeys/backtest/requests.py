@@ -1,5 +1,5 @@
-"""Backtests that are requested on a page. The worker runs them, because they may take longer than a page request
-may."""
+"""Backtests of journeys that users request on a page. The worker runs them, because they may take longer than an HTTP
+request may."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -18,14 +18,14 @@ from regulars.work.queue import Due, Queue, Schedule, log_failure
 
 QUEUE: Final = "journey_backtests"
 PROGRESS_EVERY_S: Final = 1.0
-# If a worker has reported no progress for this long, it is considered dead.
+# A worker that reports no progress for this long is considered dead, and the backtest becomes due again.
 SILENT_MAX: Final = timedelta(minutes=2)
 BACKTEST_S_MAX: Final = 300.0
 
 
 class BacktestRow(NamedTuple):
     journey_id: UUID
-    # A version, or the draft at a revision.
+    # Either the version, or the revision of the draft, is set.
     version: int | None
     revision: int | None
     definition: str
@@ -50,8 +50,8 @@ async def request_backtest(
     days: int,
     by: str,
 ) -> None:
-    """Request a backtest of a version, or of the draft at a revision. It replaces the previous request of the journey
-    and its report."""
+    """Request a backtest of a version, or of a revision of the draft. It replaces the journey's previous request and
+    report."""
     await tx.execute(
         """
         INSERT INTO journey_backtests
@@ -91,7 +91,7 @@ async def find_backtest(tx: Tx, organization_id: UUID, journey_id: UUID) -> Back
 
 
 async def _take_due(tx: Tx, organization_id: UUID, *, until: datetime) -> BacktestRow | None:
-    """Claim a request until a deadline, which `_report_progress` extends; if the worker dies, it becomes due again."""
+    """Claim a request until a deadline, which `_report_progress` extends; after a crash the request is due again."""
     rows = await tx.fetch(
         """
         UPDATE journey_backtests SET due_at = %(until)s, attempts = attempts + 1
@@ -119,8 +119,7 @@ async def _finish(
     failure: str | None,
     due_at: datetime | None,
 ) -> None:
-    """Finish the request that was run; a newer request of the journey remains due. With a due time it is
-    retried."""
+    """Save the result of a request, unless a newer request replaced it. With `due_at` the request is retried."""
     await tx.execute(
         """
         UPDATE journey_backtests
@@ -151,7 +150,7 @@ class BacktestQueue(Queue):
             request = await _take_due(tx, organization_id, until=tx.now + SILENT_MAX)
         if request is None:
             return False
-        # A list with one number, which the two tasks share.
+        # A list with one number, so that two tasks can share it.
         progress = [0]
         reporting = asyncio.create_task(_report_progress(database, organization_id, request, progress))
         report = failure = error = None

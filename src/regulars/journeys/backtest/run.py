@@ -1,8 +1,8 @@
-"""Backtests a definition: which customers would have entered in the last `days` days, and which texts would have been
-sent.
+"""Backtests a journey: simulates which customers would have entered in the last `days` days, and which texts would have
+been sent.
 
-Customers are independent of each other, because a number is linked to only one customer. So pages of sales or consents
-are read only to find the customers, and the history of each customer is simulated once, in the order of time.
+Customers are independent of each other, because a phone number belongs to only one customer. So pages of sales or
+consents are read only to find the customers, and each customer is simulated once, in the order of time.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
@@ -17,7 +17,7 @@ from regulars.journeys.backtest import queries
 from regulars.journeys.backtest.history import CustomerHistory, load_customer_histories
 from regulars.journeys.backtest.report import BacktestReport
 from regulars.journeys.backtest.simulation import BacktestContext, RunSimulation
-from regulars.journeys.context import CannotJudge, judge
+from regulars.journeys.context import NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import load_journey, require_no_faults
@@ -34,10 +34,10 @@ from regulars.messaging.settings.store import Texting
 
 DAYS_MAX: Final = 90
 FACTS_MAX: Final = 100_000
-# The reason for sales that were older than seven days when they were recorded, and so start no run.
+# The reason why a sale that was recorded more than seven days late starts no run.
 TOO_OLD: Final = "too old"
 _PAGE_ROWS: Final = 200
-_KINDS: Final = {trigger: kind for kind, trigger in TRIGGERS.items()}
+_SALE_TYPES: Final = {trigger: sale_type for sale_type, trigger in TRIGGERS.items()}
 _NO_ID: Final = UUID(int=0)
 
 
@@ -85,7 +85,7 @@ async def backtest_definition(
     simulated so far."""
     await queries.forbid_writes(tx)
     condition_context = await load_condition_context(tx, organization_id, [definition])
-    # A draft is not a version yet.
+    # A draft has version 0, which is not stored.
     saved = await load_versions(tx, organization_id, {(journey_id, version)} if version else ())
     context = BacktestContext(
         journey_id=journey_id,
@@ -101,11 +101,11 @@ async def backtest_definition(
         until=tx.now,
         zone=condition_context.zone.key,
     )
-    run = _Backtest(tx, organization_id, context, report)
-    done: set[UUID] = set()
-    async for page in run.pages(facts_max):
-        await run.simulate_customers(page - done)
-        done |= page
+    backtest = _Backtest(tx, organization_id, context, report)
+    simulated: set[UUID] = set()
+    async for page in backtest.pages(facts_max):
+        await backtest.simulate_customers(page - simulated)
+        simulated |= page
         if on_progress is not None:
             on_progress(report.facts)
     return report
@@ -119,12 +119,12 @@ class _Backtest:
     report: BacktestReport
 
     def pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
-        kind = _KINDS.get(self.context.definition.trigger)
-        return self._consent_pages(facts_max) if kind is None else self._sale_pages(kind, facts_max)
+        sale_type = _SALE_TYPES.get(self.context.definition.trigger)
+        return self._consent_pages(facts_max) if sale_type is None else self._sale_pages(sale_type, facts_max)
 
     async def simulate_customers(self, profile_ids: Collection[UUID]) -> None:
-        """Simulate customers. They are loaded for the first day, so that conditions find all earlier sales that they
-        need."""
+        """Simulate customers. Their data is loaded as for the first day, so that conditions find all earlier sales that
+        they need."""
         histories = await load_customer_histories(self.tx, self.organization_id, profile_ids, since=self.report.since)
         hashes = {number.number_hash for history in histories for number in history.numbers}
         if hashes:
@@ -139,15 +139,15 @@ class _Backtest:
             context=condition_context,
             today=day_of(self.report.since, condition_context.zone),
         )
-        wanted = {sale.id for history in histories for sale in history.sales if self._is_trigger(sale)}
-        sales = {sale.id: sale for sale in await find_sales(self.tx, self.organization_id, wanted)}
+        sale_ids = {sale.id for history in histories for sale in history.sales if self._is_trigger(sale)}
+        sales = {sale.id: sale for sale in await find_sales(self.tx, self.organization_id, sale_ids)}
         for history in histories:
             self._simulate_customer(history, sales)
 
     def _simulate_customer(self, history: CustomerHistory, sales: dict[UUID, SaleRow]) -> None:
         entered_at: datetime | None = None
         ended_at: datetime | None = None
-        for entry in self._entries(history, sales):
+        for entry in self._list_entries(history, sales):
             at = entry.recorded_at
             sale = None if entry.sale_id is None else sales[entry.sale_id]
             reason = self._reason_not_to_enter(history, sale, at, entered_at, ended_at)
@@ -184,16 +184,16 @@ class _Backtest:
         ended_at: datetime | None,
     ) -> str | None:
         definition = self.context.definition
-        verdict = judge(FILTER, definition.filter, self.context.evaluation_at(history, sale, at))
-        if isinstance(verdict, CannotJudge):
+        result = evaluate(FILTER, definition.filter, self.context.evaluation_at(history, sale, at))
+        if isinstance(result, NotEvaluable):
             return "filter cannot be judged"
-        if not verdict:
+        if not result:
             return "filter"
         if entered_at is not None and (ended_at is None or ended_at > at):
             return "already in it"
         return None if may_enter_again(definition.reentry, entered_at, at) else "reentry"
 
-    def _entries(self, history: CustomerHistory, sales: dict[UUID, SaleRow]) -> list[EntryEvent]:
+    def _list_entries(self, history: CustomerHistory, sales: dict[UUID, SaleRow]) -> list[EntryEvent]:
         if self.context.definition.trigger == "opt_in":
             entries = list(history.consents())
         else:
@@ -211,14 +211,14 @@ class _Backtest:
         return is_within and TRIGGERS[sale.type] == self.context.definition.trigger
 
     async def _sale_pages(self, kind: str, facts_max: int) -> AsyncIterator[set[UUID]]:
-        """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report ends with
-        them."""
+        """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report ends at the
+        last of these."""
         since = self.report.since
-        beyond = await queries.find_first_sale_beyond(
+        excess_from = await queries.find_first_sale_beyond(
             self.tx, self.organization_id, kind, since=since, skipped=facts_max
         )
-        if beyond is not None:
-            self.report.is_cut, self.report.until = True, beyond - timedelta(milliseconds=1)
+        if excess_from is not None:
+            self.report.is_cut, self.report.until = True, excess_from - timedelta(milliseconds=1)
         after = queries.first_sale_id(since)
         while self.report.facts < facts_max:
             limit = min(_PAGE_ROWS, facts_max - self.report.facts)
@@ -230,7 +230,7 @@ class _Backtest:
             after = rows[-1][0]
 
     async def _consent_pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
-        """Pages of customers with changed subscriptions. Only the first `facts_max` of them are simulated."""
+        """Pages of customers with changed subscriptions. Only the first `facts_max` subscriptions are simulated."""
         after = (self.report.since - timedelta(milliseconds=1), _NO_ID)
         while True:
             rows = await queries.list_changed_subscriptions(

@@ -1,7 +1,7 @@
-"""Simulates the run of one customer from a past time. No I/O: the history contains everything that happened later.
+"""Simulates one customer's run through a journey from a past time, using the customer's recorded history. No I/O.
 
-The code for live runs (`runs/decide.py`) decides every step. This module adds the environment of a live run: when it is
-woken, whether its text passes the gate, and which event ends it.
+The code for live runs (`runs/decide.py`) decides every step. This module adds the environment of a live run: when the
+run is woken, whether its text passes the checks before sending (the gate), and which event ends it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from regulars.conditions.customers import Customer
 from regulars.conditions.evaluation import Evaluator
 from regulars.consent.numbers import TextNumber
 from regulars.journeys.backtest.history import CustomerHistory
-from regulars.journeys.check import find_unjudgeable
+from regulars.journeys.check import find_unevaluable
 from regulars.journeys.context import EvaluationContext
 from regulars.journeys.definition import Definition
 from regulars.journeys.model import SaleRow
@@ -38,7 +38,7 @@ class BacktestContext:
 
     journey_id: UUID
     definition: Definition
-    # Whether each split hashes customers with its own salt; see `RunSubject`.
+    # Whether each split hashes customers with its own salt.
     salts_splits: bool
     texting: Texting
     evaluator: Evaluator
@@ -48,25 +48,25 @@ class BacktestContext:
     held_out: set[UUID] = field(default_factory=set)
     # The customers as they are now, because earlier memberships of segments are not recorded.
     customers: Mapping[UUID, Customer] = field(default_factory=dict)
-    unjudgeable: dict[str, str] = field(init=False)
+    unevaluable: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.unjudgeable = find_unjudgeable(self.definition, self.evaluator.context)
+        self.unevaluable = find_unevaluable(self.definition, self.evaluator.context)
 
-    def evaluation_at(self, history: CustomerHistory, sale: SaleRow | None, moment: datetime) -> EvaluationContext:
+    def evaluation_at(self, history: CustomerHistory, sale: SaleRow | None, at: datetime) -> EvaluationContext:
         person, zone = history.person, self.evaluator.context.zone
         current = replace(
             self.customers.get(person.id) or customer_without_conditions(person), attributes=person.attributes
         )
         return EvaluationContext(
-            now=moment,
+            now=at,
             evaluator=self.evaluator,
-            customer=history.customer_at(moment, current, zone),
+            customer=history.customer_at(at, current, zone),
             current=current,
             today=day_of(self.now, zone),
             ticket=ticket_of(sale),
-            is_subscribed=history.number_at(moment) is not None,
-            unjudgeable=self.unjudgeable,
+            is_subscribed=history.number_at(at) is not None,
+            unevaluable=self.unevaluable,
         )
 
 
@@ -101,7 +101,7 @@ class RunSimulation:
             since=entered_at,
             salts_splits=backtest.salts_splits,
         )
-        # The time and the outcome of the event that ends the run, at whatever step it is then.
+        # The time and the outcome of the event that ends the run at any step.
         self._exit = min(self._find_exits(), default=None)
         self._texts: list[SimulatedText] = []
 
@@ -141,17 +141,17 @@ class RunSimulation:
 
     def _next_wake_up(self, progress: RunProgress, at: datetime) -> datetime:
         """When the run is woken next: by the end of its wait, a purchase, the outcome of its text, or its exit."""
-        moments = [] if progress.due_at is None else [progress.due_at]
+        times = [] if progress.due_at is None else [progress.due_at]
         if progress.position.waits_for == "purchase":
-            moments += [it.created_at for it in self._history.sales if it.type == "PURCHASE" and it.created_at > at]
+            times += [it.created_at for it in self._history.sales if it.type == "PURCHASE" and it.created_at > at]
         if progress.text is not None:
-            moments = [self._send(progress.text.rendered, at)]
+            times = [self._send(progress.text.rendered, at)]
         if self._exit is not None:
-            moments.append(self._exit[0])
-        return min(moments)
+            times.append(self._exit[0])
+        return min(times)
 
     def _send(self, rendered: str | MissingValue, at: datetime) -> datetime:
-        """The time at which the text is sent or skipped. If the run ends earlier, its text is skipped."""
+        """Record the simulated text, and return when it is sent or skipped. If the run ends earlier, it is skipped."""
         number = self._history.number_at(at)
         text = self._pass_gate(rendered, number, at)
         if self._exit is not None and at < self._exit[0] <= text.at:
@@ -162,35 +162,34 @@ class RunSimulation:
                 self._history.texted.setdefault(number.number_hash, []).append(text.at)
         return text.at
 
-    def _pass_gate(self, rendered: str | MissingValue, number: TextNumber | None, at: datetime) -> SimulatedText:
-        """Apply the gate at each time at which the text would have been tried; for times in the future there is no
-        decision."""
+    def _pass_gate(self, rendered: str | MissingValue, number: TextNumber | None, start: datetime) -> SimulatedText:
+        """Apply the gate each time that a worker would have tried the text, until now."""
         backtest = self._backtest
         if self._history.person.id in backtest.held_out:
-            return SimulatedText(at, SkipReason.GLOBAL_HOLDOUT.value)
+            return SimulatedText(start, SkipReason.GLOBAL_HOLDOUT.value)
         composed = compose_for(rendered, number, backtest.texting)
         reason = reason_to_skip(rendered, number, composed)
         if reason is not None or number is None:
-            return SimulatedText(at, reason)
+            return SimulatedText(start, reason)
         location = locate_number(number.phone_number)
-        moment = at
-        while moment <= backtest.now:
+        at = start
+        while at <= backtest.now:
             candidate = GateContext(
                 is_exempt=False,
                 profile_id=self._history.person.id,
-                expires_at=at + EXPIRES_AFTER,
+                expires_at=start + EXPIRES_AFTER,
                 location=location,
                 country_fault=find_country_fault(backtest.texting, location.country, composed.body),
-                is_subscribed=self._history.may_text(number.number_hash, moment),
+                is_subscribed=self._history.may_text(number.number_hash, at),
                 linked_profile_id=self._history.person.id,
                 is_suppressed=number.number_hash in backtest.suppressed,
                 rule=backtest.texting.settings.rule_of(location.country or ""),
                 earlier=self._history.texted.get(number.number_hash, ()),
             )
-            decision = decide(candidate, backtest.texting.settings.caps, moment)
+            decision = decide(candidate, backtest.texting.settings.caps, at)
             if isinstance(decision, SendAllowed):
-                return SimulatedText(moment, None, composed.measured.parts)
+                return SimulatedText(at, None, composed.measured.parts)
             if isinstance(decision, Skip):
-                return SimulatedText(moment, decision.reason.value)
-            moment = decision.until
-        return SimulatedText(moment, None)
+                return SimulatedText(at, decision.reason.value)
+            at = decision.until
+        return SimulatedText(at, None)

@@ -1,4 +1,5 @@
-"""The backtest page: request a backtest, follow its progress, read its report. The worker runs it."""
+"""The backtest page of a journey: a user requests a backtest, follows its progress and reads its report. The worker
+runs it."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -39,8 +40,8 @@ STAYED_OUT: Final = {
 
 
 class BarShare(NamedTuple):
-    """A section of the bar and its line in the legend; `figure` is the key of its customers in the report, `kind` the
-    CSS class."""
+    """A section of the bar chart and its line in the legend; `figure` is the key of its customers in the report, `kind`
+    the CSS class."""
 
     figure: str
     label: str
@@ -58,17 +59,17 @@ async def show_backtest(visit: Visit) -> Response:
         sums = await load_total_stats(tx, visit.organization_id, [draft.row.id])
         people = await _find_people(tx, visit, request)
     form = FormState({"days": str(request.days if request else DAYS), "of": visit.query.get("of", "")})
-    view = _view(visit, draft, request, sums[draft.row.id].entered)
-    return render(visit, "journeys/backtest.html", form=form, **{**view, "people": people})
+    values = _template_values(visit, draft, request, sums[draft.row.id].entered)
+    return render(visit, "journeys/backtest.html", form=form, **{**values, "people": people})
 
 
 async def _find_people(tx: Tx, visit: Visit, request: BacktestRow | None) -> list[tuple[str, str]]:
-    """The ids and names of the customers who are counted in the figure that the user opened."""
+    """The ids and names of the customers behind the number of the report that the user opened."""
     report = {} if request is None or request.report is None else request.report
-    named = report.get("people", {}).get(visit.query.get("people", ""), [])
-    ids = [identifier for it in named if (identifier := PROFILE.decode(it)) is not None]
-    found = await find_by_ids(tx, visit.organization_id, ids)
-    return [(PROFILE.encode(one.id), mask.candidate(visit, one).name) for one in found]
+    canonical_ids = report.get("people", {}).get(visit.query.get("people", ""), [])
+    ids = [identifier for it in canonical_ids if (identifier := PROFILE.decode(it)) is not None]
+    profiles = await find_by_ids(tx, visit.organization_id, ids)
+    return [(PROFILE.encode(profile.id), mask.candidate(visit, profile).name) for profile in profiles]
 
 
 async def start_backtest(visit: Visit) -> Response:
@@ -79,7 +80,7 @@ async def start_backtest(visit: Visit) -> Response:
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
         if form.is_refused:
             request = await find_backtest(tx, visit.organization_id, draft.row.id)
-            return refused(visit, "journeys/backtest.html", form, **_view(visit, draft, request, 0))
+            return refused(visit, "journeys/backtest.html", form, **_template_values(visit, draft, request, 0))
         if draft.faults:
             raise Conflict("Fix the faults of the journey before you run a backtest; the builder shows them.")
         await request_backtest(
@@ -97,7 +98,7 @@ async def start_backtest(visit: Visit) -> Response:
     return redirect(visit, journey_url(visit, draft.row, "backtest"))
 
 
-def _view(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int) -> dict[str, Any]:
+def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int) -> dict[str, Any]:
     report: Mapping[str, Any] | None = request.report if request is not None else None
     opened = visit.query.get("people", "")
     return {
@@ -108,7 +109,7 @@ def _view(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int)
         "request": request,
         "report": report,
         "is_running": request is not None and request.ended_at is None,
-        "is_old": request is not None and not is_of(request, draft),
+        "is_old": request is not None and not is_current(request, draft),
         "facts_played": FACTS[draft.definition.trigger],
         "people": [],
         "opened": OPENED.get(opened, STAYED_OUT.get(opened, f"Skipped: {SKIPS.get(opened.partition(':')[0], opened)}")),
@@ -120,21 +121,21 @@ def _view(visit: Visit, draft: Draft, request: BacktestRow | None, entered: int)
     }
 
 
-def is_of(request: BacktestRow, draft: Draft) -> bool:
-    """Whether the backtest used the definition that would be saved or activated now."""
+def is_current(request: BacktestRow, draft: Draft) -> bool:
+    """Whether the backtest used the current draft, or the latest version if the draft is unchanged."""
     if draft.is_new:
         return request.revision == draft.revision
     return request.version == draft.row.version
 
 
 def _shares(report: Mapping[str, Any]) -> list[BarShare]:
-    """The texts of the report: sent, and skipped by reason."""
+    """The sections of the bar chart of texts: sent, and skipped by reason."""
     parts = [("texts", "Would be sent", int(report["texts"]), "")]
     kinds = ("is-past", "is-2", "is-3", "is-4")
-    skipped = sorted(report["skipped"].items(), key=lambda one: -one[1])
+    skipped = sorted(report["skipped"].items(), key=lambda it: -it[1])
     parts += [
-        (reason, f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", times, kinds[min(index, 3)])
-        for index, (reason, times) in enumerate(skipped)
+        (reason, f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", count, kinds[min(index, 3)])
+        for index, (reason, count) in enumerate(skipped)
     ]
     total = sum(number for _, _, number, _ in parts) or 1
     shares, x = [], 0.0
@@ -146,5 +147,5 @@ def _shares(report: Mapping[str, Any]) -> list[BarShare]:
 
 
 def _stayed_out(report: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    found = sorted(report["not_entered"].items(), key=lambda one: -one[1])
-    return [(reason, STAYED_OUT.get(reason, reason), times) for reason, times in found]
+    counts = sorted(report["not_entered"].items(), key=lambda it: -it[1])
+    return [(reason, STAYED_OUT.get(reason, reason), count) for reason, count in counts]

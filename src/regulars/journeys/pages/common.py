@@ -1,4 +1,4 @@
-"""Shared by the pages of journeys: finds the journey of the URL, and has URLs and the conversion of errors."""
+"""Helpers of all journey pages: find the journey of the URL, make URLs, and convert errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +14,7 @@ from regulars.web.errors import Conflict, FormTooLarge, PageNotFound
 from regulars.web.visit import Visit
 
 PATH: Final = "/journeys"
+# Label, kind of badge, icon.
 STATES: Final = {
     "live": ("Live", "live", "live"),
     "paused": ("Paused", "warn", "pause"),
@@ -24,7 +25,7 @@ STATES: Final = {
 
 @contextmanager
 def page_errors() -> Iterator[None]:
-    """Converts the errors of the journeys package to errors of pages."""
+    """Convert errors of the journeys package to HTTP errors of pages."""
     try:
         yield
     except (JourneyNotFound, RunNotFound) as error:
@@ -45,16 +46,16 @@ def read_journey_id(visit: Visit) -> UUID:
 
 
 async def find_journey(tx: Tx, visit: Visit, *, version: int | None = None) -> Journey:
-    """The journey that the URL names, in this organization."""
+    """The journey whose id is in the URL."""
     with page_errors():
         return await load_journey(tx, visit.organization_id, read_journey_id(visit), version=version)
 
 
-def journey_url(visit: Visit, row: JourneyRow, *more: str) -> str:
-    return visit.url(PATH, JOURNEY.encode(row.id), *more)
+def journey_url(visit: Visit, row: JourneyRow, *segments: str) -> str:
+    return visit.url(PATH, JOURNEY.encode(row.id), *segments)
 
 
 def read_version(visit: Visit, name: str = "version") -> int | None:
-    """The version in the URL; None if it is not a number."""
+    """The version number in the URL query; None if it is missing or not a number."""
     text = visit.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 and int(text) else None  # noqa: PLR2004  # a million versions

@@ -1,4 +1,5 @@
-"""Builds a tree of cards from a definition: each step with its summary, statistics, faults and paths."""
+"""Builds the cards that show a journey's flow: for each step a summary, statistics, faults and paths to further
+cards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ SKIPS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPath:
-    """One of the two paths of a fork."""
+    """One of the two paths after a step that divides the flow."""
 
     key: str
     name: str
@@ -40,12 +41,12 @@ class FlowPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """The card of a step. `place` is the position of the step, such as 3.else.1; `id` is the id that runs and traces
-    store."""
+    """The card of a step. `place` is the path of the step in the definition, such as 3.else.1; `id` is the id that runs
+    and traces store. `figure` is the main count of the step, as text."""
 
     place: str
     id: str
-    # The position as people read it, such as 3, Yes, 2.
+    # The place as users read it, such as 3, Yes, 2.
     label: str
     kind: str
     summary: StepSummary
@@ -72,13 +73,13 @@ def build_cards(
     stats: JourneyStats | None = None,
     formats: Format | None = None,
 ) -> list[Card]:
-    """Build the cards. The builder shows no statistics. `names` has the names of the segments and campaigns that
-    conditions refer to."""
+    """Build the cards, without statistics for the builder. `names` has the names of the segments and campaigns that
+    conditions refer to, by id."""
     return _CardBuilder(faults, names, stats, formats).cards(definition.steps, "", "")
 
 
 def step_labels(cards: list[Card]) -> dict[str, str]:
-    """Labels of the places of faults, and of the steps that a run may be at."""
+    """The labels of step ids, and of other locations of faults."""
     labels = {FILTER: "Only if", "reentry": "Trigger", "steps": "Steps"}
     for card in cards:
         labels[card.id] = f"{card.label}. {card.summary.kind}"
@@ -87,8 +88,8 @@ def step_labels(cards: list[Card]) -> dict[str, str]:
     return labels
 
 
-def faults_at(faults: list[Fault], *places: str) -> list[str]:
-    return [fault.message for fault in faults if fault.place in places]
+def faults_at(faults: list[Fault], *locations: str) -> list[str]:
+    return [fault.message for fault in faults if fault.place in locations]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class _CardBuilder:
             return "", "", [], 0
         stats = self.stats.at(identifier)
         number, label = _main_count(kind_of(step), stats)
-        details = [(self.formats.number(times), detail) for times, detail in _details(kind_of(step), stats) if times]
+        details = [(self.formats.number(count), detail) for count, detail in _details(kind_of(step), stats) if count]
         return self.formats.number(number), label, details, stats.waiting
 
 
@@ -170,4 +171,4 @@ def _details(kind: str, stats: StepStats) -> list[tuple[int, str]]:
     if kind != "send_text":
         return []
     counts = [(stats.times(f"text {state}"), state) for state in ("delivered", "failed", "unknown")]
-    return [*counts, *((times, f"skipped: {SKIPS.get(reason, reason)}") for reason, times in stats.skips)]
+    return [*counts, *((count, f"skipped: {SKIPS.get(reason, reason)}") for reason, count in stats.skips)]

@@ -1,4 +1,4 @@
-"""The list of journeys, the page of one with its flow, and its versions."""
+"""The list of journeys, the page of a journey with its flow, and the page of its versions."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -8,12 +8,12 @@ from starlette.responses import Response
 from regulars.journeys import labels
 from regulars.journeys.difference import count_changes, diff_definitions
 from regulars.journeys.drafts import load_draft
-from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
-from regulars.journeys.model import JourneyRow, SpanRow, VersionRow
+from regulars.journeys.manage import find_unevaluable_journeys, list_journeys
+from regulars.journeys.model import JourneyRow, LivePeriod, VersionRow
 from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, read_version
 from regulars.journeys.pages.flow import Card, build_cards, faults_at
 from regulars.journeys.program import FILTER, references_of
-from regulars.journeys.runs.lists import list_spans, list_versions
+from regulars.journeys.runs.lists import list_live_periods, list_versions
 from regulars.journeys.stats import JourneyStats, count_at_fault, count_parked, load_stats, load_total_stats
 from regulars.kit.ids import JOURNEY
 from regulars.kit.keyset import PageRows, page_of
@@ -40,9 +40,9 @@ async def show_journeys(visit: Visit) -> Response:
     view = read_view(visit, "journeys", PATH, filters=FILTERS)
     async with visit.database.reading() as tx:
         journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
-        page = make_page(view, _of_view(view, journeys))
+        page = make_page(view, _apply_filters(view, journeys))
         sums = await load_total_stats(tx, visit.organization_id, [row.id for row in page.rows])
-        parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
+        parked = await count_parked(tx, visit.organization_id, limit=PARKED_COUNTED_MAX)
     lines = [JourneyLine(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]
     live = sum(row.state == "live" for row in journeys)
     return render(
@@ -50,35 +50,35 @@ async def show_journeys(visit: Visit) -> Response:
     )
 
 
-def _of_view(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
-    """A page of the journeys that match the filters. An organization has few journeys, so all of them are loaded."""
-    wanted, state = view.value("q").casefold(), view.value("state")
+def _apply_filters(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
+    """A page of the journeys that match the filters. An organization has few journeys, so they are filtered here."""
+    searched, state = view.value("q").casefold(), view.value("state")
     return page_of(
         rows,
         view.request,
         id_position,
-        fits=lambda row: wanted in row.name.casefold() and state in {"", row.state},
+        fits=lambda row: searched in row.name.casefold() and state in {"", row.state},
     )
 
 
 async def show_journey(visit: Visit) -> Response:
-    """Show the requested version, or else the live one, or else the latest."""
+    """Show the requested version, or else the live version, or else the latest."""
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         row = journey.row
         stats = await load_stats(tx, visit.organization_id, row.id)
-        spans = await list_spans(tx, visit.organization_id, row.id)
-        parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
-        at_fault = await count_at_fault(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
-        unjudgeable = await find_unjudgeable_journeys(tx, visit.organization_id, [row])
+        live_periods = await list_live_periods(tx, visit.organization_id, row.id)
+        parked = await count_parked(tx, visit.organization_id, limit=PARKED_COUNTED_MAX)
+        at_fault = await count_at_fault(tx, visit.organization_id, limit=PARKED_COUNTED_MAX)
+        unevaluable = await find_unevaluable_journeys(tx, visit.organization_id, [row])
         draft = await load_draft(tx, visit.organization_id, row.id)
         requested = read_version(visit)
         shown = requested if requested is not None and requested <= row.version else row.live_version or row.version
         if shown != row.version:
             journey = await find_journey(tx, visit, version=shown)
         names = await labels.find_reference_names(tx, visit.organization_id, references_of(journey.definition))
-    of_version = stats.get(shown, JourneyStats())
-    cards = build_cards(journey.definition, journey.faults, names=names, stats=of_version, formats=visit.format)
+    version_stats = stats.get(shown, JourneyStats())
+    cards = build_cards(journey.definition, journey.faults, names=names, stats=version_stats, formats=visit.format)
     entry_filter = journey.definition.filter
     return render(
         visit,
@@ -90,16 +90,16 @@ async def show_journey(visit: Visit) -> Response:
         canonical=JOURNEY.encode(row.id),
         shown=shown,
         versions=sorted({*stats, row.version, shown}, reverse=True)[:6],
-        stats=of_version,
+        stats=version_stats,
         entered=sum(each.entered for each in stats.values()),
         active_runs=sum(each.active_runs for each in stats.values()),
         cards=cards,
-        chosen=_chosen(cards, visit.query.get("step", "")),
-        live_since=_live_since(spans, row.live_version),
+        chosen=_find_card(cards, visit.query.get("step", "")),
+        live_since=_live_since(live_periods, row.live_version),
         parked=parked.get(row.id, 0),
         at_fault=at_fault.get(row.id, 0),
-        entry_fault=unjudgeable.get(row.id, {}).get(FILTER),
-        has_branch_fault=bool(unjudgeable.get(row.id, {}).keys() - {FILTER}),
+        entry_fault=unevaluable.get(row.id, {}).get(FILTER),
+        has_branch_fault=bool(unevaluable.get(row.id, {}).keys() - {FILTER}),
         has_draft=draft.is_new,
         trigger=labels.TRIGGERS[journey.definition.trigger],
         entry=labels.describe_reentry(journey.definition),
@@ -112,34 +112,34 @@ async def show_journey(visit: Visit) -> Response:
     )
 
 
-def _chosen(cards: list[Card], place: str) -> Card | None:
+def _find_card(cards: list[Card], place: str) -> Card | None:
     for card in cards:
         if card.place == place:
             return card
         for path in card.paths:
-            found = _chosen(path.steps, place)
-            if found is not None:
-                return found
+            inner_card = _find_card(path.steps, place)
+            if inner_card is not None:
+                return inner_card
     return None
 
 
-def _live_since(spans: list[SpanRow], version: int | None) -> datetime | None:
-    return next((span.since for span in spans if span.until is None and span.version == version), None)
+def _live_since(periods: list[LivePeriod], version: int | None) -> datetime | None:
+    return next((period.since for period in periods if period.until is None and period.version == version), None)
 
 
 class VersionLine(NamedTuple):
     row: VersionRow
-    spans: list[SpanRow]
+    spans: list[LivePeriod]
     stats: JourneyStats
 
 
 async def show_versions(visit: Visit) -> Response:
-    """The list, and the difference between the requested version and the one before it, or another."""
+    """Show the versions, and the difference between the requested version and an earlier version or the draft."""
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         row = journey.row
         version_rows = await list_versions(tx, visit.organization_id, row.id)
-        spans = await list_spans(tx, visit.organization_id, row.id)
+        live_periods = await list_live_periods(tx, visit.organization_id, row.id)
         stats = await load_stats(tx, visit.organization_id, row.id)
         draft = await load_draft(tx, visit.organization_id, row.id)
         newer = min(read_version(visit) or row.version, row.version)
@@ -160,7 +160,7 @@ async def show_versions(visit: Visit) -> Response:
         versions=[
             VersionLine(
                 version,
-                [span for span in spans if span.version == version.version],
+                [period for period in live_periods if period.version == version.version],
                 stats.get(version.version, JourneyStats()),
             )
             for version in version_rows

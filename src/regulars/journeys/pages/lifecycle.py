@@ -1,4 +1,4 @@
-"""The forms that create, copy, activate, pause and end a journey."""
+"""Handles the forms that create, copy, activate, pause and end a journey."""
 
 from datetime import timedelta
 from typing import Final, cast
@@ -10,7 +10,7 @@ from regulars.journeys import labels
 from regulars.journeys.backtest.requests import find_backtest
 from regulars.journeys.definition import Definition
 from regulars.journeys.journey_templates import JOURNEY_TEMPLATES, find_template
-from regulars.journeys.manage import LONG_PAUSE, Journey, Waiting, activate, archive, create_journey, pause
+from regulars.journeys.manage import LONG_PAUSE, Journey, WaitingRuns, activate, archive, create_journey, pause
 from regulars.journeys.pages.common import STATES, find_journey, journey_url, page_errors
 from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.program import references_of
@@ -47,7 +47,7 @@ async def new(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """Create a journey from a template, or a blank one."""
+    """Create a journey from a template, or a journey without steps."""
     definition = find_template(visit.form.get("start", ""))
     if definition is None:
         form = FormState(visit.form)
@@ -92,7 +92,7 @@ async def duplicate(visit: Visit) -> Response:
 async def confirm_activate(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
-        return await _activation(tx, visit, journey, FormState({"waiting": "continue"}))
+        return await _render_activation(tx, visit, journey, FormState({"waiting": "continue"}))
 
 
 async def submit_activate(visit: Visit) -> Response:
@@ -101,9 +101,9 @@ async def submit_activate(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         waiting = form.choice("waiting", ("continue", "end")) if _is_long(visit, journey) else None
         if form.is_refused:
-            return await _activation(tx, visit, journey, form, status=400)
+            return await _render_activation(tx, visit, journey, form, status=400)
         with page_errors():
-            await activate(tx, visit.organization_id, journey.row.id, waiting=cast("Waiting | None", waiting))
+            await activate(tx, visit.organization_id, journey.row.id, waiting=cast("WaitingRuns | None", waiting))
         await _record_state(visit, tx, journey, "journey.activate", "live")
     done = f"{journey.row.name} is live: new purchases, returns or opt-ins now start it."
     return redirect(visit, journey_url(visit, journey.row), done=done)
@@ -144,8 +144,8 @@ async def _confirm(visit: Visit, template: str) -> Response:
     return render(visit, template, journey=journey, row=journey.row, stats=stats, form=FormState(), here=here)
 
 
-async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
-    """What activation means: which customers enter, how many by the backtest, the steps, the provider, the hours."""
+async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
+    """Show what activation means: which customers enter, how many would in a backtest, the steps, and sending hours."""
     organization_id, definition = visit.organization_id, journey.definition
     names = await labels.find_reference_names(tx, organization_id, references_of(definition))
     texting = await load_texting(tx, organization_id)

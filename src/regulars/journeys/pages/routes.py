@@ -1,4 +1,4 @@
-"""The routes of all pages and forms of journeys."""
+"""The URL paths of the pages and forms of journeys, and their handlers."""
 
 from functools import partial
 from typing import Final

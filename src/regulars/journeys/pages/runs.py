@@ -1,4 +1,5 @@
-"""The list of runs of a journey, why a customer entered or not, and the trace of one run."""
+"""The list of runs of a journey, the explanation why a customer entered or not, and the page of a run with its
+trace."""
 
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -41,7 +42,7 @@ class RunLine(NamedTuple):
     canonical: str
     customer: str
     name: str | None
-    # The step at which the run is, or its outcome.
+    # The current step of the run, or its outcome.
     status: str
 
 
@@ -75,12 +76,12 @@ async def show_runs(visit: Visit) -> Response:
         )
         customer = people[0].id if len(people) == 1 else None
         is_known = customer is not None or not view.value("who")
-        found = await _find(tx, visit, journey, view, customer) if is_known else PageRows()
-        explained: list[EntryExplanation] = []
+        runs = await _list_runs(tx, visit, journey, view, customer) if is_known else PageRows()
+        explanations: list[EntryExplanation] = []
         if customer is not None:
-            explained = await explain(tx, visit.organization_id, journey, customer, secret=visit.organization.secret)
-        page = make_page(view, found)
-        lines = await _lines(tx, visit, list(page.rows))
+            explanations = await explain(tx, visit.organization_id, journey, customer, secret=visit.organization.secret)
+        page = make_page(view, runs)
+        lines = await _load_lines(tx, visit, list(page.rows))
         sums = await load_total_stats(tx, visit.organization_id, [journey.row.id])
     return render(
         visit,
@@ -93,13 +94,13 @@ async def show_runs(visit: Visit) -> Response:
         here=journey_url(visit, journey.row),
         stats=sums[journey.row.id],
         is_known=is_known,
-        people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else [],
-        explained=explained,
+        people=[mask.candidate(visit, it) for it in people] if len(people) > 1 else [],
+        explained=explanations,
         run_id=RUN.encode,
     )
 
 
-async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView, customer: UUID | None) -> PageRows[RunRow]:
+async def _list_runs(tx: Tx, visit: Visit, journey: Journey, view: ListView, customer: UUID | None) -> PageRows[RunRow]:
     return await list_runs(
         tx,
         visit.organization_id,
@@ -111,17 +112,17 @@ async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView, customer
     )
 
 
-async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
-    people = {one.id: one for one in await find_people(tx, visit.organization_id, {run.profile_id for run in runs})}
-    wanted = {(run.journey_id, run.version) for run in runs}
-    definitions = await load_definitions(tx, visit.organization_id, wanted)
+async def _load_lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
+    people = {it.id: it for it in await find_people(tx, visit.organization_id, {run.profile_id for run in runs})}
+    versions = {(run.journey_id, run.version) for run in runs}
+    definitions = await load_definitions(tx, visit.organization_id, versions)
     lines = []
     for run in runs:
         person = people.get(run.profile_id)
         node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
-        place = "" if node is None else f" at “{describe_step(node.step).kind}”"
+        at_step = "" if node is None else f" at “{describe_step(node.step).kind}”"
         reason = describe_reason(visit, run)
-        status = f"{WAITS.get(run.waits_for or '', 'Continues')}{place}" if run.state == "active" else reason
+        status = f"{WAITS.get(run.waits_for or '', 'Continues')}{at_step}" if run.state == "active" else reason
         lines.append(
             RunLine(
                 run,

@@ -1,4 +1,4 @@
-"""Describes the trace of a run in sentences."""
+"""Describes the trace of a journey run, the list of what it read and decided, in sentences for the page."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -59,7 +59,7 @@ def segments_in_trace(rows: Sequence[TraceRow]) -> frozenset[str]:
 def describe_trace(
     visit: Visit, run: RunRow, rows: Sequence[TraceRow], definition: Definition, context: TraceContext
 ) -> list[TraceLine]:
-    return [_describe_entry(visit, row, definition, context) for row in rows] + _describe_now(visit, run)
+    return [_describe_entry(visit, row, definition, context) for row in rows] + _describe_current_state(visit, run)
 
 
 def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context: TraceContext) -> TraceLine:
@@ -76,7 +76,7 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
         case "waits":
             reason = "for a purchase, " if detail.get("for") else ""
             return TraceLine(
-                "clock", "", f"Waits: {name}", f"{reason}until {_moment(detail.get('until'), formats)}", row.at
+                "clock", "", f"Waits: {name}", f"{reason}until {_format_time(detail.get('until'), formats)}", row.at
             )
         case "went on":
             return TraceLine("check", "yes", f"Waited: {name}", "", row.at)
@@ -112,12 +112,12 @@ def _describe_entry(visit: Visit, row: TraceRow, definition: Definition, context
 
 
 def describe_reason(visit: Visit, run: RunRow) -> str:
-    """Why a run is parked. Earlier releases stored the name of a Python class in front."""
-    kind, is_old, _ = (run.reason or "").partition("; the log of the worker says more")
-    return "A step failed; the log of the worker says why." if is_old else mask.text(visit, kind) or ""
+    """Why a run is parked. The reasons of earlier releases contain the name of a Python class, which is not shown."""
+    reason, is_old, _ = (run.reason or "").partition("; the log of the worker says more")
+    return "A step failed; the log of the worker says why." if is_old else mask.text(visit, reason) or ""
 
 
-def _describe_now(visit: Visit, run: RunRow) -> list[TraceLine]:
+def _describe_current_state(visit: Visit, run: RunRow) -> list[TraceLine]:
     formats = visit.format
     if run.state == "ended":
         return []
@@ -158,16 +158,16 @@ def _describe_text(visit: Visit, text: TextRow | None) -> str:
 
 
 def _describe_inputs(detail: Mapping[str, Any], segments: Mapping[str, str]) -> str:
-    """The values on which a fork or the entry filter decided."""
+    """The values on which the entry filter or a step with two paths decided."""
     sentences = []
     if "subscribed" in detail:
         sentences.append("Could be texted" if detail["subscribed"] else "Could not be texted")
     purchases = detail.get("purchases")
     if isinstance(purchases, dict):
         sentences += [
-            f"{times} other purchases in {describe_duration(days=int(days))}" for days, times in purchases.items()
+            f"{count} other purchases in {describe_duration(days=int(days))}" for days, count in purchases.items()
         ]
-    sentences += [_describe_segment(segments.get(one, one), inputs) for one, inputs in _segments_of(detail).items()]
+    sentences += [_describe_segment(segments.get(it, it), inputs) for it, inputs in _segments_of(detail).items()]
     if "share" in detail:
         sentences.append(f"Random number: {detail['share']} of 100")
     if "bought" in detail:
@@ -183,12 +183,12 @@ def _segments_of(detail: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _describe_segment(name: str, inputs: Mapping[str, Any]) -> str:
-    where = "In" if inputs.get("in") else "Not in"
+    membership = "In" if inputs.get("in") else "Not in"
     faulty = ", which had a fault and matched no customer" if inputs.get("has_fault") else ""
-    return f"{where} the segment {name}, version {inputs.get('version')}{faulty}"
+    return f"{membership} the segment {name}, version {inputs.get('version')}{faulty}"
 
 
-def _moment(text: object, formats: Format) -> str:
+def _format_time(text: object, formats: Format) -> str:
     try:
         return formats.full_moment(parse_timestamp(str(text)))
     except ValueError:

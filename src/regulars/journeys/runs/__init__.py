@@ -1,1 +1,1 @@
-"""Runs: a customer's progress through a journey, from the sale or consent that started it to its end."""
+"""Runs: one customer's way through a journey, from the sale or consent that started it to its end."""

@@ -1,6 +1,6 @@
-"""Decides how far a run advances at a time, for live runs and for backtests. No I/O.
+"""Decides how far a run (one customer's way through a journey) advances at a given time. No I/O.
 
-The caller loads the context of the run at that time, and saves or counts the decisions.
+Live runs and backtests share this code: the caller loads the data of the run, and saves or counts the decisions.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from regulars.journeys import definition as steps
-from regulars.journeys.context import CannotJudge, EvaluationContext, describe_context, judge, template_variables
+from regulars.journeys.context import EvaluationContext, NotEvaluable, describe_context, evaluate, template_variables
 from regulars.journeys.model import PersonRow, RecordedRow, RecordedSale, SaleRow
 from regulars.journeys.program import ProgramNode, program_of, references_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
@@ -20,13 +20,13 @@ from regulars.messaging.model import EXPIRES_AFTER
 from regulars.messaging.template import MissingValue, render_text
 from regulars.profiles.model import merge
 
-# More than any definition has, so reaching it would mean a cycle, which a program cannot have.
+# More steps than any definition has. A run that reaches this number is in a cycle, which a program cannot have.
 STEPS_AT_ONCE_MAX: Final = 120
-# A text has expired by then. If no change of the text was recorded, the run continues after this time.
+# After this time a text has expired, so a run continues even if no change of its text was recorded.
 TEXT_ENDS_WITHIN: Final = EXPIRES_AFTER + timedelta(hours=1)
-# An upper bound on how long a transaction that records a sale is open.
+# A transaction that records a sale is open for at most this time.
 WRITES_LAST_MAX: Final = timedelta(minutes=15)
-# How long a run waits at a branch that cannot be evaluated, and how often it retries: soon at first, then hourly.
+# How long a run waits at a branch that cannot be evaluated. It retries after 5 minutes at first, later hourly.
 FAULT_LASTS_MAX: Final = timedelta(days=30)
 FAULT_RETRY_MIN: Final = timedelta(minutes=5)
 FAULT_RETRY_MAX: Final = timedelta(hours=1)
@@ -34,15 +34,15 @@ EXITS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
 
 CUSTOMER_GONE: Final = "the customer is gone"
 WITHDRAWN: Final = "left by a withdrawal"
-NOT_JUDGED: Final = "the branch could not be judged for 30 days"
+NOT_EVALUATED: Final = "the branch could not be judged for 30 days"
 
 Attributes = Mapping[str, str]
 
-_HUNDREDTHS: Final = 10_000
+_BUCKETS: Final = 10_000
 
 
 class RunSubject(NamedTuple):
-    """The constant part of a run: the customer, the definition, and the sale or consent (fact) that started it."""
+    """The constant data of a run: the customer, the definition, and the sale or consent (fact) that started the run."""
 
     journey_id: UUID
     profile_id: UUID
@@ -61,13 +61,13 @@ class Position(NamedTuple):
     step: str | None
     waits_for: str | None = None
     waiting_since: datetime | None = None
-    # While the run waits for a purchase: the sales that existed when the wait began.
+    # While the run waits for a purchase: the customer's sales that existed when the wait began.
     seen_sales: Collection[UUID] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """The data for the decisions of a run at a time, which is `evaluation.now`."""
+    """The data for the decisions of a run at the time `evaluation.now`."""
 
     evaluation: EvaluationContext
     person: PersonRow
@@ -79,7 +79,7 @@ class RunContext:
 
 
 class StepEvent(NamedTuple):
-    """One line of a trace."""
+    """An event of a run, which becomes an entry of its trace."""
 
     step: str | None
     event: str
@@ -87,7 +87,7 @@ class StepEvent(NamedTuple):
 
 
 class HoldoutPass(NamedTuple):
-    """The run passed a split that holds `percent` percent of the customers out."""
+    """The run passed a split step that holds `percent` percent of the customers out."""
 
     step: str
     percent: int
@@ -103,10 +103,10 @@ class RequestedMessage(NamedTuple):
 @dataclass(slots=True)
 class RunProgress:
     """The result of advancing a run: the run waits at its position until `due_at`, or has ended with an outcome. The
-    caller sends the text and writes the changes, events and passes."""
+    caller requests the text, and stores changes, events and holdouts."""
 
     position: Position
-    # The customer's attributes afterwards; `changes` are those that the run set.
+    # The customer's attributes after the steps; `changes` has the attributes that the steps set.
     attributes: Attributes
     changes: dict[str, str] = field(default_factory=dict)
     due_at: datetime | None = None
@@ -118,7 +118,7 @@ class RunProgress:
 
 
 def advance(run: RunSubject, position: Position, context: RunContext) -> RunProgress:
-    """Take steps until one waits, requests a text or ends the run."""
+    """Take steps until a step waits, requests a text or ends the run."""
     return _StepRunner(run, position, context).advance()
 
 
@@ -129,7 +129,7 @@ def end(position: Position, attributes: Attributes, outcome: str) -> RunProgress
 
 
 def sales_needed_since(since: datetime, position: Position, now: datetime) -> datetime:
-    """The time since which the run needs the recorded sales of the customer."""
+    """The time from which on the run needs the customer's recorded sales."""
     waiting_since = position.waiting_since if position.waits_for == "purchase" else None
     return min(since, (waiting_since or now) - WRITES_LAST_MAX)
 
@@ -137,15 +137,15 @@ def sales_needed_since(since: datetime, position: Position, now: datetime) -> da
 def find_exit(
     definition: steps.Definition, sales: Iterable[RecordedSale], *, since: datetime, entry: RecordedSale | None
 ) -> tuple[datetime, str] | None:
-    """The first sale after the start of the run that ends it: when it was recorded, and the outcome.
-    `entry` is the sale that started the run, if it was a sale."""
-    kinds = {EXITS[it]: f"left by a {it}" for it in definition.exit_on}
-    ending = [
-        (sale.created_at, kinds[sale.type])
+    """The first sale that ends the run: when it was recorded, and the outcome of the run. `entry` is the sale that
+    started the run; None if a consent did."""
+    outcomes = {EXITS[it]: f"left by a {it}" for it in definition.exit_on}
+    exits = [
+        (sale.created_at, outcomes[sale.type])
         for sale in sales
-        if sale.type in kinds and (sale.created_at > since or (entry is not None and _follows(sale, entry)))
+        if sale.type in outcomes and (sale.created_at > since or (entry is not None and _follows(sale, entry)))
     ]
-    return min(ending, default=None)
+    return min(exits, default=None)
 
 
 def _follows(sale: RecordedSale, entry: RecordedSale) -> bool:
@@ -163,7 +163,7 @@ class _StepRunner:
 
     def advance(self) -> RunProgress:
         if self._run.fact_kind == "consent" and not self._evaluation.is_subscribed:
-            # The withdrawal may have been published together with the consent, before there was a run to end.
+            # The listener may have handled the withdrawal together with the consent, before there was a run to end.
             return self._end(WITHDRAWN)
         exit_ = find_exit(self._run.definition, self._context.sales, since=self._run.since, entry=self._context.sale)
         if exit_ is not None:
@@ -177,7 +177,7 @@ class _StepRunner:
             self._take_step(node)
             if self._progress.due_at is not None or self._progress.outcome is not None:
                 return self._progress
-        raise AssertionError("a program without circles ends")
+        raise AssertionError("a program without cycles ends")
 
     def _take_step(self, node: ProgramNode) -> None:
         """Take one step; afterwards the run is at the next step, waits, or has ended."""
@@ -191,19 +191,19 @@ class _StepRunner:
             case steps.Split() as step:
                 self._split(node, step)
             case steps.SendText() as step:
-                self._text(node, step)
+                self._send_text(node, step)
             case steps.SetAttribute() as step:
                 self._set_attribute(node, step)
             case steps.Exit():
                 self._end("exited")
 
     def _wait(self, node: ProgramNode, step: steps.Wait | steps.WaitUntil) -> None:
-        """The end of a wait is computed once, when the run reaches the step."""
+        """Wait until a time, which is computed once, when the run reaches the step."""
         if self._progress.position.waits_for == "time":
             self._record(node, "went on", {})
             return self._move_to(node.next)
         due_at = (
-            next_local_time(step, self._now, self._zone())
+            next_local_time(step, self._now, self._choose_zone())
             if isinstance(step, steps.WaitUntil)
             else after_wait(step, self._now)
         )
@@ -211,9 +211,9 @@ class _StepRunner:
         return self._wait_here("time", due_at)
 
     def _wait_for_purchase(self, node: ProgramNode, step: steps.WaitForPurchase) -> None:
-        """A purchase counts if it did not exist when the wait began, whatever its recording time: its transaction may
-        have begun before and committed after. A purchase recorded after the wait began always counts, even if it was
-        already visible when the sales were loaded."""
+        """Wait for a purchase that did not exist when the wait began, whatever its recording time: its transaction may
+        have begun before the wait and committed after. A purchase recorded after the wait began always counts, even if
+        it was already visible when the sales were loaded."""
         position = self._progress.position
         is_new = position.waits_for != "purchase" or position.waiting_since is None
         since = self._now if is_new or position.waiting_since is None else position.waiting_since
@@ -235,21 +235,21 @@ class _StepRunner:
         return None
 
     def _branch(self, node: ProgramNode, step: steps.Branch) -> None:
-        verdict = judge(node.id, step.condition, self._evaluation)
-        if not isinstance(verdict, CannotJudge):
+        result = evaluate(node.id, step.condition, self._evaluation)
+        if not isinstance(result, NotEvaluable):
             segments = references_of(self._run.definition).segments
-            return self._fork(node, is_then=verdict, why=describe_context(self._evaluation, step.condition, segments))
+            return self._fork(node, is_then=result, why=describe_context(self._evaluation, step.condition, segments))
         position = self._progress.position
         since = position.waiting_since if position.waits_for == "fault" else None
         if since is None:
-            self._record(node, "cannot judge", {"fault": verdict.fault})
+            self._record(node, "cannot judge", {"fault": result.fault})
             return self._wait_here("fault", self._now + FAULT_RETRY_MIN)
         if self._now >= since + FAULT_LASTS_MAX:
-            self._progress.reason = verdict.fault
-            self._end(NOT_JUDGED)
+            self._progress.reason = result.fault
+            self._end(NOT_EVALUATED)
             return None
-        pause = min(max((self._now - since) / 2, FAULT_RETRY_MIN), FAULT_RETRY_MAX)
-        self._progress.due_at = min(self._now + pause, since + FAULT_LASTS_MAX)
+        retry_after = min(max((self._now - since) / 2, FAULT_RETRY_MIN), FAULT_RETRY_MAX)
+        self._progress.due_at = min(self._now + retry_after, since + FAULT_LASTS_MAX)
         return None
 
     def _split(self, node: ProgramNode, step: steps.Split) -> None:
@@ -260,7 +260,7 @@ class _StepRunner:
             self._progress.holdouts.append(HoldoutPass(node.id, 100 - step.percent, is_held_out=not is_then))
         self._fork(node, is_then=is_then, why={"share": share})
 
-    def _text(self, node: ProgramNode, step: steps.SendText) -> None:
+    def _send_text(self, node: ProgramNode, step: steps.SendText) -> None:
         if self._progress.position.waits_for == "text":
             # The run was woken because its text was sent, skipped or failed.
             return self._move_to(node.next)
@@ -271,8 +271,7 @@ class _StepRunner:
         return self._wait_here("text", self._now + TEXT_ENDS_WITHIN)
 
     def _set_attribute(self, node: ProgramNode, step: steps.SetAttribute) -> None:
-        """Set an attribute. If the customer has too many attributes, it is not set; the run records that and
-        continues."""
+        """Set an attribute of the customer. If the customer has too many attributes, record that and continue."""
         try:
             attributes = merge(dict(self._progress.attributes), {step.key: step.value})
         except ValidationError:
@@ -281,11 +280,11 @@ class _StepRunner:
         self._record(node, "set", {"key": step.key})
         self._progress.attributes = attributes
         self._progress.changes[step.key] = step.value
-        # The next branch, and segments in it, use the new value.
+        # Later branches, and the segments in their conditions, use the new value.
         self._evaluation = self._evaluation.with_attributes(attributes)
         return self._move_to(node.next)
 
-    def _zone(self) -> str:
+    def _choose_zone(self) -> str:
         sale = self._context.sale
         return choose_zone(self._context.phone_number, sale.country if sale else None, self._evaluation.zone)
 
@@ -312,4 +311,4 @@ class _StepRunner:
 def share_of(journey_id: UUID, profile_id: UUID, *, salt: str) -> float:
     """A pseudo-random number from 0 to 100, which is always the same for a customer, a journey and a salt."""
     digest = hashlib.sha256(journey_id.bytes + profile_id.bytes + salt.encode()).digest()
-    return int.from_bytes(digest[:8], "big") % _HUNDREDTHS / 100
+    return int.from_bytes(digest[:8], "big") % _BUCKETS / 100

@@ -1,4 +1,4 @@
-"""The definitions that runs follow, by journey and version. A version never changes, so it is cached."""
+"""Loads and caches the definitions that runs follow, by journey and version. A version does not change."""
 
 from collections.abc import Collection
 from typing import Final, NamedTuple
@@ -23,17 +23,17 @@ _cache: dict[tuple[UUID, UUID, int], Version] = {}
 
 
 async def load_definitions(
-    tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, int]]
+    tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], Definition]:
-    versions = await load_versions(tx, organization_id, wanted)
+    versions = await load_versions(tx, organization_id, keys)
     return {it: version.definition for it, version in versions.items()}
 
 
 async def load_versions(
-    tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, int]]
+    tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], Version]:
-    loaded = {it: cached for it in wanted if (cached := _cache.get((organization_id, *it))) is not None}
-    missing = sorted(set(wanted) - loaded.keys())
+    loaded = {it: cached for it in keys if (cached := _cache.get((organization_id, *it))) is not None}
+    missing = sorted(set(keys) - loaded.keys())
     if missing:
         stored = await queries.find_definitions(tx, organization_id, missing)
         for journey_id, number in missing:

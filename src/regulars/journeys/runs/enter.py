@@ -1,7 +1,7 @@
-"""Starts runs from sales and consents: at most one run for each journey and fact (sale or consent), however often the
-fact is delivered.
+"""Starts runs of journeys: at most one run for each journey and fact (a sale or consent), however often the fact is
+delivered.
 
-The unique key of runs guarantees that. The customer's row of `journey_customers` is locked first, because re-entry
+The unique key of runs guarantees this. The customer's row in `journey_customers` is locked first, because re-entry
 depends on the time of the last entry, and a customer has at most one open run in a journey.
 """
 
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.journeys import queries as journeys
-from regulars.journeys.context import describe_segments, judge
+from regulars.journeys.context import describe_segments, evaluate
 from regulars.journeys.definition import Definition, Reentry, read_definition
 from regulars.journeys.interests import require_facts
 from regulars.journeys.model import ActivationRow, NewJourneyRun, SaleRow, TraceEntry
@@ -46,14 +46,14 @@ class EntryEvent:
 async def enter_by_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     """Start runs from sales of a known customer that were at most seven days old when they were recorded."""
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
-    # In the order of recording, so that of two sales of one customer the first one starts the run.
+    # In the order of recording, so that the first of two sales of a customer starts the run.
     in_order = sorted(sales, key=lambda sale: (sale.created_at, sale.id))
     entries = [entry for sale in in_order if (entry := entry_of_sale(sale)) is not None]
     await _enter(tx, organization_id, entries)
 
 
 async def enter_by_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """Start runs from recent consents that subscribed the customer; `automation` of the change says which they are."""
+    """Start runs from consents that subscribed the customer and are recent, as `change.automation` says."""
     entries = [
         entry for fact in facts for change in fact.changes if (entry := _entry_of_change(change, fact.at)) is not None
     ]
@@ -76,7 +76,7 @@ def _entry_of_change(change: SubscriptionChange, at: datetime) -> EntryEvent | N
 
 
 def entry_of_consent(subscription_id: UUID, sequence: int, profile_id: UUID, at: datetime) -> EntryEvent:
-    """The event for an entry of the consent ledger."""
+    """The entry event for a consent, which is an entry of the consent ledger."""
     return EntryEvent("consent", f"{SUBSCRIPTION.encode(subscription_id)}:{sequence}", "opt_in", profile_id, None, at)
 
 
@@ -86,78 +86,78 @@ async def _enter(tx: Tx, organization_id: UUID, entries: Sequence[EntryEvent]) -
     times = [entry.recorded_at for entry in entries]
     triggers = sorted({entry.trigger for entry in entries})
     activations = await journeys.find_activations(tx, organization_id, triggers, since=min(times), until=max(times))
-    by_journey: dict[UUID, list[tuple[ActivationRow, Definition]]] = {}
+    activations_by_journey: dict[UUID, list[tuple[ActivationRow, Definition]]] = {}
     for activation in activations:
         definition = read_definition(activation.definition.encode())
-        by_journey.setdefault(activation.journey_id, []).append((activation, definition))
-    for journey_id in sorted(by_journey):
-        await _enter_journey(tx, organization_id, journey_id, by_journey[journey_id], entries)
+        activations_by_journey.setdefault(activation.journey_id, []).append((activation, definition))
+    for journey_id in sorted(activations_by_journey):
+        await _enter_journey(tx, organization_id, journey_id, activations_by_journey[journey_id], entries)
 
 
 async def _enter_journey(
     tx: Tx,
     organization_id: UUID,
     journey_id: UUID,
-    live: Sequence[tuple[ActivationRow, Definition]],
+    activations: Sequence[tuple[ActivationRow, Definition]],
     entries: Sequence[EntryEvent],
 ) -> None:
     matched = [
         (entry, activation, definition)
         for entry in entries
-        for activation, definition in live
+        for activation, definition in activations
         if definition.trigger == entry.trigger and _was_live(activation, entry.recorded_at)
     ]
     subjects = [DecisionSubject(entry.profile_id, entry.sale_id, definition) for entry, _, definition in matched]
     if not subjects:
         return
     snapshot = await load_snapshot(tx, organization_id, subjects)
-    passed = [_passes(snapshot, subject, tx.now) for subject in subjects]
-    wanted = [entry for entry, is_in in zip(matched, passed, strict=True) if is_in]
-    refused = [activation.version for (_, activation, _), is_in in zip(matched, passed, strict=True) if not is_in]
+    passed = [_passes_filter(snapshot, subject, tx.now) for subject in subjects]
+    admitted = [entry for entry, has_passed in zip(matched, passed, strict=True) if has_passed]
+    refused = [activation.version for (_, activation, _), it in zip(matched, passed, strict=True) if not it]
     await trace.add_totals(tx, organization_id, Counter((journey_id, version, "", "refused") for version in refused))
-    if wanted:
-        await _begin(tx, organization_id, journey_id, wanted, snapshot)
+    if admitted:
+        await _start_runs(tx, organization_id, journey_id, admitted, snapshot)
 
 
-def _was_live(activation: ActivationRow, moment: datetime) -> bool:
-    return activation.since <= moment and (activation.until is None or moment < activation.until)
+def _was_live(activation: ActivationRow, at: datetime) -> bool:
+    return activation.since <= at and (activation.until is None or at < activation.until)
 
 
-def _passes(snapshot: JourneySnapshot, subject: DecisionSubject, now: datetime) -> bool:
+def _passes_filter(snapshot: JourneySnapshot, subject: DecisionSubject, now: datetime) -> bool:
     context = snapshot.context_of(subject, now)
     # A filter that cannot be evaluated admits no customer.
-    return context is not None and judge(FILTER, subject.definition.filter, context) is True
+    return context is not None and evaluate(FILTER, subject.definition.filter, context) is True
 
 
-async def _begin(
+async def _start_runs(
     tx: Tx,
     organization_id: UUID,
     journey_id: UUID,
-    wanted: Sequence[tuple[EntryEvent, ActivationRow, Definition]],
+    admitted: Sequence[tuple[EntryEvent, ActivationRow, Definition]],
     snapshot: JourneySnapshot,
 ) -> None:
-    # Because of the shared lock a pause or archive comes either before, so that its state is read here, or after, so
-    # that it finds these runs.
+    # The shared lock orders this transaction and a pause or archive of the journey: either the new state is read here,
+    # or the pause finds these runs.
     journey = await journeys.share_journey(tx, organization_id, journey_id)
     if journey is None or journey.state == "archived":
         return
-    profile_ids = sorted({entry.profile_id for entry, _, _ in wanted})
+    profile_ids = sorted({entry.profile_id for entry, _, _ in admitted})
     last_entries = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)
     known_facts = await queries.find_known_facts(
         tx,
         organization_id,
         journey_id,
-        fact_kind=wanted[0][0].kind,
-        fact_ids=[entry.id for entry, _, _ in wanted],
+        fact_kind=admitted[0][0].kind,
+        fact_ids=[entry.id for entry, _, _ in admitted],
     )
-    begun: dict[UUID, NewJourneyRun] = {}
-    for entry, activation, definition in wanted:
+    new_runs: dict[UUID, NewJourneyRun] = {}
+    for entry, activation, definition in admitted:
         entered_at, run_id = last_entries.get(entry.profile_id, (None, None))
-        if entry.id in known_facts or entry.profile_id in begun or run_id is not None:
+        if entry.id in known_facts or entry.profile_id in new_runs or run_id is not None:
             continue
         if not may_enter_again(definition.reentry, entered_at, tx.now):
             continue
-        begun[entry.profile_id] = NewJourneyRun(
+        new_runs[entry.profile_id] = NewJourneyRun(
             new_uuid(),
             journey_id,
             activation.version,
@@ -168,7 +168,7 @@ async def _begin(
             program_of(definition).first,
             entry.recorded_at,
         )
-    runs = list(begun.values())
+    runs = list(new_runs.values())
     inserted = (
         await queries.insert_runs_if_new(tx, organization_id, runs, is_paused=journey.state == "paused")
         if runs
@@ -177,7 +177,7 @@ async def _begin(
     new = [run for run in runs if run.id in inserted]
     if new:
         failpoint.hit("journey.entered", tx.connection.drop_connection)
-        definitions = {entry.id: definition for entry, _, definition in wanted}
+        definitions = {entry.id: definition for entry, _, definition in admitted}
         await queries.set_customers_runs(tx, organization_id, journey_id, [(run.profile_id, run.id) for run in new])
         await trace.insert_trace(
             tx,
@@ -196,14 +196,14 @@ async def _begin(
 def _entry_detail(
     run: NewJourneyRun, definition: Definition, snapshot: JourneySnapshot, now: datetime
 ) -> dict[str, Any]:
-    """The trace of an entry: the fact, the version, and the segments of the definition."""
+    """For the trace of an entry: the fact, the version, and whether the customer is in the definition's segments."""
     context = snapshot.context_of(DecisionSubject(run.profile_id, run.sale_id, definition), now)
     segments = {} if context is None else describe_segments(context, references_of(definition).segments)
     return {"by": run.fact_id, "version": run.version, **segments}
 
 
 def may_enter_again(reentry: Reentry, entered_at: datetime | None, now: datetime) -> bool:
-    """Whether a customer who last entered at that time, and has no open run, may enter again."""
+    """Whether a customer who last entered at `entered_at`, and has no open run, may enter again."""
     if entered_at is None or reentry.policy == "always":
         return True
     if reentry.policy == "never" or reentry.days is None:

@@ -1,5 +1,5 @@
-"""Handles facts (recorded sales, consents and changes of texts) for open runs: a sale or a withdrawal ends runs, a
-purchase or a sent text wakes runs."""
+"""Listeners that end and wake open runs of journeys: a sale or a withdrawal of consent ends runs, a purchase or a sent
+text wakes runs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,26 +25,26 @@ _FINAL_STATES = frozenset({"sent", "delivered", "failed", "skipped", "unknown"})
 
 @needed_if(journeys.HAS_ACTIVATION)
 async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """A sale ends the runs that exit on it, and wakes the runs that wait for a purchase."""
+    """End the runs that exit on these sales, and wake the runs that wait for a purchase."""
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
     sales_by_id: dict[UUID | None, SaleRow] = {sale.id: sale for sale in sales}
-    by_buyer: dict[UUID, list[SaleRow]] = {}
+    sales_by_buyer: dict[UUID, list[SaleRow]] = {}
     for sale in sales:
         if sale.profile_id is not None:
-            by_buyer.setdefault(sale.profile_id, []).append(sale)
-    runs = await queries.lock_active_runs_of(tx, organization_id, by_buyer) if by_buyer else []
+            sales_by_buyer.setdefault(sale.profile_id, []).append(sale)
+    runs = await queries.lock_active_runs_of(tx, organization_id, sales_by_buyer) if sales_by_buyer else []
     definitions = await load_definitions(tx, organization_id, {(run.journey_id, run.version) for run in runs})
     waiting: list[UUID] = []
     leaving: dict[str, list[RunRow]] = {}
     for run in runs:
-        bought = by_buyer[run.profile_id]
+        new_sales = sales_by_buyer[run.profile_id]
         exit_ = find_exit(
-            definitions[run.journey_id, run.version], bought, since=run.since, entry=sales_by_id.get(run.sale_id)
+            definitions[run.journey_id, run.version], new_sales, since=run.since, entry=sales_by_id.get(run.sale_id)
         )
         if exit_ is not None:
             leaving.setdefault(exit_[1], []).append(run)
-        elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in bought):
-            # The run itself decides whether the purchase is one that it waits for.
+        elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in new_sales):
+            # When the run advances, it decides whether the purchase counts.
             waiting.append(run.id)
     for outcome in sorted(leaving):
         await end_runs(tx, organization_id, leaving[outcome], outcome=outcome)
@@ -55,7 +55,8 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
 
 
 async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """A withdrawal ends all open runs of the customer, including parked ones, which failed at every attempt."""
+    """End all open runs of customers who withdrew their consent, including parked runs, which failed at every
+    attempt."""
     withdrawn = {
         change.profile_id
         for fact in facts
@@ -70,7 +71,7 @@ async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscri
 
 
 async def handle_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """Wakes a run whose text was sent, skipped, failed or became unknown, and counts that at its step."""
+    """Wake the runs whose text was sent, skipped, failed or became unknown, and count the outcome at its step."""
     ended = [
         _TextOutcome(fact.origin_id, fact.step, fact.state, fact.reason)
         for fact in facts
@@ -95,8 +96,8 @@ class _TextOutcome(NamedTuple):
 
     @property
     def event(self) -> str:
-        """The name under which the outcome is counted; a skip includes its reason, without the name of the missing
-        field."""
+        """The event name under which the outcome is counted; a skip includes the reason, without the field name in
+        it."""
         return (
             f"text skipped {(self.reason or '').partition(':')[0]}" if self.state == "skipped" else f"text {self.state}"
         )

@@ -1,8 +1,8 @@
-"""Records which customers passed a split that holds customers out, when, and whether they are held out
+"""Records the passes of customers through a journey's holdout split, and whether each customer is held out from texts
 (`journey_holdouts`).
 
-The customers who pass it in the same month are compared with each other. In each month only the first pass of a
-customer counts, because a purchase that a text caused may let the customer enter again.
+Attribution compares the two groups of customers who passed a split in the same month. Only the first pass of a customer
+in a month counts, because a purchase that a text caused may let the customer enter again.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,22 +24,22 @@ class HoldoutPassRow(NamedTuple):
     profile_id: UUID
     # The first day on which purchases count.
     first_day: date
-    # The share of the customers that is held out.
+    # The percentage of customers who are held out.
     percent: int
     is_held_out: bool
 
 
 def first_day_of(today: date, trigger_day: date | None) -> date:
-    """The first day on which purchases of a customer who passes the split today count: tomorrow, if the purchase that
-    started the run was today. Otherwise this purchase would make every customer a buyer."""
+    """The first day on which purchases count for a customer who passes the split today: tomorrow, if the purchase that
+    started the run was today, because that purchase would make every customer a buyer."""
     return today + timedelta(days=1) if trigger_day == today else today
 
 
-_PASSED: Final = Columns(
+_PASSES: Final = Columns(
     journey_id=Ids, step=Labels, month=(Labels, date.isoformat), profile_id=Ids, first_day=(Labels, date.isoformat),
     percent=Bigints, is_held_out=Booleans,
 )  # fmt: skip
-_INSERT: Final = _PASSED.write(
+_INSERT: Final = _PASSES.write(
     """
     INSERT INTO journey_holdouts (organization_id, passed_at, {columns})
     SELECT %(organization_id)s, %(now)s, it.journey_id, it.step, it.month::date, it.profile_id, it.first_day::date,
@@ -51,14 +51,14 @@ _INSERT: Final = _PASSED.write(
 
 
 async def record_passes(
-    tx: Tx, organization_id: UUID, passed: Sequence[HoldoutPassRow], months: Collection[HoldoutMonthBegun]
+    tx: Tx, organization_id: UUID, passes: Sequence[HoldoutPassRow], months: Collection[HoldoutMonthBegun]
 ) -> None:
-    """Store the passes. With the first customer of a month an event is recorded for listeners in other packages. Rows
-    are written in the order of their keys, so that two transactions never deadlock."""
-    if passed:
+    """Store the passes. The first pass of a month records an event for listeners in other packages. Rows are written in
+    the order of their keys, so that two transactions never deadlock."""
+    if passes:
         begun = [it for it in months if not await _is_any_stored(tx, organization_id, it)]
         await outbox.record(tx, organization_id, begun)
-        await tx.execute(_INSERT, {"organization_id": organization_id, "now": tx.now, **_PASSED.of(sorted(passed))})
+        await tx.execute(_INSERT, {"organization_id": organization_id, "now": tx.now, **_PASSES.of(sorted(passes))})
 
 
 async def _is_any_stored(tx: Tx, organization_id: UUID, month: HoldoutMonthBegun) -> bool:
@@ -76,9 +76,9 @@ async def _is_any_stored(tx: Tx, organization_id: UUID, month: HoldoutMonthBegun
 async def read_holdout_groups(
     tx: Tx, organization_id: UUID, journey_id: UUID, step: str, month: date
 ) -> dict[bool, tuple[bytes, bytes]]:
-    """For each group (true: held out) the ids of the customers, 16 bytes each, and the first days of their windows as
-    days since 1970, four bytes each. If the percentage of the split changes during a month, customers who pass it with
-    the new percentage are omitted until the next month."""
+    """For each group (true: held out) the ids of the customers, 16 bytes each, and the first day on which purchases of
+    each customer count, in days since 1970, four bytes each. If the percentage of the split changes during a month,
+    customers who pass with the new percentage are omitted until the next month."""
     rows = await tx.fetch(
         """
         SELECT is_held_out, string_agg(uuid_send(profile_id), ''::bytea ORDER BY profile_id),

@@ -34,15 +34,15 @@ async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outco
 
 
 async def pause_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """Pause the runs and then their texts. The runs come first: a worker that is advancing a run requests its text
-    before this transaction gets the lock on the run."""
+    """Pause the runs, then their texts. In this order no text is missed: a worker that is advancing a run requests its
+    text before this transaction gets the lock on the run."""
     await queries.hold_runs(tx, organization_id, journey_id)
     async for steps in _batches_with_text(tx, organization_id, journey_id):
         await pause_texts(tx, organization_id, OriginKind.JOURNEY, steps.keys())
 
 
 async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """Release the runs, and the texts for which their steps still wait."""
+    """Release paused runs, and the texts for which runs still wait."""
     if await queries.release_runs(tx, organization_id, journey_id):
         tx.touched.add(("journey_runs", organization_id))
     async for steps in _batches_with_text(tx, organization_id, journey_id):
@@ -50,11 +50,11 @@ async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> N
 
 
 async def _batches_with_text(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
-    """Batches of the runs that wait for a text, with their steps."""
+    """Batches of the runs that wait for a text: step by run id."""
     after = UUID(int=0)
-    while found := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BATCH_ROWS):
-        yield dict(found)
-        after = found[-1][0]
+    while batch := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BATCH_ROWS):
+        yield dict(batch)
+        after = batch[-1][0]
 
 
 async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
@@ -63,8 +63,8 @@ async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
         raise RunNotFound("There is no run with this id.")
     if run.state != "parked":
         raise NotPossible(f"Only a parked run can be resumed; this one is {run.state}.")
-    again = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)
-    await queries.save_runs(tx, organization_id, [again])
+    resumed = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)
+    await queries.save_runs(tx, organization_id, [resumed])
     await trace.insert_trace(tx, organization_id, [TraceEntry(run_id, run.step, "resumed", {})])
     await require_facts(tx, organization_id)
     tx.touched.add(("journey_runs", organization_id))

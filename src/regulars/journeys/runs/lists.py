@@ -1,4 +1,4 @@
-"""Reads runs and versions for pages, commands and other packages. Each list reads one range of an index."""
+"""Lists the runs and versions of journeys for pages, commands and other packages. Each list reads one index range."""
 
 from collections.abc import Collection
 from typing import Final
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.journeys.model import RunRow, SpanRow, VersionRow
+from regulars.journeys.model import LivePeriod, RunRow, VersionRow
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT
@@ -69,7 +69,7 @@ async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID,
 
 
 async def list_runs_of_sale(tx: Tx, organization_id: UUID, sale_id: UUID) -> list[tuple[UUID, str, UUID, str]]:
-    """The runs that one sale started: journey, its name, run and state. One index look-up for each journey."""
+    """The runs that a sale started: journey id, journey name, run id and state. One index look-up for each journey."""
     rows = await tx.fetch(
         """
         SELECT j.id, j.name, run.id, run.state
@@ -114,10 +114,10 @@ async def list_versions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list
     )
 
 
-async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[SpanRow]:
-    """When each version was live, the latest first."""
+async def list_live_periods(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[LivePeriod]:
+    """The periods in which versions were live, latest first."""
     return await tx.fetch_all(
-        SpanRow,
+        LivePeriod,
         """
         SELECT {columns} FROM journey_activations
         WHERE organization_id = %s AND journey_id = %s
@@ -129,7 +129,7 @@ async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[Sp
 
 
 async def find_journeys_of_runs(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
-    """The journey of each run, and its name."""
+    """The id and name of the journey of each run."""
     if not runs:
         return {}
     rows = await tx.fetch(
@@ -175,7 +175,7 @@ async def is_any_run_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> 
 
 
 async def is_any_run_open(tx: Tx, organization_id: UUID) -> bool:
-    """Whether any run is open, including parked runs, which a withdrawal ends too."""
+    """Whether any run is open, including parked runs, which a withdrawal of consent ends too."""
     rows = await tx.fetch(
         "SELECT EXISTS (SELECT 1 FROM journey_runs WHERE organization_id = %s AND state <> 'ended')",
         (organization_id,),

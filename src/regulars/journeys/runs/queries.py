@@ -1,4 +1,4 @@
-"""The SQL of runs and of `journey_customers`."""
+"""The SQL of journey runs, and of `journey_customers`, which has each customer's last entry into a journey."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -18,8 +18,9 @@ _COLUMNS = SQL(names_of(RunRow, "journey_runs"))
 async def lock_customers(
     tx: Tx, organization_id: UUID, journey_id: UUID, profile_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[datetime | None, UUID | None]]:
-    """Insert the rows of new customers, then lock all rows in order; return the last entry, and the run while it is
-    open. The end of a run does not touch these rows, because the state of the run is read under their lock."""
+    """Insert the rows of new customers, then lock all rows in order; return the time of each customer's last entry, and
+    the run if it is open. The end of a run does not change these rows: the state of the run is read under their
+    lock."""
     await tx.execute(
         """
         INSERT INTO journey_customers (organization_id, journey_id, profile_id)
@@ -72,7 +73,7 @@ _INSERT_RUNS: Final = _NEW_RUNS.write(
 async def insert_runs_if_new(
     tx: Tx, organization_id: UUID, runs: Sequence[NewJourneyRun], *, is_paused: bool
 ) -> set[UUID]:
-    """Insert runs. If the journey was paused meanwhile, they become due when it is resumed."""
+    """Insert runs and return the ids of new ones. Runs of a paused journey become due when it is resumed."""
     values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
@@ -164,10 +165,11 @@ async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collecti
     )
 
 
-async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[UUID, str]]) -> int:
-    """Make runs due now that wait for the text of this step; the receipt of an earlier step's text wakes no run."""
-    # All transactions lock runs in this order.
-    ended = sorted(ended)
+async def wake_texted_runs(tx: Tx, organization_id: UUID, texted: Sequence[tuple[UUID, str]]) -> int:
+    """Make runs due now that wait for the text of this step, given as run id and step. The receipt of an earlier step's
+    text wakes no run."""
+    # All transactions lock runs in the order of their ids.
+    texted = sorted(texted)
     return await tx.execute(
         """
         UPDATE journey_runs
@@ -188,8 +190,8 @@ async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[
         """,
         {
             "organization_id": organization_id,
-            "ids": [it for it, _ in ended],
-            "steps": [step for _, step in ended],
+            "ids": [it for it, _ in texted],
+            "steps": [step for _, step in texted],
             "now": tx.now,
         },
     )
@@ -210,7 +212,7 @@ async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *,
 
 
 def _join_ids(sales: Sequence[UUID] | None) -> str | None:
-    """The list of a row, joined into a string, because in PostgreSQL all inner arrays must have the same length."""
+    """Join the list into a string, because PostgreSQL has no arrays of arrays with different lengths."""
     return None if sales is None else ",".join(map(str, sales))
 
 
@@ -231,7 +233,7 @@ _SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
 
 
 async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
-    """Save the state of the runs after a batch."""
+    """Save the state of runs, which are then not paused."""
     await tx.execute(_SAVE_RUNS, {"organization_id": organization_id, **_SAVED.of(runs), **_SAVED_BY_ID.of(runs)})
 
 
@@ -249,7 +251,7 @@ async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) ->
     )
 
 
-# With state = 'active' the planner may choose the index of active runs of all journeys.
+# Not `state = 'active'`, for which the planner may choose the index of active runs of all journeys.
 _MOVE_DUE_TIMES: Final = """
     UPDATE journey_runs SET {target} = {source}, {source} = NULL
     WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
@@ -265,7 +267,7 @@ _RELEASE: Final = fill(_MOVE_DUE_TIMES, source="held_due_at", target="due_at")
 
 
 async def hold_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
-    """Move the due times of a paused journey's runs to `held_due_at`, so that none becomes due."""
+    """Move the due times of a paused journey's runs to `held_due_at`, so that no run becomes due."""
     return await tx.execute(_HOLD, {"organization_id": organization_id, "journey_id": journey_id})
 
 

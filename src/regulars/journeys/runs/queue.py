@@ -1,4 +1,5 @@
-"""The queue of due runs. A batch loads the data of its runs, calls `decide`, and writes all decisions together."""
+"""The queue of due journey runs. A batch loads the data of its runs, calls `decide`, and writes all decisions
+together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -42,16 +43,16 @@ class RunQueue(RowQueue[RunRow]):
         return is_more
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
-        async def find(after: RunRow | None, many: int) -> Sequence[RunRow]:
-            return await queries.take_due_runs(tx, organization_id, after=after, limit=many)
+        async def find(after: RunRow | None, page_limit: int) -> Sequence[RunRow]:
+            return await queries.take_due_runs(tx, organization_id, after=after, limit=page_limit)
 
-        async def lock(found: Sequence[RunRow]) -> Sequence[RunRow]:
-            return await _without_locked_profiles(tx, organization_id, found)
+        async def lock(rows: Sequence[RunRow]) -> Sequence[RunRow]:
+            return await _without_locked_profiles(tx, organization_id, rows)
 
         return await take_free(find, lock, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> None:
-        """The runs are locked by `take`, and so are the profiles of those that may set an attribute."""
+        """Advance the runs. `take` has locked them, and the profiles of runs that may set an attribute."""
         texting = await load_texting(tx, organization_id)
         if texting is None:
             return
@@ -63,7 +64,7 @@ class RunQueue(RowQueue[RunRow]):
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: RunRow, *, attempts: int, due_at: datetime | None
     ) -> None:
-        """A run that failed at every attempt is parked with its reason, and a user can resume it."""
+        """Retry a failed run later; after the last attempt, park it until a user resumes it."""
         failed = row._replace(state="active" if due_at is not None else "parked", attempts=attempts, due_at=due_at)
         await queries.save_runs(tx, organization_id, [failed])
 
@@ -76,13 +77,13 @@ class RunQueue(RowQueue[RunRow]):
 
 
 async def _without_locked_profiles(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> Sequence[RunRow]:
-    """The runs that can advance now. A run that may set an attribute locks its customer's profile. All other writers
-    lock the profile before its runs, so waiting here could deadlock: runs of locked profiles are skipped, and
-    remain due."""
+    """Lock the profiles of runs that may set an attribute, and return the runs that can advance now. All other writers
+    lock a profile before its runs, so waiting here could deadlock: runs of profiles that another transaction has locked
+    are skipped, and remain due."""
     definitions = await load_definitions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
     changing = {row.profile_id for row in rows if sets_attributes(definitions[row.journey_id, row.version])}
-    locked = await try_lock_profiles(tx, organization_id, changing) if changing else set()
-    return [row for row in rows if row.profile_id not in locked]
+    unavailable = await try_lock_profiles(tx, organization_id, changing) if changing else set()
+    return [row for row in rows if row.profile_id not in unavailable]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,9 +96,9 @@ class _Batch:
     versions: dict[tuple[UUID, int], Version]
     snapshot: JourneySnapshot
     numbers: dict[UUID, TextNumber]
-    # By run: the other sales of the customer that the run needs.
+    # The customer's other sales that a run needs, by run id.
     recorded: dict[UUID, list[RecordedRow]]
-    # By customer: the attributes that runs of this batch set. A customer may have runs in several journeys.
+    # The attributes that runs of this batch set, by profile id. A customer may have runs in several journeys.
     changes: dict[UUID, dict[str, str]] = field(default_factory=dict)
     saved: list[RunRow] = field(default_factory=list)
     trace: list[TraceEntry] = field(default_factory=list)
@@ -116,10 +117,10 @@ class _Batch:
             for row in rows
         ]
         snapshot = await load_snapshot(tx, organization_id, subjects)
-        ranges = [
+        searches = [
             (row.profile_id, row.sale_id, decide.sales_needed_since(row.since, _position(row), tx.now)) for row in rows
         ]
-        recorded = await find_sales_since(tx, organization_id, ranges)
+        recorded = await find_sales_since(tx, organization_id, searches)
         return cls(
             tx=tx,
             organization_id=organization_id,
@@ -127,7 +128,7 @@ class _Batch:
             versions=versions,
             snapshot=snapshot,
             numbers=await find_text_numbers(tx, organization_id, {row.profile_id for row in rows}),
-            recorded={row.id: found for row, found in zip(rows, recorded, strict=True)},
+            recorded={row.id: sales for row, sales in zip(rows, recorded, strict=True)},
         )
 
     def advance(self, row: RunRow) -> None:
@@ -220,7 +221,7 @@ class _Batch:
         if self.changes:
             await _set_attributes(tx, organization_id, self.changes)
         if self.orders:
-            await request_texts(tx, organization_id, await self._hold_out(), texting=self.texting)
+            await request_texts(tx, organization_id, await self._skip_held_out(), texting=self.texting)
         await queries.save_runs(tx, organization_id, self.saved)
         await record_passes(tx, organization_id, self.holdouts, self.holdout_months)
         if self.trace:
@@ -228,8 +229,8 @@ class _Batch:
         await trace.count_events(tx, organization_id, self.counts)
         await cancel_texts(tx, organization_id, OriginKind.JOURNEY, self.ended_with_text)
 
-    async def _hold_out(self) -> list[TextOrder]:
-        """The requested texts; those to customers in the global holdout are skipped, and their runs continue."""
+    async def _skip_held_out(self) -> list[TextOrder]:
+        """The requested texts, with a skip reason for customers in the global holdout; their runs continue."""
         profile_ids = {order.profile_id for order in self.orders if order.profile_id is not None}
         held_out = await find_held_out_of_journeys(self.tx, self.organization_id, profile_ids)
         return [
@@ -245,8 +246,8 @@ def _position(row: RunRow) -> decide.Position:
 async def _set_attributes(tx: Tx, organization_id: UUID, changes: dict[UUID, dict[str, str]]) -> None:
     """Set the attributes of all customers with one call. Their profiles are locked, so decisions that depend on the
     attributes are still valid."""
-    wanted = [AttributeChanges(ById(profile_id), set_) for profile_id, set_ in sorted(changes.items())]
-    outcomes = await set_attributes(tx, organization_id, wanted)
-    refused = next((it for it in outcomes if not isinstance(it, Profile)), None)
-    if refused is not None:
-        raise refused
+    by_profile = [AttributeChanges(ById(profile_id), values) for profile_id, values in sorted(changes.items())]
+    outcomes = await set_attributes(tx, organization_id, by_profile)
+    error = next((it for it in outcomes if not isinstance(it, Profile)), None)
+    if error is not None:
+        raise error

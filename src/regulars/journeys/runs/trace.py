@@ -1,4 +1,5 @@
-"""The trace of runs (`journey_trace`), and the counts of their events by step (`journey_totals`)."""
+"""Writes and reads the trace of journey runs, the list of what a run read and decided (`journey_trace`), and counts
+their events by step (`journey_totals`)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,15 +20,15 @@ _INSERT_TRACE: Final = _ENTRIES.write(
     SELECT %(organization_id)s,
            COALESCE((SELECT max(known.sequence) FROM journey_trace AS known
                      WHERE known.organization_id = %(organization_id)s AND known.run_id = it.run_id), 0)
-           + row_number() OVER (PARTITION BY it.run_id ORDER BY it.place),
+           + row_number() OVER (PARTITION BY it.run_id ORDER BY it.number),
            %(now)s, {columns}
-    FROM {arrays} WITH ORDINALITY AS it ({columns}, place)
+    FROM {arrays} WITH ORDINALITY AS it ({columns}, number)
     """
 )
 
 
 async def insert_trace(tx: Tx, organization_id: UUID, entries: Sequence[TraceEntry]) -> None:
-    """Append entries in the given order. The caller has locked the runs."""
+    """Append entries to traces in the given order. The caller has locked the runs."""
     await tx.execute(_INSERT_TRACE, {"organization_id": organization_id, "now": tx.now, **_ENTRIES.of(entries)})
 
 
@@ -51,16 +52,16 @@ _ADD_TOTALS: Final = _TOTALS.write(
 )
 
 
-async def add_totals(tx: Tx, organization_id: UUID, times: Mapping[tuple[UUID, int, str, str], int]) -> None:
+async def add_totals(tx: Tx, organization_id: UUID, counts: Mapping[tuple[UUID, int, str, str], int]) -> None:
     """Add counts by journey, version, step and event. The statement sorts the rows, so that all transactions lock them
     in the same order."""
-    if times:
-        counts = [(*key, number) for key, number in times.items()]
-        await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(counts)})
+    if counts:
+        rows = [(*key, count) for key, count in counts.items()]
+        await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(rows)})
 
 
 async def count_events(tx: Tx, organization_id: UUID, events: Sequence[tuple[RunRow, str, str]]) -> None:
-    """Count events, each given as run, step and event."""
+    """Count events, each given as run, step id and event name."""
     await add_totals(
         tx, organization_id, Counter((run.journey_id, run.version, step, event) for run, step, event in events)
     )

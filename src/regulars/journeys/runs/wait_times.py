@@ -1,4 +1,4 @@
-"""Computes when a waiting step ends: pure functions of a time and a time zone."""
+"""Computes when the waiting steps of a journey end, and in which time zone. No I/O."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -17,14 +17,14 @@ def end_of_wait(step: WaitForPurchase, since: datetime) -> datetime:
 
 def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
     """The first time after `since` at the local time of the step, on one of its weekdays if it has any."""
-    clock = ZoneInfo(zone)
-    local = since.astimezone(clock)
+    local_zone = ZoneInfo(zone)
+    local_since = since.astimezone(local_zone)
     hour, minute = (int(part) for part in step.time.split(":"))
-    for ahead in range(9):
-        day = (local + timedelta(days=ahead)).date()
-        moment = datetime.combine(day, time(hour, minute), clock).astimezone(UTC)
-        if moment > since and (not step.weekdays or WEEKDAYS[day.weekday()] in step.weekdays):
-            return moment
+    for days_later in range(9):
+        day = (local_since + timedelta(days=days_later)).date()
+        candidate = datetime.combine(day, time(hour, minute), local_zone).astimezone(UTC)
+        if candidate > since and (not step.weekdays or WEEKDAYS[day.weekday()] in step.weekdays):
+            return candidate
     raise AssertionError("a week has every weekday")
 
 

@@ -1,1 +1,1 @@
-"""The builder: small forms change the draft, one step or condition at a time."""
+"""The builder of journeys: its forms change the draft, one step or condition at a time."""

@@ -1,4 +1,8 @@
-"""Handlers of the forms of the builder; each makes one change of the draft."""
+"""Handlers of the forms in the journey builder. Each makes one change of the draft, or previews it.
+
+A step is addressed by its place in the definition, such as `3.else.1`. The field `was` has the etag of the part of the
+draft that the form edits.
+"""
 
 from dataclasses import replace
 from typing import Literal, cast
@@ -18,7 +22,7 @@ from regulars.journeys.pages.edit import builder
 from regulars.journeys.pages.edit.builder import rules_panel
 from regulars.journeys.pages.edit.drafts import DraftChange, apply_change, builder_url
 from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
-from regulars.journeys.program import Fork, walk
+from regulars.journeys.program import Fork, walk_steps
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import TEXT
@@ -86,8 +90,8 @@ async def change_step(visit: Visit) -> Response:
     form = FormState(visit.form)
 
     async def plan(tx: Tx, draft: Draft) -> DraftChange:
-        found = _find_moved(draft, visit.form.get("place", ""), visit.form.get("was", ""))
-        if found is None:
+        moved = _find_moved(draft, visit.form.get("place", ""), visit.form.get("was", ""))
+        if moved is None:
             end = str(len(draft.definition.steps) + 1)
             return DraftChange(
                 piece=None,
@@ -95,7 +99,7 @@ async def change_step(visit: Visit) -> Response:
                 panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
                 now="The step was removed. Your version will be added at the end.",
             )
-        place, existing = found
+        place, existing = moved
         step = read_step(form, form.value("kind"), existing=existing)
         return DraftChange(
             piece=existing,
@@ -110,21 +114,21 @@ async def change_step(visit: Visit) -> Response:
 
 
 async def measure_step(visit: Visit) -> Response:
-    """Return the form with the length of its text, after replacing a character or adding a variable; nothing is
-    saved."""
+    """Return the form with the length of its text, after a button replaced a character or added a variable; saves
+    nothing."""
     return await _show_text(visit, dict(visit.form), "")
 
 
 async def test_step(visit: Visit) -> Response:
-    """Send the text of the form, in the chosen language, to the number of the signed-in user, and return the form."""
+    """Send the text of the form in the chosen language to the phone number of the signed-in user; return the form."""
     values = dict(visit.form)
     content = read_text_form(values, lambda _name, _sentence: None)
     try:
         async with visit.database.transaction() as tx:
-            placed = await send_test_text(
+            text = await send_test_text(
                 tx, visit.organization_id, visit.user, content, language=values.get("test_language", "")
             )
-            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
+            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(text.id))
         message = "The test text is on its way to your number."
     except (SettingRefused, TemplateError) as error:
         message = f"No test text was sent. {error}"
@@ -141,25 +145,25 @@ async def _show_text(visit: Visit, values: dict[str, str], message: str) -> Resp
                 panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, search=search)
             else:
                 panel = await builder.step_panel(tx, visit, draft, place, form=form, search=search)
-    # The form still has the old etag; otherwise a later save could overwrite a change that the user has not seen.
+    # The form keeps the etag of the step that the user opened, so that saving cannot overwrite later changes.
     panel = replace(panel, was=values.get("was", ""), values={**panel.values, "test": message})
     return builder.render_builder(visit, draft, panel)
 
 
 async def move_step(visit: Visit) -> Response:
-    place, way = visit.form.get("place", ""), visit.form.get("way", "")
-    if way not in {"up", "down"}:
+    place, direction = visit.form.get("place", ""), visit.form.get("way", "")
+    if direction not in {"up", "down"}:
         raise PageNotFound("A step moves up or down.")
 
     async def plan(_: Tx, draft: Draft) -> DraftChange:
-        changed, moved_to = tree.move_step(draft.definition, place, cast("tree.Direction", way))
+        changed, moved_to = tree.move_step(draft.definition, place, cast("tree.Direction", direction))
         return DraftChange(piece=draft.definition, changed=changed, then=f"#s-{moved_to}")
 
     return await apply_change(visit, plan)
 
 
 async def remove_step(visit: Visit) -> Response:
-    """A fork with steps in its paths is removed only after a confirmation."""
+    """Remove a step; a step with further steps on its paths only after a confirmation."""
     place = visit.form.get("place", "")
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)
@@ -171,7 +175,7 @@ async def remove_step(visit: Visit) -> Response:
             "journeys/remove_step.html",
             form=FormState(),
             summary=describe_step(step),
-            inner_steps=_count(step),
+            inner_steps=_count_inner(step),
             place=place,
             was=visit.form.get("was", ""),
             edit=builder_url(visit),
@@ -188,18 +192,19 @@ async def remove_step(visit: Visit) -> Response:
 
 
 async def change_rules(visit: Visit) -> Response:
-    """Save the conditions. Every other button, and a choice in a list, returns the form without saving."""
+    """Save the conditions of the filter or a branch. Only the save button does; all other buttons and lists return the
+    changed form."""
     owner = visit.form.get("of", "")
     try:
         root = read_tree(visit.form_lists)
     except TooManyNodes as error:
         raise FormTooLarge(str(error)) from None
     if "keep" not in visit.form:
-        new = apply(root, visit.form.get("act", ""))
+        new_node = apply(root, visit.form.get("act", ""))
         async with visit.database.reading() as tx:
             draft = await builder.find_draft(tx, visit)
             with builder.step_errors():
-                panel = await rules_panel(tx, visit, draft, owner, root=root, new=new)
+                panel = await rules_panel(tx, visit, draft, owner, root=root, new=new_node)
         return builder.render_builder(visit, draft, replace(panel, was=visit.form.get("was", "")))
     form = FormState(visit.form)
 
@@ -211,7 +216,7 @@ async def change_rules(visit: Visit) -> Response:
             form.refuse("rules", message)
         return DraftChange(
             piece=existing,
-            changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplest(built.match)),
+            changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplify(built.match)),
             panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
             now="There is no condition now." if existing is None else describe_condition(existing),
             then=f"#s-{owner}",
@@ -222,20 +227,20 @@ async def change_rules(visit: Visit) -> Response:
 
 
 def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
-    """The step that the form edits. If steps before it were added or removed meanwhile, it is the only equal step at
-    another place. None if the step was removed."""
+    """The step that the form edits, and its place. If other users moved the step, it is the only step with the same
+    content. None if the step was removed."""
     steps = dict(tree.walk_places(draft.definition))
-    equal_steps = [at for at, step in steps.items() if etag_of(step) == was]
-    found = equal_steps[0] if len(equal_steps) == 1 else place
-    return (found, steps[found]) if found in steps else None
+    equal_places = [it for it, step in steps.items() if etag_of(step) == was]
+    current_place = equal_places[0] if len(equal_places) == 1 else place
+    return (current_place, steps[current_place]) if current_place in steps else None
 
 
-def _count(step: Step) -> int:
-    """The number of steps in the paths of a step."""
-    return sum(1 for _ in walk((step,))) - 1
+def _count_inner(step: Step) -> int:
+    """The number of steps on the paths of a step."""
+    return sum(1 for _ in walk_steps((step,))) - 1
 
 
-def _simplest(match: Group) -> Condition | None:
+def _simplify(match: Group) -> Condition | None:
     """Simplify a group: a group of one condition becomes that condition, and an empty group becomes None."""
     if not match.of:
         return None

@@ -1,4 +1,5 @@
-"""The builder's page: the flow on the left, the form of the selected step, entry or condition on the right."""
+"""The page of the journey builder: the flow on the left, the form of the selected step, entry or condition on the right
+(the panel)."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,13 +39,14 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """The form on the right; `was` is the etag of the part of the draft that it edits."""
+    """The form on the right. `was` is the etag of the part of the draft that the form edits, `place` the path of the
+    step, such as 3.else.1."""
 
     name: str
     form: FormState
     was: str = ""
     place: str = ""
-    # Further values for the template of the panel.
+    # Further template values.
     values: Mapping[str, Any]
 
 
@@ -58,13 +60,14 @@ async def rules_panel(
     new: Path | None = None,
     form: FormState | None = None,
 ) -> Panel:
-    """`root` is the tree as the form sent it; without it the form shows the condition of the draft and its faults."""
+    """The form of a condition. `owner` is `filter`, or the place of a branch. `root` is the tree that the form sent;
+    without it the panel shows the condition of the draft and its faults."""
     condition = condition_of(draft.definition, owner)
     faults: list[Fault] = []
     if root is None:
         root = _tree_of(condition)
-        place = FILTER if owner == FILTER else step_at(draft.definition, owner).id or owner
-        faults = [fault for fault in draft.faults if fault.place == place or fault.place.startswith(f"{place}.")]
+        location = FILTER if owner == FILTER else step_at(draft.definition, owner).id or owner
+        faults = [fault for fault in draft.faults if fault.place == location or fault.place.startswith(f"{location}.")]
     attributes, properties = await fit_tree(tx, visit.organization_id, root)
     built = build(root)
     scene = Scene(

@@ -1,4 +1,4 @@
-"""Applies one change to the draft, saves the draft as a version, or discards it."""
+"""Applies a change of the builder to the draft of a journey, saves the draft as a version, or discards it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -23,10 +23,11 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftChange:
-    """A change that a form requests. `piece` is the part of the draft that the form edits, `now` describes it.
+    """A change that a form requests. `piece` is the part of the draft that the form edits, `now` describes its current
+    content for a user with an edit conflict.
 
-    `changed` is None if the form has an error. `panel` renders the form again; a plain button has no panel. `then` is
-    the end of the URL to which the browser is redirected, and `done` the message there.
+    `changed` is the new definition; None if the form has an error. `panel` renders the form again; a plain button has
+    no panel. `then` is the end of the URL to which the browser is redirected, and `done` the message on that page.
     """
 
     piece: object
@@ -76,7 +77,7 @@ def builder_url(visit: Visit) -> str:
 
 
 async def save(visit: Visit) -> Response:
-    """Save a version. If another user saved one meanwhile, the page shows both, and nothing is lost."""
+    """Save the draft as a version. If another user saved a version meanwhile, show the difference and save nothing."""
     etag, by = visit.form.get("was", ""), visit.user.email
     try:
         async with visit.database.transaction() as tx:
@@ -87,7 +88,7 @@ async def save(visit: Visit) -> Response:
             subject = JOURNEY.encode(row.id)
             await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
     except EtagMismatch:
-        return await _show_both(visit)
+        return await _show_difference(visit)
     if visit.form.get("activate"):
         return redirect(visit, journey_url(visit, row, "activate"), done=f"Version {row.version} is saved.")
     done = f"Version {row.version} is saved" + (
@@ -96,7 +97,7 @@ async def save(visit: Visit) -> Response:
     return redirect(visit, f"{journey_url(visit, row)}?version={row.version}", done=done)
 
 
-async def _show_both(visit: Visit) -> Response:
+async def _show_difference(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         draft = await find_draft(tx, visit)

@@ -1,4 +1,5 @@
-"""The message editor: the length of a text, the characters that make it longer, and previews for real customers."""
+"""Measures a text in the journey builder: its length and cost, the characters that need Unicode, and previews for real
+customers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ WHY_NOT: Final = {"no_consent": "has not opted in to texts", "too_long": "would 
 
 
 class TextPreview(NamedTuple):
-    """The text that one customer would get, or the reason for none."""
+    """The text that one customer would get, or why the customer would get none."""
 
     name: str
     url: str
@@ -47,7 +48,8 @@ class TextPreview(NamedTuple):
 
 
 class FallbackSize(NamedTuple):
-    """The size and cost of a text with its fallbacks; `value` chooses it, and is empty for the default."""
+    """The size and cost of a text whose variables have their fallback values. Customers get the text if their attribute
+    has the value `value`, which is empty for the default text."""
 
     value: str
     measured: TextSize
@@ -56,7 +58,8 @@ class FallbackSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMeasure:
-    """`measured` is the size of the default text as it is sent, with the brand and the opt-out notice."""
+    """`measured` is the size of the default text as it is sent, with the brand and the opt-out notice. `forcing` has
+    the characters that force Unicode; with `is_unknown` the search found no customer."""
 
     measured: TextSize
     forcing: Sequence[UnicodeCharacter] = ()
@@ -64,14 +67,14 @@ class TextMeasure:
     sizes: Sequence[FallbackSize] = ()
     previews: Sequence[TextPreview] = ()
     is_unknown: bool = False
-    # The found customers, if the search found several; the user chooses one.
+    # The customers that the search found, if there are several; the user chooses one.
     people: Sequence[mask.CustomerMatch] = ()
 
     @property
     def longest(self) -> TextSize:
         """The size of the longest preview, or of the text alone if there are no previews."""
-        found = [one.measured for one in self.previews if one.measured is not None]
-        return max(found, key=lambda one: (one.parts, one.length), default=self.measured)
+        sizes = [preview.measured for preview in self.previews if preview.measured is not None]
+        return max(sizes, key=lambda size: (size.parts, size.length), default=self.measured)
 
 
 async def measure_text(
@@ -81,7 +84,7 @@ async def measure_text(
     texts = list_texts(content)
     if texting is None or not texts[""].strip():
         return TextMeasure(measured=measure(texts[""]))
-    forcing = {one.character: one for text in texts.values() for one in measure(text).forcing}
+    forcing = {it.character: it for text in texts.values() for it in measure(text).forcing}
     faults, sizes = _measure_variants(texts, texting)
     if faults:
         measured = measure(texts[""][:TEMPLATE_CHARACTERS_MAX])
@@ -93,20 +96,20 @@ async def measure_text(
         default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
-    samples = await _samples(tx, visit, definition, people) if people or not search else []
+    samples = await _get_samples(tx, visit, definition, people) if people or not search else []
     return TextMeasure(
-        # The default text is the first; its variables have their fallbacks, and its links their real length.
+        # The default text comes first; its variables have their fallback values, and its links their real length.
         measured=sizes[0].measured,
         forcing=list(forcing.values()),
         sizes=sizes,
         previews=await _preview(tx, visit, content, samples, texting),
         is_unknown=bool(search) and not people,
-        people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else (),
+        people=[mask.candidate(visit, it) for it in people] if len(people) > 1 else (),
     )
 
 
 def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[str], list[FallbackSize]]:
-    """The mistakes in the texts, and the size and cost of the texts without mistakes."""
+    """The faults of the texts, and the size and cost of the texts without faults."""
     faults: list[str] = []
     sizes: list[FallbackSize] = []
     for value, text in texts.items():
@@ -121,32 +124,31 @@ def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[
 
 
 def field_labels(definition: Definition) -> dict[str, str]:
-    """The fields that a text of this journey may use; without a ticket, fields of a ticket are not
-    available."""
+    """The variables that a text of this journey may use. An opt-in has no ticket, so its texts have no ticket
+    variables."""
     return {
         name: label for name, label in PLAIN_FIELDS.items() if definition.trigger != "opt_in" or name not in SALE_FIELDS
     }
 
 
-async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[SampleCustomer]:
+async def _get_samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[SampleCustomer]:
     """The customer that the user searched for, or else customers with a recent sale or consent that triggers the
     journey."""
     if not people:
         return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
     if len(people) > 1:
         return []
-    found = await find_samples(tx, visit.organization_id, definition.trigger, limit=1, profile_id=people[0].id)
-    return found or [SampleCustomer(people[0].id, None)]
+    samples = await find_samples(tx, visit.organization_id, definition.trigger, limit=1, profile_id=people[0].id)
+    return samples or [SampleCustomer(people[0].id, None)]
 
 
 async def _preview(
     tx: Tx, visit: Visit, content: str | TextVariants, samples: Sequence[SampleCustomer], texting: Texting
 ) -> list[TextPreview]:
     ids = {sample.profile_id for sample in samples}
-    people = {one.id: one for one in await find_people(tx, visit.organization_id, ids)}
-    sales = {
-        one.id: one for one in await find_sales(tx, visit.organization_id, {it.sale_id for it in samples if it.sale_id})
-    }
+    people = {person.id: person for person in await find_people(tx, visit.organization_id, ids)}
+    sale_ids = {sample.sale_id for sample in samples if sample.sale_id}
+    sales = {sale.id: sale for sale in await find_sales(tx, visit.organization_id, sale_ids)}
     numbers = await find_text_numbers(tx, visit.organization_id, ids)
     previews = []
     for sample in samples:

@@ -1,4 +1,4 @@
-"""The form of each kind of step: fills it from a step, and reads a step from it."""
+"""Converts between a step of a journey and the fields of its form in the builder."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -41,9 +41,9 @@ def fill_form(step: steps.Step) -> FormState:
     values: dict[str, str] = {"kind": kind_of(step)}
     match step:
         case steps.Wait():
-            values |= {"days": _shown(step.days), "hours": _shown(step.hours), "minutes": _shown(step.minutes)}
+            values |= {"days": _format(step.days), "hours": _format(step.hours), "minutes": _format(step.minutes)}
         case steps.WaitForPurchase():
-            values |= {"days": _shown(step.days), "hours": _shown(step.hours)}
+            values |= {"days": _format(step.days), "hours": _format(step.hours)}
         case steps.WaitUntil(time=time, weekdays=weekdays):
             values |= {"time": time} | dict.fromkeys(weekdays, "on")
         case steps.Split(percent=percent, holdout=holdout):
@@ -62,9 +62,9 @@ def new_form(kind: str) -> FormState:
 
 
 def read_step(form: FormState, kind: str, *, existing: steps.Step | None = None) -> steps.Step | None:
-    """The step from the form; None if the form has an error. It has the id, paths and condition of the existing step
-    `existing`."""
-    step = _read(form, kind)
+    """Read a step from the form; None if the form has an error. The step keeps the id, paths and condition of
+    `existing`, if that is of the same kind."""
+    step = _read_fields(form, kind)
     if form.is_refused or step is None:
         return None
     if existing is None or kind_of(existing) != kind:
@@ -77,17 +77,18 @@ def read_step(form: FormState, kind: str, *, existing: steps.Step | None = None)
     return replace(step, **unchanged)
 
 
-def _read(form: FormState, kind: str) -> steps.Step | None:
+def _read_fields(form: FormState, kind: str) -> steps.Step | None:
     match kind:
         case "wait":
-            minutes = _amount(form, "minutes", MINUTES_MAX)
+            minutes = _read_amount(form, "minutes", MINUTES_MAX)
             return steps.Wait(
-                days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX), minutes=minutes
+                days=_read_amount(form, "days", DAYS_MAX), hours=_read_amount(form, "hours", HOURS_MAX), minutes=minutes
             )
         case "wait_until":
-            return steps.WaitUntil(time=form.clock("time"), weekdays=_weekdays(form))
+            return steps.WaitUntil(time=form.clock("time"), weekdays=_read_weekdays(form))
         case "wait_for_purchase":
-            return steps.WaitForPurchase(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX))
+            return steps.WaitForPurchase(days=_read_amount(form, "days", DAYS_MAX), hours=_read_amount(form, "hours",
+            HOURS_MAX))
         case "branch":
             return steps.Branch(condition=Consent(state="may_be_texted"))
         case "split":
@@ -108,17 +109,17 @@ def _read(form: FormState, kind: str) -> steps.Step | None:
             return None
 
 
-def _amount(form: FormState, name: str, maximum: int) -> int:
+def _read_amount(form: FormState, name: str, maximum: int) -> int:
     """The number in a field; an empty field means 0."""
     if not form.value(name).strip():
         return 0
     return min(max(form.whole(name, minimum=0, maximum=maximum), 0), maximum)
 
 
-def _weekdays(form: FormState) -> tuple[steps.Weekday, ...]:
+def _read_weekdays(form: FormState) -> tuple[steps.Weekday, ...]:
     chosen: Sequence[steps.Weekday] = [day for day in steps.WEEKDAYS if form.is_checked(day)]
     return () if len(chosen) == len(steps.WEEKDAYS) else tuple(chosen)
 
 
-def _shown(number: int) -> str:
+def _format(number: int) -> str:
     return str(number) if number else ""

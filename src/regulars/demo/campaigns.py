@@ -18,7 +18,7 @@ import msgspec
 from regulars.campaigns.definition import Definition, Variant
 from regulars.campaigns.manage import create_campaign, list_campaigns, load_campaign, schedule
 from regulars.campaigns.model import CampaignState
-from regulars.campaigns.run.outcomes import count_outcomes_of_texts
+from regulars.campaigns.run.outcomes import update_outcomes
 from regulars.campaigns.run.queue import CampaignQueue
 from regulars.campaigns.run.start import start_frozen
 from regulars.conditions.tree import All, Consent, Country
@@ -158,7 +158,7 @@ async def count_texts(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
         recipients = await queries.find_open_recipients(tx, organization_id)
         if recipients:
-            await count_outcomes_of_texts(tx, organization_id, recipients)
+            await update_outcomes(tx, organization_id, recipients)
 
 
 async def _create(tx: Tx, organization_id: UUID, plan: _Plan, *, by: str) -> UUID:

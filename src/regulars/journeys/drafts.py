@@ -45,7 +45,7 @@ class Draft:
     names: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def is_new(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether there are changes to save."""
         return self.changed_at is not None
 
@@ -84,7 +84,7 @@ async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: s
     """Save the draft as a new version, which a live journey uses at once. `etag` identifies the draft that the user
     saw."""
     draft = await lock_draft(tx, organization_id, journey_id)
-    if not draft.is_new:
+    if not draft.has_changes:
         raise NotPossible("There are no changes to save since the last version.")
     require_etag((draft.definition, draft.row.version), etag)
     journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)

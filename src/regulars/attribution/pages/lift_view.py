@@ -52,6 +52,7 @@ class LiftView(NamedTuple):
         return [] if self.estimate is None else [cents / 100 for cents in in_cents(self.estimate)]
 
     def mark(self, axis: WhiskerAxis | None) -> Whisker | None:
+        """The estimate and its interval, drawn on a chart axis."""
         return None if self.estimate is None or axis is None else axis.draw(*self.values)
 
 
@@ -69,6 +70,7 @@ class Verdict(NamedTuple):
 
 
 def judge(lifts: Sequence[Lift], currency: str) -> Verdict:
+    """Sum the lifts that were measured in this currency, or find out why none was."""
     summary = summarise(lifts, currency)
     extra, is_provisional = summary.extra_cents, summary.state == "provisional"
     if extra is not None:

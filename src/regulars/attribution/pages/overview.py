@@ -79,8 +79,8 @@ async def show_overview(visit: Visit) -> Response:
         overview = await load_overview(tx, visit, view)
     currencies = overview.currencies
     table = make_table(visit.format, view, overview, _choose_currency(view, currencies))
-    others = [it for it in currencies if it != table.currency]
-    headlines = [_headline(visit, view, overview, it) for it in [table.currency, *others]]
+    other_currencies = [it for it in currencies if it != table.currency]
+    headlines = [_headline(visit, view, overview, it) for it in [table.currency, *other_currencies]]
     return render(
         visit,
         "attribution/overview.html",

@@ -83,7 +83,7 @@ async def _render_page(visit: Visit, form: FormState | None, *, comparison: Wind
     async with visit.database.reading() as tx:
         versions = await list_versions(tx, visit.organization_id)
     present = versions[0]
-    shown = form or FormState({name: str(value) for name, value in present.windows._asdict().items()})
+    filled_form = form or FormState({name: str(value) for name, value in present.windows._asdict().items()})
     values: dict[str, Any] = {
         "here": visit.url(PATH),
         "present": present,
@@ -92,7 +92,7 @@ async def _render_page(visit: Visit, form: FormState | None, *, comparison: Wind
         "differences": [] if comparison is None else _compare(visit.format, comparison),
         "limits": _LIMITS,
     }
-    return render_form(visit, "attribution/settings.html", shown, **values)
+    return render_form(visit, "attribution/settings.html", filled_form, **values)
 
 
 def _describe(formats: Format, version: WindowsVersion) -> tuple[str, str]:

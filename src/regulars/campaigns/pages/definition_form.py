@@ -142,8 +142,8 @@ def _equal_shares(count: int) -> dict[str, str]:
 
 
 def _read_list(form: FormState, field: str) -> tuple[str, ...]:
-    chosen = [form.value(f"{field}_{row}") for row in range(SEGMENTS_MAX)]
-    return tuple(dict.fromkeys(it for it in chosen if it))
+    ids = [form.value(f"{field}_{row}") for row in range(SEGMENTS_MAX)]
+    return tuple(dict.fromkeys(it for it in ids if it))
 
 
 def _read_variants(form: FormState) -> tuple[Variant, ...]:
@@ -165,10 +165,10 @@ def _refuse(form: FormState, prefix: str, name: str, sentence: str) -> None:
 
 
 def _read_holdout(form: FormState) -> int:
-    chosen = form.choice("holdout", (*map(str, HOLDOUTS), OTHER))
-    if chosen == OTHER:
+    percent = form.choice("holdout", (*map(str, HOLDOUTS), OTHER))
+    if percent == OTHER:
         return _read_integer(form, "holdout_other", 0, HOLDOUT_MAX)
-    return int(chosen) if chosen.isdigit() else 0
+    return int(percent) if percent.isdigit() else 0
 
 
 def _read_schedule(form: FormState, zone: ZoneInfo) -> SendNow | SendAt | SendAtLocalTime:

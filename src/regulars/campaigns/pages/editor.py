@@ -138,7 +138,7 @@ class Editor:
         definition = forms.read_form(FormState(values), visit.format.zone)
         # The form keeps the etag of the revision that the user opened, so that saving cannot overwrite later changes.
         return await self._render(
-            visit, campaign, FormState(values), definition, was=values.get("was"), message=message
+            visit, campaign, FormState(values), definition, etag=values.get("was"), message=message
         )
 
     async def _render(
@@ -149,7 +149,7 @@ class Editor:
         definition: Definition,
         *,
         status: int = 200,
-        was: str | None = None,
+        etag: str | None = None,
         message: str = "",
         lead: str = "",
     ) -> Response:
@@ -171,7 +171,7 @@ class Editor:
             "states": STATES,
             "form": form,
             "lead": lead,
-            "was": was if was is not None and form.conflict is None else etag_of(row.revision),
+            "was": etag if etag is not None and form.conflict is None else etag_of(row.revision),
             "here": campaign_url(visit, row),
             "edit": campaign_url(visit, row, "edit"),
             "lists": [

@@ -157,9 +157,9 @@ def describe_chosen_effect(formats: Format, estimate: Estimate | None, percent: 
         if effect.cents is None:
             sentences.append(f"In {effect.currency} too few customers buy to show an effect.")
         else:
-            shown = formats.money(round(effect.cents), effect.currency)
+            smallest = formats.money(round(effect.cents), effect.currency)
             percentage = "" if effect.percent is None else f", which is +{effect.percent:.0f}%"
-            sentences.append(f"They spend {spent} in 7 days; {shown} more can be shown{percentage}.")
+            sentences.append(f"They spend {spent} in 7 days; {smallest} more can be shown{percentage}.")
     return " ".join(sentences)
 
 

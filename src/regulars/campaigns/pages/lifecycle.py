@@ -116,7 +116,8 @@ async def _confirm(visit: Visit, template: str) -> Response:
     )
 
 
-async def _change(visit: Visit, use_case: Callable[..., Awaitable[CampaignRow]], act: str, done: str) -> Response:
+async def _change(visit: Visit, use_case: Callable[..., Awaitable[CampaignRow]], audit: str, message: str) -> Response:
+    """Call a function of `manage` for the campaign, and record the change under `audit` in the audit log."""
     async with visit.database.transaction() as tx:
         before = (await find_campaign(tx, visit)).row
         with page_errors():
@@ -125,9 +126,9 @@ async def _change(visit: Visit, use_case: Callable[..., Awaitable[CampaignRow]],
             tx,
             visit.organization_id,
             actor_of(visit),
-            act,
+            audit,
             CAMPAIGN.encode(before.id),
             before={"state": before.state},
             after={"name": after.name, "state": after.state, "revision": after.revision},
         )
-    return redirect(visit, campaign_url(visit, after), done=done)
+    return redirect(visit, campaign_url(visit, after), done=message)

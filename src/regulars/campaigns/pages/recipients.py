@@ -98,12 +98,12 @@ async def _read_list_view(tx: Tx, visit: Visit, campaign: Campaign) -> ListView:
         for total in await list_totals(tx, visit.organization_id, campaign.row.id)
         if total.outcome != LEFT_OUT and total.recipients
     ]
-    occurring, chosen = {total.outcome for total in totals}, visit.query
+    occurring, query = {total.outcome for total in totals}, visit.query
     outcomes = [
-        (it.value, label) for it, (label, _, _) in OUTCOMES.items() if it in occurring or chosen.get("outcome") == it
+        (it.value, label) for it, (label, _, _) in OUTCOMES.items() if it in occurring or query.get("outcome") == it
     ]
     reasons = sorted(
-        {total.reason for total in totals if total.reason} | ({chosen.get("reason", "")} & REASON_LABELS.keys())
+        {total.reason for total in totals if total.reason} | ({query.get("reason", "")} & REASON_LABELS.keys())
     )
     countries = sorted({total.country for total in totals if total.country})
     names = visit.format.locale.territories

@@ -88,8 +88,8 @@ async def start_backtest(visit: Visit) -> Response:
             visit.organization_id,
             draft.row.id,
             draft.definition,
-            version=None if draft.is_new else draft.row.version,
-            revision=draft.revision if draft.is_new else None,
+            version=None if draft.has_changes else draft.row.version,
+            revision=draft.revision if draft.has_changes else None,
             days=days,
             by=visit.user.email,
         )
@@ -123,7 +123,7 @@ def _template_values(visit: Visit, draft: Draft, request: BacktestRow | None, en
 
 def is_current(request: BacktestRow, draft: Draft) -> bool:
     """Whether the backtest used the current draft, or the latest version if the draft is unchanged."""
-    if draft.is_new:
+    if draft.has_changes:
         return request.revision == draft.revision
     return request.version == draft.row.version
 

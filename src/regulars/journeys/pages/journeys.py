@@ -100,7 +100,7 @@ async def show_journey(visit: Visit) -> Response:
         at_fault=at_fault.get(row.id, 0),
         entry_fault=unevaluable.get(row.id, {}).get(FILTER),
         has_branch_fault=bool(unevaluable.get(row.id, {}).keys() - {FILTER}),
-        has_draft=draft.is_new,
+        has_draft=draft.has_changes,
         trigger=labels.TRIGGERS[journey.definition.trigger],
         entry=labels.describe_reentry(journey.definition),
         exits=labels.describe_exits(journey.definition),
@@ -146,7 +146,7 @@ async def show_versions(visit: Visit) -> Response:
         older = min(read_version(visit, "since") or max(newer - 1, 1), newer)
         after = await find_journey(tx, visit, version=newer)
         before = await find_journey(tx, visit, version=older)
-    of_draft = visit.query.get("draft") == "1" and draft.is_new
+    of_draft = visit.query.get("draft") == "1" and draft.has_changes
     if of_draft:
         lines = diff_definitions(journey.definition, draft.definition)
     else:

@@ -56,11 +56,11 @@ async def change_entry(visit: Visit) -> Response:
                 draft.definition, name=name, trigger=trigger, reentry=reentry, exit_on=exits
             )
         return DraftChange(
-            piece=builder.entry_of(draft.definition),
-            changed=changed,
+            edited_part=builder.entry_of(draft.definition),
+            new_definition=changed,
             panel=lambda: builder.entry_panel(draft, form=form),
-            now=f"The name is now “{draft.definition.name}”.",
-            then="" if draft.definition.steps else "?add=1",
+            current_text=f"The name is now “{draft.definition.name}”.",
+            url_suffix="" if draft.definition.steps else "?add=1",
         )
 
     return await apply_change(visit, plan)
@@ -75,12 +75,12 @@ async def add_step(visit: Visit) -> Response:
         container, _ = tree.split_place(place)
         steps, step = tree.steps_in(draft.definition, container), read_step(form, kind)
         return DraftChange(
-            piece=steps,
-            changed=None if step is None else tree.insert_step(draft.definition, place, step),
+            edited_part=steps,
+            new_definition=None if step is None else tree.insert_step(draft.definition, place, step),
             panel=lambda: builder.add_panel(tx, visit, draft, place, kind, form=form),
-            now="The neighbouring steps have changed.",
-            then=f"?step={place}" if kind == "branch" else f"#s-{place}",
-            done=None if step is None else f"Added: {describe_step(step).kind.lower()}.",
+            current_text="The neighbouring steps have changed.",
+            url_suffix=f"?step={place}" if kind == "branch" else f"#s-{place}",
+            message=None if step is None else f"Added: {describe_step(step).kind.lower()}.",
         )
 
     return await apply_change(visit, plan)
@@ -94,20 +94,20 @@ async def change_step(visit: Visit) -> Response:
         if moved is None:
             end = str(len(draft.definition.steps) + 1)
             return DraftChange(
-                piece=None,
-                changed=draft.definition,
+                edited_part=None,
+                new_definition=draft.definition,
                 panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
-                now="The step was removed. Your version will be added at the end.",
+                current_text="The step was removed. Your version will be added at the end.",
             )
         place, existing = moved
         step = read_step(form, form.value("kind"), existing=existing)
         return DraftChange(
-            piece=existing,
-            changed=None if step is None else tree.replace_step(draft.definition, place, step),
+            edited_part=existing,
+            new_definition=None if step is None else tree.replace_step(draft.definition, place, step),
             panel=lambda: builder.step_panel(tx, visit, draft, place, form=form),
-            now=describe_step(existing).name,
-            then=f"#s-{place}",
-            done=None if step is None else f"Saved in the draft: {describe_step(step).kind.lower()}.",
+            current_text=describe_step(existing).name,
+            url_suffix=f"#s-{place}",
+            message=None if step is None else f"Saved in the draft: {describe_step(step).kind.lower()}.",
         )
 
     return await apply_change(visit, plan)
@@ -157,7 +157,7 @@ async def move_step(visit: Visit) -> Response:
 
     async def plan(_: Tx, draft: Draft) -> DraftChange:
         changed, moved_to = tree.move_step(draft.definition, place, cast("tree.Direction", direction))
-        return DraftChange(piece=draft.definition, changed=changed, then=f"#s-{moved_to}")
+        return DraftChange(edited_part=draft.definition, new_definition=changed, url_suffix=f"#s-{moved_to}")
 
     return await apply_change(visit, plan)
 
@@ -183,9 +183,9 @@ async def remove_step(visit: Visit) -> Response:
 
     async def plan(_: Tx, draft: Draft) -> DraftChange:
         return DraftChange(
-            piece=tree.step_at(draft.definition, place),
-            changed=tree.remove_step(draft.definition, place),
-            done=f"Removed: {describe_step(step).kind.lower()}.",
+            edited_part=tree.step_at(draft.definition, place),
+            new_definition=tree.remove_step(draft.definition, place),
+            message=f"Removed: {describe_step(step).kind.lower()}.",
         )
 
     return await apply_change(visit, plan)
@@ -214,23 +214,24 @@ async def change_rules(visit: Visit) -> Response:
         built = build(root)
         for message in built.incomplete.values():
             form.refuse("rules", message)
+        condition = _simplify(built.match)
         return DraftChange(
-            piece=existing,
-            changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplify(built.match)),
+            edited_part=existing,
+            new_definition=None if built.incomplete else tree.with_condition(draft.definition, owner, condition),
             panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
-            now="There is no condition now." if existing is None else describe_condition(existing),
-            then=f"#s-{owner}",
-            done="Saved in the draft: conditions.",
+            current_text="There is no condition now." if existing is None else describe_condition(existing),
+            url_suffix=f"#s-{owner}",
+            message="Saved in the draft: conditions.",
         )
 
     return await apply_change(visit, plan)
 
 
-def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
+def _find_moved(draft: Draft, place: str, etag: str) -> tuple[str, Step] | None:
     """The step that the form edits, and its place. If other users moved the step, it is the only step with the same
     content. None if the step was removed."""
     steps = dict(tree.walk_places(draft.definition))
-    equal_places = [it for it, step in steps.items() if etag_of(step) == was]
+    equal_places = [it for it, step in steps.items() if etag_of(step) == etag]
     current_place = equal_places[0] if len(equal_places) == 1 else place
     return (current_place, steps[current_place]) if current_place in steps else None
 

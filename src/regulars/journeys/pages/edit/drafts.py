@@ -23,23 +23,24 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftChange:
-    """A change that a form requests. `piece` is the part of the draft that the form edits, `now` describes its current
-    content for a user with an edit conflict.
+    """A change that a form requests.
 
-    `changed` is the new definition; None if the form has an error. `panel` renders the form again; a plain button has
-    no panel. `then` is the end of the URL to which the browser is redirected, and `done` the message on that page.
+    `edited_part` is the part of the draft that the form edits; `current_text` describes it in an edit conflict.
+    `new_definition` is None if the form has an error. `panel` renders the form again; a plain button has no panel. The
+    browser is redirected to the builder's URL with `url_suffix`, where it shows `message`.
     """
 
-    piece: object
-    changed: Definition | None
+    edited_part: object
+    new_definition: Definition | None
     panel: Callable[[], Awaitable[Panel]] | None = None
-    now: str = ""
-    then: str = ""
-    done: str | None = None
+    current_text: str = ""
+    url_suffix: str = ""
+    message: str | None = None
 
 
 async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[DraftChange]]) -> Response:
-    journey_id, was = read_journey_id(visit), visit.form.get("was", "")
+    """Write the change that `plan` makes of the draft, unless another user changed the edited part meanwhile."""
+    journey_id, etag = read_journey_id(visit), visit.form.get("was", "")
     async with visit.database.transaction() as tx:
         with page_errors():
             draft = await lock_draft(tx, visit.organization_id, journey_id)
@@ -49,15 +50,15 @@ async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Draft
                 raise Conflict(
                     "The step is gone, because another user changed the draft. Open the draft again."
                 ) from None
-            if change.changed is None and change.panel is not None:
-                return render_builder(visit, draft, replace(await change.panel(), was=was), status=400)
-            if change.changed is None or etag_of(change.piece) != was:
+            if change.new_definition is None and change.panel is not None:
+                return render_builder(visit, draft, replace(await change.panel(), was=etag), status=400)
+            if change.new_definition is None or etag_of(change.edited_part) != etag:
                 return await _render_conflict(visit, draft, change)
-            await write_draft(tx, visit.organization_id, draft, change.changed, by=visit.user.email)
-        if not draft.is_new:
+            await write_draft(tx, visit.organization_id, draft, change.new_definition, by=visit.user.email)
+        if not draft.has_changes:
             after, subject = {"based_on": draft.based_on}, JOURNEY.encode(journey_id)
             await record(tx, visit.organization_id, actor_of(visit), "journey.edit", subject, after=after)
-    return redirect(visit, f"{builder_url(visit)}{change.then}", done=change.done)
+    return redirect(visit, f"{builder_url(visit)}{change.url_suffix}", done=change.message)
 
 
 async def _render_conflict(visit: Visit, draft: Draft, change: DraftChange) -> Response:
@@ -68,7 +69,7 @@ async def _render_conflict(visit: Visit, draft: Draft, change: DraftChange) -> R
         )
     panel = await change.panel()
     when = visit.format.clock(at, seconds=True)
-    panel.form.conflict = EditConflict(by=by, at=when, now=change.now, url=builder_url(visit))
+    panel.form.conflict = EditConflict(by=by, at=when, now=change.current_text, url=builder_url(visit))
     return render_builder(visit, draft, panel, status=409)
 
 

@@ -117,8 +117,8 @@ def _read_amount(form: FormState, name: str, maximum: int) -> int:
 
 
 def _read_weekdays(form: FormState) -> tuple[steps.Weekday, ...]:
-    chosen: Sequence[steps.Weekday] = [day for day in steps.WEEKDAYS if form.is_checked(day)]
-    return () if len(chosen) == len(steps.WEEKDAYS) else tuple(chosen)
+    checked: Sequence[steps.Weekday] = [day for day in steps.WEEKDAYS if form.is_checked(day)]
+    return () if len(checked) == len(steps.WEEKDAYS) else tuple(checked)
 
 
 def _format(number: int) -> str:

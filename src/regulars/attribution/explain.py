@@ -15,7 +15,7 @@ from regulars.attribution.touches import load_touches
 from regulars.attribution.windows import find_windows
 from regulars.kit.db import Tx
 
-# No text is older. Tickets may be of any year, also of years from which no search period can be computed.
+# No text was sent before this time. A ticket may be of the year 1, for which the start of the search would overflow.
 _FIRST_TEXT_AT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -24,9 +24,9 @@ class NoCredit(enum.StrEnum):
 
     RETURN = "return"
     NO_CUSTOMER = "no_customer"
-    # No text reached the customer in the 90 days before.
+    # No text reached the customer in the 90 days before the ticket.
     NO_TEXT = "no_text"
-    # The last touch was longer ago than its window.
+    # The ticket is after the window of the last touch.
     OUTSIDE_WINDOW = "outside_window"
     # The ticket arrived after the credits of its text became final.
     TOO_LATE = "too_late"

@@ -66,8 +66,8 @@ class CustomerQueue(RowQueue[DueCustomer]):
         if await has_interest(tx, organization_id, LinkClicked):
             await due_customers.delete_customers(tx, organization_id, ids)
             return
-        # These are the organization's first customers. The interest in changed texts and clicks begins with this
-        # transaction, so earlier changes were not recorded: compute these customers once more.
+        # These are the organization's first customers. Changes of texts and clicks are recorded only from this
+        # transaction on, so compute these customers once more.
         for fact in (LinkClicked, MessagesChanged):
             await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
         await due_customers.make_due(tx, organization_id, ids)

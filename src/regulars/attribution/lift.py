@@ -64,7 +64,7 @@ class LiftState(StrEnum):
 class Lift:
     """The lift of one source in one currency.
 
-    `currency` is None where there is no result, or where no customer of both groups bought anything.
+    `currency` is None where there is no result, or where no customer of either group bought anything.
     """
 
     source: LiftSource
@@ -110,7 +110,8 @@ class Lift:
 
     @property
     def expected_buyers(self) -> float:
-        """The buyers in the smaller group, if both groups bought equally often; `effect.BUYERS_MIN` are needed."""
+        """How many buyers the smaller group would have if both groups bought equally often. A comparison needs
+        `effect.BUYERS_MIN`."""
         people = self.treated + self.held_out
         return self.buyers * min(self.treated, self.held_out) / people if people else 0.0
 
@@ -125,7 +126,7 @@ class Lift:
 
     @property
     def extra_cents(self) -> EffectEstimate | None:
-        """Net that the texts brought, with its interval; negative if they cost sales."""
+        """The extra net sales that the texts brought, with an interval; negative if the texts cost sales."""
         return None if self.comparison is None else self.comparison.extra_cents
 
     @property

@@ -41,7 +41,7 @@ class Windows(NamedTuple):
         return timedelta(days=self.click_days) if kind is TouchKind.CLICK else timedelta(hours=self.delivery_hours)
 
 
-# The id of an origin that has none: a person, or a journey that is unknown.
+# The id of an origin without an id: a person, or an unknown journey.
 NO_ID: Final = UUID(int=0)
 
 
@@ -113,7 +113,7 @@ class Credit(NamedTuple):
     currency: str
     gross_cents: int
     net_cents: int
-    # Returns in the 30 days after the purchase that match no purchase; shown apart, and never subtracted.
+    # Returns in the 30 days after the purchase that match no purchase; shown separately, and never subtracted.
     unmatched_cents: int
 
     @property

@@ -27,7 +27,7 @@ class MonthSums(NamedTuple):
 
 
 async def read_sums_by_month(tx: Tx, organization_id: UUID, *, first: date, last: date) -> list[MonthSums]:
-    """The sums of texts that were sent on these days, by origin without its step."""
+    """The sums of texts that were sent on these days, by origin; the steps of a journey are added up."""
     rows = await tx.fetch(
         """
         SELECT origin_kind, origin_id, '', day, currency, sum(tickets)::bigint, sum(gross_cents), sum(net_cents),

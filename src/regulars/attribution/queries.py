@@ -26,7 +26,7 @@ from regulars.kit.ids import first_id_at
 from regulars.messaging.model import OriginKind
 from regulars.sales.returned_lines import RETURN_WITHIN
 
-# At most this many texts of a customer are read, the newest ones.
+# Only this many texts of a customer are read, the newest.
 TEXTS_MAX: Final = 1_000
 # How far back touches are read. Texts with final credits are read too, so that purchases which belong to them are not
 # credited to other texts.

@@ -16,7 +16,7 @@ TEXTS_PER_PASS: Final = 2_000
 
 
 class Recompute(NamedTuple):
-    """A row of `attribution_recomputes`: texts from `walked_to` to `until` are still to be processed."""
+    """A row of `attribution_recomputes`: the texts after the id `walked_to` up to `until` are still to be processed."""
 
     since: datetime
     walked_to: UUID

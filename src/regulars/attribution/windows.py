@@ -42,7 +42,7 @@ class WindowsVersion(NamedTuple):
 
 
 class WindowsRefused(Exception):
-    """A window is too short or too long; `faults` has a sentence for each field."""
+    """A window is too short or too long; `faults` has a sentence by field."""
 
     def __init__(self, faults: Mapping[str, str]) -> None:
         super().__init__(" ".join(faults.values()))
@@ -54,7 +54,7 @@ class WindowsChanged(Exception):
 
 
 class WindowsPreview(NamedTuple):
-    """Sums by currency over the last 60 days: with the present windows, and with the new ones."""
+    """Sums by currency over the last 60 days, with the present windows (`before`) and the new windows (`after`)."""
 
     before: Mapping[str, Attributed]
     after: Mapping[str, Attributed]
@@ -69,7 +69,7 @@ class WindowsPreview(NamedTuple):
 
 
 def check_windows(windows: Windows) -> None:
-    """Raises `WindowsRefused`."""
+    """Raises `WindowsRefused` if a window is too short or too long."""
     faults = {
         field: sentence.format(limit)
         for field, (limit, sentence) in _LIMITS.items()
@@ -80,7 +80,7 @@ def check_windows(windows: Windows) -> None:
 
 
 async def list_versions(tx: Tx, organization_id: UUID) -> list[WindowsVersion]:
-    """The versions, newest first; the defaults are the last one."""
+    """The versions, newest first; the last version has the defaults."""
     rows = await tx.fetch(
         """
         SELECT version, click_days, delivery_hours, lift_days, created_at, created_by FROM attribution_settings

@@ -18,7 +18,7 @@ class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """The limits above which a campaign needs an approval; without limits no campaign needs one."""
 
     recipients_max: Annotated[int, Meta(ge=0)] | None = None
-    # By currency; a currency that is not listed has no limit.
+    # Amounts by currency; a currency that is not listed has no limit.
     cost_max: dict[str, Decimal] = {}
 
 

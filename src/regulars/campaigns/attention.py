@@ -59,7 +59,7 @@ def _stalled_since(row: CampaignRow, progress: SendingProgress | None, now: date
 
 
 async def _find_progress(tx: Tx, organization_id: UUID, ids: list[UUID]) -> dict[UUID, SendingProgress]:
-    """The progress of each campaign. A text that waits for the next open hour is due later, and is not counted."""
+    """The progress of each campaign. A text that waits for sending hours is due later, and is not counted."""
     rows = await tx.fetch(
         """
         SELECT campaigns.id, campaigns.due_at, queued.recipients, queued.last_fed_at

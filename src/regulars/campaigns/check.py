@@ -46,7 +46,7 @@ class CheckContext:
 
 
 def find_faults(definition: Definition, context: CheckContext) -> list[Fault]:
-    """The faults of a definition; without faults it can be sent."""
+    """The faults of a definition; a campaign without faults can be sent."""
     return list(_faults(definition, context))[:FAULTS_MAX]
 
 

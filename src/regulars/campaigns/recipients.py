@@ -14,7 +14,7 @@ from regulars.campaigns.model import RecipientOutcome
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# A filter that matches few rows scans at most this many; then the page says where the scan stopped.
+# With a filter that matches few rows, a list scans at most this many rows; then the page says where the scan stopped.
 ROWS_SCANNED_MAX: Final = 10_000
 _BY_OUTCOME: Final = Keyset({"outcome": str, "profile_id": UUID})
 

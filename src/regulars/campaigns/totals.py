@@ -87,7 +87,7 @@ async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[
 async def count_outcomes(
     tx: Tx, organization_id: UUID, campaign_ids: Collection[UUID]
 ) -> Mapping[UUID, Mapping[str, int]]:
-    """The number of recipients by outcome, for several campaigns. Arm -1 is omitted: its customers are not
+    """The number of recipients by outcome, for each campaign. Arm -1 is omitted, because its customers are not
     recipients."""
     rows = await tx.fetch(
         """

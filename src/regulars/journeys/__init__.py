@@ -1,4 +1,4 @@
-"""Journeys: automations that a recent sale or consent enters at most once.
+"""Journeys: automations that a customer enters after a recent sale or consent, at most once for each.
 
 Owns `journeys`, `journey_versions`, `journey_drafts`, `journey_activations`, `journey_customers`, `journey_runs`,
 `journey_trace`, `journey_holdouts`, `journey_totals` and `journey_backtests`. A definition has versions. A run is one

@@ -27,7 +27,7 @@ SALE_FIELDS: Final = frozenset({"ticket.total", "store.name", "store.city"})
 
 
 def find_faults(definition: Definition, context: ConditionContext) -> list[Fault]:
-    """The faults of a definition; without faults it can go live."""
+    """The faults of a definition; a journey without faults can go live."""
     return list(_iterate_faults(definition, context))[:FAULTS_MAX]
 
 

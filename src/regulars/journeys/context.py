@@ -38,7 +38,7 @@ class EvaluationContext:
         return self.evaluator.context.zone.key
 
     def with_attributes(self, attributes: Mapping[str, str]) -> "EvaluationContext":
-        """The same context with other attributes of the customer."""
+        """The same context with these attributes of the customer."""
         customer, current = (replace(it, attributes=attributes) for it in (self.customer, self.current))
         return replace(self, customer=customer, current=current)
 

@@ -72,7 +72,7 @@ async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
 
 
 async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Definition, *, by: str) -> None:
-    """Store a changed draft; the caller has called `lock_draft`."""
+    """Store a change of the draft, within the size limits; the caller has called `lock_draft`."""
     # A draft that already exceeds a size limit may still be changed, so that it can be made smaller.
     if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
         raise DraftTooLarge(f"{excess.message} The change was not saved.")
@@ -127,7 +127,7 @@ async def _find_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> DraftR
 
 
 async def upsert_draft(tx: Tx, organization_id: UUID, journey_id: UUID, draft: DraftRow) -> None:
-    """The caller has locked the journey's row."""
+    """Store the draft; the caller has locked the journey's row."""
     await tx.execute(
         """
         INSERT INTO journey_drafts (organization_id, journey_id, based_on, revision, definition, changed_at, changed_by)

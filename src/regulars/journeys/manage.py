@@ -79,8 +79,8 @@ async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[Jo
 
 
 async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: WaitingRuns | None = None) -> Journey:
-    """Make a journey live: sales and consents recorded from now on start runs, earlier ones do not. After a long pause,
-    `waiting` says what happens to runs that waited."""
+    """Make a journey live: only sales and consents recorded from now on start runs. After a long pause, `waiting` says
+    what happens to runs that waited."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")

@@ -20,13 +20,14 @@ from regulars.journeys.definition import (
 )
 from regulars.messaging.template import ATTRIBUTE_PREFIX, fields_of
 
+# Steps with two paths, which join again afterwards.
 Fork = Branch | Split | WaitForPurchase
 
 
 class ProgramNode(NamedTuple):
     id: str
     step: Step
-    # The step after this one; for a fork, the step after its two paths have joined again.
+    # The id of the step after this step; for a fork, of the step where its two paths join.
     next: str | None
     then: str | None = None
     otherwise: str | None = None

@@ -34,7 +34,8 @@ async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Remove the values of erased people from conditions in versions and drafts, and delete backtests with them."""
+    """Remove the values of erased people from conditions in versions and drafts, and delete backtests with such
+    values."""
     quoted = quote(people)
     versions = await _list_versions_with(tx, organization_id, quoted)
     drafts = await _list_drafts_with(tx, organization_id, quoted)

@@ -196,8 +196,8 @@ async def find_sales_since(
 ) -> list[list[RecordedRow]]:
     """For each search (profile, excluded sale, since): the latest sales recorded since that time.
 
-    An id begins with its time, so the statement reads only the end of the index of a customer's sales. A loyalty card
-    that a till uses for all anonymous customers has tens of thousands.
+    An id begins with its time, so the statement reads only the end of the index of a customer's sales. Some customers
+    have tens of thousands, because a till uses one loyalty card for all anonymous customers.
     """
     rows = await tx.fetch(
         """

@@ -115,6 +115,6 @@ def _describe_windows(formats: Format, windows: Windows) -> str:
 
 
 def _describe_window(formats: Format, window: timedelta) -> str:
-    """In days if it is two or more whole days; otherwise in hours."""
+    """The window in days if it has two or more whole days; otherwise in hours."""
     days, remainder = divmod(window, _DAY)
     return formats.count(window // _HOUR, "hour") if remainder or days == 1 else formats.count(days, "day")

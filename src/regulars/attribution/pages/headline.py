@@ -31,7 +31,7 @@ class Headline(NamedTuple):
     # Describes the chart for a screen reader.
     aria_label: str = ""
     mark: Whisker | None = None
-    # Where the bar of the attributed net begins, and its width.
+    # Where the bar of the attributed net begins in the chart, and its width.
     bar: tuple[str, str] = ("", "")
     is_unclear: bool = False
     is_provisional: bool = False

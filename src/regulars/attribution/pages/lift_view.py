@@ -43,7 +43,7 @@ class LiftView(NamedTuple):
 
     @property
     def is_unclear(self) -> bool:
-        """Zero is inside the interval."""
+        """Whether zero is inside the interval."""
         return self.estimate is not None and not self.estimate.is_shown
 
     @property

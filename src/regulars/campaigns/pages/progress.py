@@ -44,7 +44,7 @@ from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
-# Replies that come later after the end of a campaign are not counted for it.
+# Replies that arrive later than this after the end of a campaign are not counted.
 REPLIES_WITHIN: Final = timedelta(days=7)
 REPLIES_MAX: Final = 2_000
 WAITING_REPLIES_SHOWN: Final = 5
@@ -302,7 +302,7 @@ def _charged_parts(totals: Sequence[TotalRow]) -> dict[str, int]:
 
 
 def _by_country(formats: Format, totals: Sequence[TotalRow], prices: Mapping[str, Price]) -> list[CountryProgress]:
-    """Outcomes and cost by country, for recipients whose text was queued; the country of others is not known yet."""
+    """Outcomes and cost by country, for recipients whose text was queued; before that the country is not known."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((it.value for it in RecipientOutcome), 0))
     for total in totals:
         if total.country and total.recipients:

@@ -36,7 +36,7 @@ SAME_NUMBER: Final = "same_number"
 _WHILE_HELD: Final = timedelta(seconds=30)
 _WHILE_FULL: Final = timedelta(seconds=1)
 _TOKENS_EVERY: Final = timedelta(seconds=1)
-# How long to wait if a number has no open hour in the next days.
+# How long to wait if a number has no sending hours in the next days.
 _CLOSED_FOR: Final = timedelta(days=1)
 
 

@@ -36,7 +36,7 @@ from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 MAY_BE_TEXTED: Final = "may_be_texted"
-# The profile ids in one piece of an audience, which is stored as recipients in one transaction.
+# How many profile ids a piece of an audience has. One transaction stores the recipients of a piece.
 PIECE_IDS: Final = 5_000
 _PIECE_BYTES: Final = 16 * PIECE_IDS
 # How many customers' texts are rendered to estimate the cost; more than on a page, where a user waits for the result.
@@ -139,7 +139,7 @@ def _why_wait(
     oldest_change: datetime | None, campaign: DueCampaign, now: datetime, *, is_being_drawn: bool
 ) -> str | None:
     """Why the campaign has to wait; None if it need not. `oldest_change` is the time of the oldest change that is not
-    in the columnar copy yet: without it, the campaign could text a customer who has just left a segment."""
+    in the columnar copy yet. Without that change, the campaign could text a customer who has just left a segment."""
     starts_at = campaign.starts_at
     if starts_at is None or starts_at <= now - _BEHIND_MAX:
         return None

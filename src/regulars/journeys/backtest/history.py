@@ -47,7 +47,7 @@ class CustomerHistory:
         return any(it.number_hash == number_hash and it.consented_at(at) is not None for it in self.numbers)
 
     def customer_at(self, at: datetime, current: Customer, zone: tzinfo) -> Customer:
-        """The customer with the sales, texts and consents recorded by that time, and current values for the rest."""
+        """The customer with the sales, texts and consents recorded by that time; all other values are current."""
         day = day_of(at, zone)
         return replace(
             current,

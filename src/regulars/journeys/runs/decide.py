@@ -129,7 +129,7 @@ def end(position: Position, attributes: Attributes, outcome: str) -> RunProgress
 
 
 def sales_needed_since(since: datetime, position: Position, now: datetime) -> datetime:
-    """The time from which on the run needs the customer's recorded sales."""
+    """The run needs the customer's sales that were recorded since this time."""
     waiting_since = position.waiting_since if position.waits_for == "purchase" else None
     return min(since, (waiting_since or now) - WRITES_LAST_MAX)
 
@@ -149,7 +149,8 @@ def find_exit(
 
 
 def _follows(sale: RecordedSale, entry: RecordedSale) -> bool:
-    """Sales recorded in one transaction have the same recording time; they are ordered by occurrence, then by id."""
+    """Whether the sale comes after the entry in the same transaction. Both have the same recording time, so the time of
+    the sale decides, then the id."""
     return sale.created_at == entry.created_at and (sale.occurred_at, sale.id) > (entry.occurred_at, entry.id)
 
 

@@ -96,8 +96,7 @@ class _TextOutcome(NamedTuple):
 
     @property
     def event(self) -> str:
-        """The event name under which the outcome is counted; a skip includes the reason, without the field name in
-        it."""
+        """The event name under which the outcome is counted; for a skip with the reason, such as `missing_value`."""
         return (
             f"text skipped {(self.reason or '').partition(':')[0]}" if self.state == "skipped" else f"text {self.state}"
         )

@@ -73,7 +73,7 @@ _INSERT_RUNS: Final = _NEW_RUNS.write(
 async def insert_runs_if_new(
     tx: Tx, organization_id: UUID, runs: Sequence[NewJourneyRun], *, is_paused: bool
 ) -> set[UUID]:
-    """Insert runs and return the ids of new ones. Runs of a paused journey become due when it is resumed."""
+    """Insert runs and return the ids of inserted runs. Runs of a paused journey become due when it is resumed."""
     values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
     return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
@@ -233,7 +233,7 @@ _SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
 
 
 async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
-    """Save the state of runs, which are then not paused."""
+    """Save the state of runs, and clear the due time that a pause stored."""
     await tx.execute(_SAVE_RUNS, {"organization_id": organization_id, **_SAVED.of(runs), **_SAVED_BY_ID.of(runs)})
 
 

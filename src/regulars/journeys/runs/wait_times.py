@@ -29,7 +29,8 @@ def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
 
 
 def choose_zone(phone_number: str | None, store_country: str | None, organization_zone: str) -> str:
-    """The only zone of the number's country, else the only zone of the store's country, else the organization's."""
+    """The zone of the number's country, else of the store's country, if the country has only one zone; else the
+    organization's zone."""
     if phone_number is not None:
         zones = locate_number(phone_number).zones
         if len(zones) == 1:

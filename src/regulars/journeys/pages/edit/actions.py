@@ -1,4 +1,4 @@
-"""Handlers of the forms in the journey builder. Each makes one change of the draft, or previews it.
+"""Handles the forms of the journey builder; each form makes one change of the draft.
 
 A step is addressed by its place in the definition, such as `3.else.1`. The field `was` has the etag of the part of the
 draft that the form edits.
@@ -192,8 +192,8 @@ async def remove_step(visit: Visit) -> Response:
 
 
 async def change_rules(visit: Visit) -> Response:
-    """Save the conditions of the filter or a branch. Only the save button does; all other buttons and lists return the
-    changed form."""
+    """Save the conditions of the filter or a branch, if the user pressed the save button. All other buttons and lists
+    return the changed form."""
     owner = visit.form.get("of", "")
     try:
         root = read_tree(visit.form_lists)

@@ -22,6 +22,7 @@ from regulars.attribution.recompute import request_recompute
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
+# Only this many versions are listed.
 VERSIONS_MAX: Final = 100
 # A preview computes the credits of the customers of about this many texts.
 SAMPLE_TEXTS: Final = 2_000

@@ -33,7 +33,9 @@ from regulars.segments.analysis.client import Analysis
 from regulars.segments.analysis.protocol import AudienceCounts
 from regulars.segments.effect import SmallestEffect, smallest_effects
 
+# How many customers' texts are rendered.
 SAMPLE_MAX: Final = 500
+# Percentages of the audience.
 HOLDOUTS_OFFERED: Final = (5, 10, 20)
 
 

@@ -15,6 +15,7 @@ from regulars.web.render import redirect, render_form
 from regulars.web.visit import Visit
 
 RECIPIENTS_MAX: Final = 100_000_000
+# How many cost limits, one for each currency, the form has.
 ROWS_MAX: Final = 10
 _AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,2})?")
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")

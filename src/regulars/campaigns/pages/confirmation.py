@@ -23,7 +23,7 @@ from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 # The page waits this long for the estimate, because without it there is nothing to confirm.
-CONFIRM_S: Final = 8.0
+ESTIMATE_WAIT_S: Final = 8.0
 RECIPIENTS_MAX: Final = 100_000_000
 
 
@@ -42,7 +42,7 @@ class Confirmation:
             return redirect(visit, campaign_url(visit, row))
         figures = Figures(unavailable_reason="It has faults.")
         if not campaign.faults:
-            figures = await load_figures(visit, self._analysis, definition, seconds=CONFIRM_S)
+            figures = await load_figures(visit, self._analysis, definition, seconds=ESTIMATE_WAIT_S)
         estimate, why = figures.estimate, None
         size = None if estimate is None else estimate.size if exact is None or exact.size is None else exact.size
         if size is not None:

@@ -22,8 +22,8 @@ from regulars.web.form import FormState, local_value
 
 NAME_CHARACTERS_MAX: Final = 120
 HOLDOUTS: Final = (0, *HOLDOUTS_OFFERED)
-HOLDOUT_MAX: Final = 90
-RATE_MAX: Final = 10_000_000
+HOLDOUT_PERCENT_MAX: Final = 90
+TEXTS_PER_HOUR_MAX: Final = 10_000_000
 OTHER: Final = "other"
 LETTERS: Final = "ABCD"
 # The list fields of the form, and their names in the definition.
@@ -74,7 +74,7 @@ def read_form(form: FormState, zone: ZoneInfo) -> Definition:
         holdout_percent=_read_holdout(form),
         schedule=_read_schedule(form, zone),
         not_after=form.moment("not_after", zone, required=False),
-        texts_per_hour=_read_integer(form, "rate", 1, RATE_MAX) if form.value("rate").strip() else None,
+        texts_per_hour=_read_integer(form, "rate", 1, TEXTS_PER_HOUR_MAX) if form.value("rate").strip() else None,
         personal_links=form.is_checked("personal_links"),
         cap="wait" if form.value("cap") == "wait" else "skip",
         margin_percent=_read_integer(form, "margin", 0, PERCENT),
@@ -167,7 +167,7 @@ def _refuse(form: FormState, prefix: str, name: str, sentence: str) -> None:
 def _read_holdout(form: FormState) -> int:
     percent = form.choice("holdout", (*map(str, HOLDOUTS), OTHER))
     if percent == OTHER:
-        return _read_integer(form, "holdout_other", 0, HOLDOUT_MAX)
+        return _read_integer(form, "holdout_other", 0, HOLDOUT_PERCENT_MAX)
     return int(percent) if percent.isdigit() else 0
 
 

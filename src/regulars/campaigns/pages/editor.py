@@ -41,7 +41,7 @@ FIELDS: Final = {
     "store.name": "the customer's home store",
     "store.city": "the city of that store",
 }
-NOT_YET: Final = "The draft is saved. It cannot be sent yet."
+NOT_SENDABLE_YET: Final = "The draft is saved. It cannot be sent yet."
 
 
 class Editor:
@@ -58,7 +58,7 @@ class Editor:
         if campaign.definition.variants:
             for fault in campaign.faults:
                 form.refuse(forms.field_of(fault.place), fault.message)
-        return await self._render(visit, campaign, form, campaign.definition, lead=NOT_YET)
+        return await self._render(visit, campaign, form, campaign.definition, lead=NOT_SENDABLE_YET)
 
     async def save(self, visit: Visit) -> Response:
         form = FormState(visit.form)

@@ -37,7 +37,7 @@ from regulars.web.visit import Visit
 CSV_HEADER: Final = (
     "id", "external_id", "first_name", "last_name", "variant", "outcome", "reason", "text_id", "open_at", "queued_at",
 )  # fmt: skip
-CSV_ROWS: Final = 500
+CSV_BATCH_ROWS: Final = 500
 
 
 class RecipientLine(NamedTuple):
@@ -162,11 +162,11 @@ async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIt
         visit.database.reading,
         lambda tx, page: list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), page),
         _position,
-        limit=CSV_ROWS,
+        limit=CSV_BATCH_ROWS,
     )
     async for row in rows:
         batch.append(row)
-        if len(batch) == CSV_ROWS:
+        if len(batch) == CSV_BATCH_ROWS:
             for cells in await _cells(visit, campaign, batch):
                 yield cells
             batch = []

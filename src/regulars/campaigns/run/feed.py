@@ -33,11 +33,11 @@ from regulars.messaging.template import render_text
 FED_AT_ONCE_MAX: Final = 256
 SAME_NUMBER: Final = "same_number"
 # How long to wait while texts are on hold, while the queue is full, and at least for the next token of the rate limit.
-_WHILE_HELD: Final = timedelta(seconds=30)
-_WHILE_FULL: Final = timedelta(seconds=1)
-_TOKENS_EVERY: Final = timedelta(seconds=1)
+_HELD_RETRY: Final = timedelta(seconds=30)
+_FULL_RETRY: Final = timedelta(seconds=1)
+_TOKEN_RETRY_MIN: Final = timedelta(seconds=1)
 # How long to wait if a number has no sending hours in the next days.
-_CLOSED_FOR: Final = timedelta(days=1)
+_CLOSED_RETRY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Rate:
         return self._capacity_of(self.per_second)
 
     def next_at(self, now: datetime, tokens: float) -> datetime:
-        return now + max(_TOKENS_EVERY, timedelta(seconds=(1 - tokens) / self.per_second))
+        return now + max(_TOKEN_RETRY_MIN, timedelta(seconds=(1 - tokens) / self.per_second))
 
 
 async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
@@ -79,7 +79,7 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     texting = await load_texting(tx, organization_id)
     if texting is None or texting.is_held:
         # Texts that are queued during a hold would all be sent at once when the hold is released.
-        await _set_due(tx, organization_id, campaign, tx.now + _WHILE_HELD)
+        await _set_due(tx, organization_id, campaign, tx.now + _HELD_RETRY)
         return
     definition = read_definition(campaign.definition.encode())
     rate = None if definition.texts_per_hour is None else Rate.at(campaign, definition.texts_per_hour, tx.now)
@@ -87,16 +87,16 @@ async def feed(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
     queued_max = QUEUED_MAX if rate is None else min(QUEUED_MAX, int(rate.capacity))
     limit = min(FED_AT_ONCE_MAX, queued_max - queued, FED_AT_ONCE_MAX if rate is None else int(rate.tokens))
     taken = await recipient_queries.take_recipients(tx, organization_id, campaign.id, limit=limit) if limit > 0 else []
-    fed = await _Batch(tx, organization_id, campaign, definition, texting).feed(taken) if taken else 0
+    added = await _Batch(tx, organization_id, campaign, definition, texting).queue_texts(taken) if taken else 0
     if rate is not None:
-        rate = Rate(rate.per_second, rate.tokens - fed)
-        await queries.set_tokens(tx, organization_id, campaign.id, rate.tokens, queued=queued + fed, at=tx.now)
+        rate = Rate(rate.per_second, rate.tokens - added)
+        await queries.set_tokens(tx, organization_id, campaign.id, rate.tokens, queued=queued + added, at=tx.now)
     if limit > 0 and not taken:
         await _wait_or_end(tx, organization_id, campaign, queued)
         return
     due_at = tx.now
-    if queued + fed >= queued_max:
-        due_at = tx.now + _WHILE_FULL
+    if queued + added >= queued_max:
+        due_at = tx.now + _FULL_RETRY
     elif rate is not None and rate.tokens < 1:
         due_at = rate.next_at(tx.now, rate.tokens)
     await _set_due(tx, organization_id, campaign, due_at)
@@ -108,7 +108,7 @@ async def _wait_or_end(tx: Tx, organization_id: UUID, campaign: DueCampaign, que
     if next_at is None and not queued:
         await end_campaign(tx, organization_id, campaign)
     else:
-        await _set_due(tx, organization_id, campaign, max(next_at or tx.now, tx.now + _WHILE_FULL))
+        await _set_due(tx, organization_id, campaign, max(next_at or tx.now, tx.now + _FULL_RETRY))
 
 
 async def _set_due(tx: Tx, organization_id: UUID, campaign: DueCampaign, due_at: datetime) -> None:
@@ -125,16 +125,16 @@ class _Batch:
     definition: Definition
     texting: Texting
 
-    async def feed(self, taken: Sequence[Recipient]) -> int:
+    async def queue_texts(self, recipients: Sequence[Recipient]) -> int:
         """Queue the texts of recipients who may get a text now; postpone or skip the other recipients. Returns how many
         texts were queued."""
         now = self.tx.now
-        numbers = await find_text_numbers(self.tx, self.organization_id, {it.profile_id for it in taken})
+        numbers = await find_text_numbers(self.tx, self.organization_id, {it.profile_id for it in recipients})
         hashes = {number.number_hash for number in numbers.values()}
         texted = await find_texted_numbers(self.tx, self.organization_id, OriginKind.CAMPAIGN, self.campaign.id, hashes)
         forecasts = await forecast_texts(self.tx, self.organization_id, numbers.values(), texting=self.texting)
         changed: list[Recipient] = []
-        for it in taken:
+        for it in recipients:
             number = numbers.get(it.profile_id)
             opens_at = self._opens_at(number, None if number is None else forecasts.get(number.number_hash))
             if number is not None and texted.setdefault(number.number_hash, str(it.profile_id)) != str(it.profile_id):
@@ -143,12 +143,12 @@ class _Batch:
                 changed.append(it._replace(open_at=opens_at))
             else:
                 changed.append(it._replace(outcome=RecipientOutcome.QUEUED.value, fed_at=now))
-        await save_outcomes(self.tx, self.organization_id, zip(taken, changed, strict=True))
-        fed = [it for it in changed if it.outcome == RecipientOutcome.QUEUED]
-        if fed:
-            await self._queue(fed)
+        await save_outcomes(self.tx, self.organization_id, zip(recipients, changed, strict=True))
+        queued = [it for it in changed if it.outcome == RecipientOutcome.QUEUED]
+        if queued:
+            await self._request_texts(queued)
         failpoint.hit("campaign.fed", self.tx.connection.drop_connection)
-        return len(fed)
+        return len(queued)
 
     def _opens_at(self, number: TextNumber | None, forecast: Forecast | None) -> datetime:
         """When the text of the recipient may be queued. Without a number or country that is now: the checks before
@@ -158,10 +158,10 @@ class _Batch:
             return now
         if self.definition.cap == "wait" and forecast.capped_until is not None:
             return forecast.capped_until
-        return now + _CLOSED_FOR if forecast.opens_at is None else forecast.opens_at
+        return now + _CLOSED_RETRY if forecast.opens_at is None else forecast.opens_at
 
-    async def _queue(self, fed: Sequence[Recipient]) -> None:
-        ids = [it.profile_id for it in fed]
+    async def _request_texts(self, recipients: Sequence[Recipient]) -> None:
+        ids = [it.profile_id for it in recipients]
         brand, variants = self.texting.brand, self.definition.variants
         # If a profile is missing, it was erased together with its recipient.
         people = await load_values(self.tx, self.organization_id, self.definition, ids, brand=brand)
@@ -178,12 +178,12 @@ class _Batch:
                 links_of=(self.campaign.id, str(it.arm)),
                 has_personal_links=self.definition.personal_links,
             )
-            for it in fed
+            for it in recipients
         ]
         requested = await request_texts(self.tx, self.organization_id, orders, texting=self.texting)
         # No event will be recorded for a text that exists already, so its outcome is read now.
         existing = [
-            (self.campaign.id, it.profile_id) for it, text in zip(fed, requested, strict=True) if not text.is_new
+            (self.campaign.id, it.profile_id) for it, text in zip(recipients, requested, strict=True) if not text.is_new
         ]
         if existing:
             await update_outcomes(self.tx, self.organization_id, existing)

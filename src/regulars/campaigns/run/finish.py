@@ -18,9 +18,9 @@ from regulars.messaging.origins import stop_origin
 from regulars.segments.saved.uses import register_uses
 from regulars.work.outbox import record, withdraw_interest
 
-_CLOSED_AT_ONCE: Final = 5_000
+_CLOSED_ROWS_MAX: Final = 5_000
 # How long after the end of a campaign its texts may still change, because delivery receipts may arrive days later.
-_OUTCOMES_FOR: Final = timedelta(days=7)
+_OUTCOMES_CHANGE_FOR: Final = timedelta(days=7)
 
 
 async def end_campaign(tx: Tx, organization_id: UUID, campaign: DueCampaign) -> None:
@@ -70,9 +70,9 @@ async def close_waiting_rows(tx: Tx, organization_id: UUID, campaign: DueCampaig
     more, so withdraw the interest in their changes."""
     outcome, reason = closing_outcome(CampaignState(campaign.state))
     closed = await recipient_queries.close_waiting(
-        tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_AT_ONCE
+        tx, organization_id, campaign.id, outcome=outcome, reason=reason, limit=_CLOSED_ROWS_MAX
     )
-    final_at = (campaign.ended_at or tx.now) + _OUTCOMES_FOR
+    final_at = (campaign.ended_at or tx.now) + _OUTCOMES_CHANGE_FOR
     if not closed and tx.now >= final_at:
         await withdraw_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(campaign.id))
         await queries.set_due(tx, organization_id, campaign.id, None)

@@ -19,6 +19,7 @@ from regulars.messaging.find import find_texts_of_steps
 from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import locate_number
 
+# How many texts of a campaign are queued at the same time.
 QUEUED_MAX: Final = 512
 # When fewer texts than this are queued, the worker queues more, so that the queue does not become empty.
 _FEW_QUEUED: Final = QUEUED_MAX // 2

@@ -18,6 +18,7 @@ from regulars.journeys.runs.enter import EntryEvent, entry_of_consent
 from regulars.journeys.snapshot import find_people
 from regulars.kit.db import Tx
 
+# How many sales of a customer are loaded, the newest first.
 SALES_MAX: Final = 1_000
 
 

@@ -33,6 +33,7 @@ from regulars.messaging.holdout.groups import find_held_out_of_journeys
 from regulars.messaging.settings.store import Texting
 
 DAYS_MAX: Final = 90
+# How many sales or consents a backtest simulates.
 FACTS_MAX: Final = 100_000
 # The reason why a sale that was recorded more than seven days late starts no run.
 TOO_OLD: Final = "too old"

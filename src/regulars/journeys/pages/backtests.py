@@ -23,7 +23,7 @@ from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.visit import Visit
 
-DAYS: Final = 30
+DEFAULT_DAYS: Final = 30
 FACTS: Final = {
     "purchase": "Purchases by known customers",
     "return": "Returns by known customers",
@@ -58,7 +58,7 @@ async def show_backtest(visit: Visit) -> Response:
         request = await find_backtest(tx, visit.organization_id, draft.row.id)
         sums = await load_total_stats(tx, visit.organization_id, [draft.row.id])
         people = await _find_people(tx, visit, request)
-    form = FormState({"days": str(request.days if request else DAYS), "of": visit.query.get("of", "")})
+    form = FormState({"days": str(request.days if request else DEFAULT_DAYS), "of": visit.query.get("of", "")})
     values = _template_values(visit, draft, request, sums[draft.row.id].entered)
     return render(visit, "journeys/backtest.html", form=form, **{**values, "people": people})
 

@@ -60,8 +60,8 @@ async def rules_panel(
     new: Path | None = None,
     form: FormState | None = None,
 ) -> Panel:
-    """The form of a condition. `owner` is `filter`, or the place of a branch. `root` is the tree that the form sent;
-    without it the panel shows the condition of the draft and its faults."""
+    """The form of a condition. `owner` is `filter`, or the place of a branch. `root` is the tree that the form sent,
+    `new` the path of a node that a button added; without `root` the panel shows the draft's condition and faults."""
     condition = condition_of(draft.definition, owner)
     faults: list[Fault] = []
     if root is None:
@@ -140,11 +140,11 @@ async def step_panel(
     step = step_at(draft.definition, place)
     if isinstance(step, Branch):
         return await rules_panel(tx, visit, draft, place)
-    filled = form or fill_form(step)
-    values: dict[str, Any] = {"summary": labels.describe_step(step), "kind": filled.value("kind")}
+    filled_form = form or fill_form(step)
+    values: dict[str, Any] = {"summary": labels.describe_step(step), "kind": filled_form.value("kind")}
     if isinstance(step, SendText):
-        values |= await message_values(tx, visit, draft, filled, search=search)
-    return Panel(name="step", form=filled, was=etag_of(step), place=place, values=values)
+        values |= await message_values(tx, visit, draft, filled_form, search=search)
+    return Panel(name="step", form=filled_form, was=etag_of(step), place=place, values=values)
 
 
 async def add_panel(
@@ -155,11 +155,11 @@ async def add_panel(
     if not 0 <= index <= len(steps):
         raise StepNotFound(place)
     kind = kind if kind in STEP_KINDS else ""
-    filled = form or new_form(kind)
+    filled_form = form or new_form(kind)
     values: dict[str, Any] = {"kind": kind, "choices": CHOICES}
     if kind == "send_text":
-        values |= await message_values(tx, visit, draft, filled, search=search)
-    return Panel(name="add", form=filled, was=etag_of(steps), place=place, values=values)
+        values |= await message_values(tx, visit, draft, filled_form, search=search)
+    return Panel(name="add", form=filled_form, was=etag_of(steps), place=place, values=values)
 
 
 async def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
@@ -175,10 +175,12 @@ async def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
 
 
 def entry_of(definition: Definition) -> object:
+    """The part of the definition that the entry form edits."""
     return (definition.name, definition.trigger, definition.reentry, definition.exit_on)
 
 
 async def message_values(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, search: str = "") -> dict[str, Any]:
+    """The template values of the form of a text step."""
     content = read_text_form(form.values, lambda _name, _sentence: None)
     measure: TextMeasure = await measure_text(tx, visit, draft.definition, content, search=search)
     texting = await load_texting(tx, visit.organization_id)

@@ -8,8 +8,8 @@ from regulars.segments.effect import EffectEstimate
 from regulars.web.charts import Whisker, whisker_axis
 from regulars.web.format import Format
 
-# 100 units of a currency in cents: the headline says how many of 100 attributed were extra.
-HUNDRED_UNITS_CENTS: Final = 100_00
+# 100 euros in cents, for example: the headline says how much of 100 attributed was extra.
+HUNDRED_CENTS: Final = 100_00
 
 
 class Headline(NamedTuple):
@@ -108,9 +108,9 @@ def _describe_ratio(
     if measured_cents < estimate.value:
         explanation = f"That is more than is attributed to them. The range is {lift.low} to {lift.high} (95%)."
         return f"The texts brought {lift.extra} extra", explanation
-    hundred = formats.money_whole(HUNDRED_UNITS_CENTS, currency)
-    per_hundred = [HUNDRED_UNITS_CENTS * value / measured_cents for value in (estimate.value, estimate.low, estimate.high)]
+    hundred = formats.money_whole(HUNDRED_CENTS, currency)
+    per_hundred = [HUNDRED_CENTS * value / measured_cents for value in (estimate.value, estimate.low, estimate.high)]
     extra, low, high = (formats.money_whole(cents, currency) for cents in per_hundred)
-    not_extra = formats.money_whole(HUNDRED_UNITS_CENTS - per_hundred[0], currency)
+    not_extra = formats.money_whole(HUNDRED_CENTS - per_hundred[0], currency)
     explanation = f"The other {not_extra} would have been spent without a text. The range is {low} to {high} (95%)."
     return f"Of {hundred} attributed, {extra} were extra", explanation

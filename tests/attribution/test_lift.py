@@ -19,9 +19,9 @@ from regulars.attribution.lift import (
     LiftState,
     LiftSummary,
     SourceKind,
-    select_measured,
     read_lifts,
     refresh_lifts,
+    select_measured,
     summarise,
 )
 from regulars.attribution.lift_queue import LiftQueue

@@ -145,7 +145,8 @@ def test_a_whole_definition_reads_writes_and_runs():
     assert find_faults(whole, KNOWN) == []
     assert read_definition(write_definition(whole)) == whole
     nodes = program_of(whole).nodes
-    assert [place for place, _ in walk_steps(whole.steps)] == ["1", "2", "2.then.1", "3", "3.then.1", "3.else.1", "4", "5"]
+    places = [place for place, _ in walk_steps(whole.steps)]
+    assert places == ["1", "2", "2.then.1", "3", "3.then.1", "3.else.1", "4", "5"]
     assert nodes["2"].then == "2.then.1"
     assert nodes["2"].otherwise == "3"
     assert nodes["2.then.1"].next == "3"

@@ -13,7 +13,7 @@ from regulars.attribution.lift import Lift
 from regulars.attribution.model import Attributed
 from regulars.attribution.pages.definitions import DEFINITIONS
 from regulars.attribution.pages.filters import GROUPS, KINDS, STATES, AttributionView, read_view
-from regulars.attribution.pages.groups import Group, Overview, load_overview, combine_groups
+from regulars.attribution.pages.groups import Group, Overview, combine_groups, load_overview
 from regulars.attribution.pages.headline import Headline, write_headline
 from regulars.attribution.pages.lift_view import LiftView, Verdict, in_cents, judge, view_lifts, view_verdict
 from regulars.attribution.pages.links import tickets_url

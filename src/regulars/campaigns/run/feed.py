@@ -16,7 +16,7 @@ from regulars.campaigns.model import RecipientOutcome
 from regulars.campaigns.rendering import load_values
 from regulars.campaigns.run import queries, recipient_queries
 from regulars.campaigns.run.finish import end_campaign
-from regulars.campaigns.run.outcomes import QUEUED_MAX, update_outcomes, save_outcomes
+from regulars.campaigns.run.outcomes import QUEUED_MAX, save_outcomes, update_outcomes
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.run.recipient_queries import Recipient
 from regulars.consent.numbers import TextNumber, find_text_numbers

@@ -80,15 +80,14 @@ def read_step(form: FormState, kind: str, *, existing: steps.Step | None = None)
 def _read_fields(form: FormState, kind: str) -> steps.Step | None:
     match kind:
         case "wait":
-            minutes = _read_amount(form, "minutes", MINUTES_MAX)
+            minutes = _number(form, "minutes", MINUTES_MAX)
             return steps.Wait(
-                days=_read_amount(form, "days", DAYS_MAX), hours=_read_amount(form, "hours", HOURS_MAX), minutes=minutes
+                days=_number(form, "days", DAYS_MAX), hours=_number(form, "hours", HOURS_MAX), minutes=minutes
             )
         case "wait_until":
             return steps.WaitUntil(time=form.clock("time"), weekdays=_read_weekdays(form))
         case "wait_for_purchase":
-            return steps.WaitForPurchase(days=_read_amount(form, "days", DAYS_MAX), hours=_read_amount(form, "hours",
-            HOURS_MAX))
+            return steps.WaitForPurchase(days=_number(form, "days", DAYS_MAX), hours=_number(form, "hours", HOURS_MAX))
         case "branch":
             return steps.Branch(condition=Consent(state="may_be_texted"))
         case "split":
@@ -109,7 +108,7 @@ def _read_fields(form: FormState, kind: str) -> steps.Step | None:
             return None
 
 
-def _read_amount(form: FormState, name: str, maximum: int) -> int:
+def _number(form: FormState, name: str, maximum: int) -> int:
     """The number in a field; an empty field means 0."""
     if not form.value(name).strip():
         return 0

@@ -140,29 +140,27 @@ def end_of(definition: Definition, start: datetime, zone: ZoneInfo) -> datetime:
     return datetime.combine(second_day + timedelta(days=1), time(), zone).astimezone(UTC)
 
 
-class ArmAssignment(NamedTuple):
+class Placement(NamedTuple):
     """The arm of a recipient, and the position in the random order of sending."""
 
     arm: int
     position: int
 
 
-def assign_arm(
-    campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, variants: Sequence[Variant]
-) -> ArmAssignment:
+def assign_arm(campaign_id: UUID, profile_id: bytes, *, holdout_percent: int, variants: Sequence[Variant]) -> Placement:
     """Assign a customer to an arm and a position, always the same for a campaign. Both come from different bits of a
     hash, so they are independent of each other."""
     digest = hashlib.sha256(campaign_id.bytes + profile_id).digest()
     # 31 bits, because the column is a signed integer.
     position = int.from_bytes(digest[8:12], "big") >> 1
     if int.from_bytes(digest[:8], "big") % _BUCKETS < holdout_percent * _BUCKETS // 100:
-        return ArmAssignment(HELD_OUT_ARM, position)
+        return Placement(HELD_OUT_ARM, position)
     percentile, shares_so_far = int.from_bytes(digest[16:24], "big") % 100, 0
     for arm, variant in enumerate(variants, start=1):
         shares_so_far += variant.share
         if percentile < shares_so_far:
-            return ArmAssignment(arm, position)
-    return ArmAssignment(len(variants), position)
+            return Placement(arm, position)
+    return Placement(len(variants), position)
 
 
 def split_holdout(may_be_texted: int, holdout_percent: int) -> tuple[int, int]:

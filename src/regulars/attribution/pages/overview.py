@@ -203,8 +203,7 @@ def make_table(
     raw_rows = _sort(view, _raw_rows(view, overview, currency))
     total = sum((raw_row.sums for raw_row in raw_rows), Attributed())
     is_truncated = len(raw_rows) > ROWS_SHOWN and not with_all_rows and view.value("rows") != "all"
-    shown = raw_rows[:ROWS_SHOWN] if is_truncated else raw_rows
-    rows = [_row(formats, raw_row, currency, overview) for raw_row in shown]
+    rows = [_row(formats, it, currency, overview) for it in (raw_rows[:ROWS_SHOWN] if is_truncated else raw_rows)]
     values = [value for row in rows for value in row.lift.values]
     axis = whisker_axis(values) if values else None
     foot = f"A sale belongs to one text at most, so attributed net adds up: {formats.money(total.net_cents, currency)}."

@@ -87,12 +87,12 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
         del lowest  # all claims have the same priority
         claimed: list[StartClaim] = []
         oldest_change = await behind_since(tx, organization_id, at_least=timedelta(0))
-        is_holdout_pending = await is_holdout_being_drawn(tx, organization_id)
+        is_pending = await is_holdout_being_drawn(tx, organization_id)
         for campaign in await queries.claim_starting(tx, organization_id, limit=limit):
             if tx.now >= campaign.not_after:
                 await end_campaign(tx, organization_id, campaign)
                 continue
-            reason = _why_wait(oldest_change, campaign, tx.now, is_holdout_pending=is_holdout_pending)
+            reason = _why_wait(oldest_change, campaign, tx.now, is_pending=is_pending)
             if reason is not None:
                 await queries.retry_freezing(
                     tx, organization_id, campaign.id, freeze_at=tx.now + _BEHIND_RETRY, reason=reason
@@ -135,15 +135,14 @@ class StartQueue(ClaimQueue[StartClaim, FrozenAudience | NotFrozen]):
                 await _store(tx, organization_id, campaign, outcome)
 
 
-def _why_wait(
-    oldest_change: datetime | None, campaign: DueCampaign, now: datetime, *, is_holdout_pending: bool
-) -> str | None:
+def _why_wait(oldest_change: datetime | None, campaign: DueCampaign, now: datetime, *, is_pending: bool) -> str | None:
     """Why the campaign has to wait; None if it need not. `oldest_change` is the time of the oldest change that is not
-    in the columnar copy yet. Without that change, the campaign could text a customer who has just left a segment."""
+    in the columnar copy yet. Without that change, the campaign could text a customer who has just left a segment.
+    `is_pending` is true while the customers of the quarter's global holdout are being selected."""
     starts_at = campaign.starts_at
     if starts_at is None or starts_at <= now - _BEHIND_MAX:
         return None
-    if is_holdout_pending:
+    if is_pending:
         return "The global holdout of this quarter is being drawn."
     is_behind = oldest_change is not None and oldest_change <= starts_at
     return "The last changes of customers are still being counted." if is_behind else None

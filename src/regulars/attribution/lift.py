@@ -110,8 +110,7 @@ class Lift:
 
     @property
     def expected_buyers(self) -> float:
-        """How many buyers the smaller group would have if both groups bought equally often. A comparison needs
-        `effect.BUYERS_MIN`."""
+        """The buyers that the smaller group would have if both groups bought equally often."""
         people = self.treated + self.held_out
         return self.buyers * min(self.treated, self.held_out) / people if people else 0.0
 

@@ -126,8 +126,7 @@ class LiftQueue(ClaimQueue[LiftClaim, LiftRow]):
         return [LiftClaim(row, query) for row in claimed]
 
     async def act(self, organization_id: UUID, claim: LiftClaim) -> LiftRow:
-        """Return the row with its result; unchanged while the window is open, or with a reason if the analysis process
-        cannot compute it."""
+        """Return the row with its result; unchanged while the window is open, with a reason if the analysis fails."""
         row = claim.row
         async with self._database.reading() as tx:
             if row.first_day is None:
@@ -191,8 +190,7 @@ def next_state(row: LiftRow, zone: ZoneInfo, *, now: datetime) -> tuple[LiftStat
 
 
 async def _with_window(tx: Tx, organization_id: UUID, row: LiftRow, zone: ZoneInfo) -> LiftRow:
-    """The row with the window of its campaign: from the day on which the first text was queued to `window_days` days
-    after the last text."""
+    """The row with the window of its campaign, from the first queued text to `window_days` days after the last."""
     holdout = (await find_holdouts(tx, organization_id, [row.source_id])).get(row.source_id)
     times = await find_feeding_times(tx, organization_id, row.source_id)
     if holdout is None or holdout.frozen_at is None or times is None:

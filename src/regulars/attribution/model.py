@@ -17,8 +17,7 @@ from regulars.messaging.model import OriginKind, TextState
 # Only texts of these origins and in these states are touches.
 TOUCHING_ORIGINS: Final = (OriginKind.CAMPAIGN, OriginKind.JOURNEY, OriginKind.PERSON)
 TOUCHING_STATES: Final = (TextState.SENT, TextState.DELIVERED, TextState.UNKNOWN)
-# A credit is final (frozen) this long after its text: a purchase may follow within 30 days, and a return within 30
-# more.
+# A credit is final (frozen) this long after its text: 30 days for a purchase, and 30 more for a return.
 FROZEN_AFTER: Final = timedelta(days=60)
 CLICK_DAYS_MAX: Final = 30
 DELIVERY_HOURS_MAX: Final = 168

@@ -68,8 +68,7 @@ async def read_sums_of(tx: Tx, organization_id: UUID, origin_id: UUID) -> list[M
 
 
 def split_period(first: date, last: date) -> dict[str, Any]:
-    """SQL parameters: whole months begin from `first` to before `until`; `firsts` and `lasts` are the days of partial
-    months, at most two."""
+    """SQL parameters: whole months from `first` to before `until`, and the days of up to two partial months."""
     ends_month = last.day == _last_day(last).day
     partial_months = []
     if first.day > 1:

@@ -1,5 +1,4 @@
-"""The SQL of credits (purchases attributed to texts): reads the texts of customers, writes credits, and adds them to
-totals of days and months."""
+"""The SQL of credits (purchases attributed to texts) and of their totals by day and month."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -35,8 +34,7 @@ TOUCHES_BACK: Final = FROZEN_AFTER + RETURN_WITHIN
 _TEXT_WAITED_MAX: Final = timedelta(days=30)
 # How far back sales are read: an older sale can neither be credited nor be matched with a return.
 SALES_BACK: Final = TOUCHES_BACK + RETURN_WITHIN
-# Replace `{key}` and `{values}` in statements that add to a table of days or of months. Only tables of days have
-# `is_in_months`.
+# Replace `{key}` and `{values}` in statements that add to tables of days, which have `is_in_months`, or of months.
 DAY_KEY: Final[dict[str, LiteralString]] = {
     "key": "organization_id, is_in_months",
     "values": "%(organization_id)s, true",

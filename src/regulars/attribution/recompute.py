@@ -1,5 +1,4 @@
-"""Recomputes the credits of purchases to texts: goes through the texts of the last 60 days page by page, and enqueues
-their customers for computation."""
+"""Recomputes credits of purchases to texts: enqueues the customers of all texts of the last 60 days, page by page."""
 
 from collections.abc import Sequence
 from datetime import datetime

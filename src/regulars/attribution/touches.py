@@ -11,8 +11,7 @@ from regulars.messaging.links.counts import find_touches as find_clicks
 
 
 async def load_touches(tx: Tx, organization_id: UUID, customers: Mapping[UUID, datetime]) -> dict[UUID, list[Touch]]:
-    """`customers` maps profile ids to times: loads touches by texts of the 90 days before that time. A customer without
-    touches is absent."""
+    """Load the touches by texts of the 90 days before each customer's time. A customer without touches is absent."""
     touches = await find_deliveries(tx, organization_id, customers)
     texts = {touch.text_id: touch for of_customer in touches.values() for touch in of_customer}
     if texts:

@@ -103,8 +103,7 @@ async def find_windows(tx: Tx, organization_id: UUID) -> WindowsVersion:
 async def save_windows(
     tx: Tx, organization_id: UUID, windows: Windows, *, expected: int, by: str | None
 ) -> WindowsVersion:
-    """Store a new version if `expected` is still the latest, and request that credits which are not final are computed
-    again."""
+    """Store a new version if `expected` is still the latest, and request a recomputation of credits."""
     check_windows(windows)
     inserted = await tx.execute(
         """

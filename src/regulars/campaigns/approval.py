@@ -32,8 +32,7 @@ async def save_rule(tx: Tx, organization_id: UUID, rule: ApprovalRule) -> None:
 
 
 def why_approval_needed(rule: ApprovalRule, *, recipients: int, cost: Cost | None) -> str | None:
-    """A sentence that says why an approval is needed; None if it is not. An unknown cost may be above the limit, so it
-    needs an approval."""
+    """Why an approval is needed, as a sentence; None if it is not. An unknown cost may be above the limit."""
     if rule.recipients_max is not None and recipients > rule.recipients_max:
         return f"More than {rule.recipients_max:,} recipients need the approval of another person."
     for currency, limit in sorted(rule.cost_max.items()):

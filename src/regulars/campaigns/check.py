@@ -102,8 +102,7 @@ def _faults_of_text(path: str, content: str | TextVariants, context: CheckContex
 
 
 def _without_values(template: Template) -> str:
-    """The shortest text, for a customer without any values. A longer text that exceeds the limit is skipped when the
-    campaign runs."""
+    """The shortest text, for a customer without any values. Longer texts may be skipped when the campaign runs."""
     return "".join(piece.default or "" if isinstance(piece, Variable) else piece for piece in template.pieces)
 
 

@@ -122,8 +122,7 @@ class _Person(NamedTuple):
 async def _load_sample(
     tx: Tx, organization_id: UUID, definition: Definition, sample: Sequence[UUID], texting: Texting
 ) -> list[_Person]:
-    """Load the sampled customers. Customers who withdrew their consent since the count are omitted; the other sampled
-    customers represent them."""
+    """Load the sampled customers, except those who withdrew their consent since the count."""
     if not sample:
         return []
     numbers = await find_text_numbers(tx, organization_id, sample)

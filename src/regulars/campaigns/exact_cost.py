@@ -146,8 +146,7 @@ class CostQueue(ClaimQueue[CostClaim, CostRow | None]):
         self._cache: tuple[CostRow, _SizeCache] | None = None
 
     def _cache_for(self, claim: CostClaim) -> _SizeCache:
-        """The cached text sizes of the claimed campaign. A new request for a count drops them, because settings may
-        have changed."""
+        """The cached text sizes of the campaign; a new request drops them, because settings may have changed."""
         row, cache = self._cache or (claim.row, {})
         is_same = (row.campaign_id, row.requested_at) == (claim.row.campaign_id, claim.row.requested_at)
         if not is_same or len(cache) > _CACHED_SIZES_MAX:

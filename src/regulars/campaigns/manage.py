@@ -235,8 +235,7 @@ async def resume(
     confirmed_recipients: int | None = None,
     confirmed_cost: Cost | None = None,
 ) -> CampaignRow:
-    """Continue a paused campaign. Newly confirmed numbers replace the earlier numbers, if the campaign was paused
-    because it exceeded these."""
+    """Continue a paused campaign. New confirmed numbers replace numbers that the campaign exceeded."""
     row, _ = await _lock(tx, organization_id, campaign_id)
     if row.state != CampaignState.PAUSED or row.resumes_to is None or row.not_after is None:
         raise NotPossible(f"Only a paused campaign can be resumed; this one is {row.state}.")

@@ -38,8 +38,7 @@ class PreviewedCustomers(StrEnum):
 
 
 class Preview(NamedTuple):
-    """The text of one customer; `reason` says why it would be skipped. `measured` is None if a value is missing, so
-    that there is no text."""
+    """The text of one customer; `reason` says why it would be skipped. Without a required value there is no text."""
 
     profile_id: UUID
     first_name: str | None

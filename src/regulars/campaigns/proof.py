@@ -1,5 +1,4 @@
-"""Writes the evidence file of a campaign: for each text its body, times, state and provider id, and the consent that
-permitted it."""
+"""Writes the evidence file of a campaign: each text with its times, state and provider id, and the consent for it."""
 
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final

@@ -1,5 +1,4 @@
-"""Deletes the recipients of campaigns: those of a customer whose data is erased, and all after 25 months. The totals of
-campaigns remain."""
+"""Deletes recipients of campaigns: those of a customer whose data is erased, and all after 25 months. Totals remain."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -25,8 +24,7 @@ class DeletedRecipient(NamedTuple):
 
 
 async def erase_recipients(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
-    """Delete the recipients. The totals count recipients whose text was not sent yet as erased, and all others under
-    their last outcome."""
+    """Delete the recipients. The totals count unsent recipients as erased, and all others under their last outcome."""
     deleted = await _delete_recipients_of(tx, organization_id, profile_ids)
     differences = Differences()
     for it in deleted:

@@ -21,8 +21,7 @@ FAULT = "fault"
 
 
 class TextKey(NamedTuple):
-    """The key by which texts are counted; `arm` is the number of the variant. A text that would be skipped has a reason
-    and no parts."""
+    """The key by which texts are counted; `arm` is the variant's number. A skipped text has a reason and no parts."""
 
     arm: int
     country: str
@@ -33,8 +32,7 @@ class TextKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountrySize:
-    """The texts to one country. `country` is empty for numbers of no country; `price` is None if no price per part is
-    set."""
+    """The texts to one country, empty for numbers of no country; `price` is None if no price per part is set."""
 
     country: str
     recipients: int
@@ -103,8 +101,7 @@ def size_text(
 
 
 def apportion(weights: Mapping[TextKey, float], total: int) -> Counter[TextKey]:
-    """Distribute the total over the keys in proportion to the weights, as integers: the largest remainders are rounded
-    up."""
+    """Distribute the total over the keys in proportion to the weights, by the method of the largest remainder."""
     total_weight = sum(weights.values())
     if not total_weight:
         return Counter()

@@ -87,8 +87,7 @@ async def list_totals(tx: Tx, organization_id: UUID, campaign_id: UUID) -> list[
 async def count_outcomes(
     tx: Tx, organization_id: UUID, campaign_ids: Collection[UUID]
 ) -> Mapping[UUID, Mapping[str, int]]:
-    """The number of recipients by outcome, for each campaign. Arm -1 is omitted, because its customers are not
-    recipients."""
+    """Recipients by outcome, for each campaign. The customers of arm -1 are not recipients, and not counted."""
     rows = await tx.fetch(
         """
         SELECT campaign_id, outcome, sum(recipients)::bigint FROM campaign_totals

@@ -1,5 +1,4 @@
-"""Finds the faults of a journey's definition, each with its location (a field or the id of a step) and a message for
-the user."""
+"""Finds faults of a journey's definition, each with its location (a field or step id) and a message for the user."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final

@@ -81,8 +81,7 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
 
 
 async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: str, by: str) -> Journey:
-    """Save the draft as a new version, which a live journey uses at once. `etag` identifies the draft that the user
-    saw."""
+    """Save the draft that the user saw (`etag`) as a new version, which a live journey uses at once."""
     draft = await lock_draft(tx, organization_id, journey_id)
     if not draft.has_changes:
         raise NotPossible("There are no changes to save since the last version.")

@@ -8,8 +8,7 @@ from regulars.work.facts import Fact
 
 
 class HoldoutMonthBegun(Fact, frozen=True):
-    """The first customer of a month passed a split step that holds customers out. The event may be recorded more than
-    once."""
+    """The first customer of a month passed a split step that holds customers out. May be recorded more than once."""
 
     topic: ClassVar[str] = "journeys.holdout_month"
 

@@ -22,8 +22,7 @@ NEEDED_FACTS: Final[tuple[type[Fact], ...]] = (SubscriptionsChanged, MessagesCha
 
 
 async def require_facts(tx: Tx, organization_id: UUID) -> None:
-    """Register the interest. Every transaction that makes a journey live, or starts a run while no journey is live,
-    calls this function."""
+    """Register the interest, in a transaction that makes a journey live or starts a run while no journey is live."""
     await queries.share_interest(tx, organization_id)
     for fact in NEEDED_FACTS:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)

@@ -148,8 +148,7 @@ async def _save_version(
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
-    """Register the segments of the newest version, and of every version that open runs follow, as used, so that these
-    segments cannot be deleted."""
+    """Register the segments of the newest version and of versions that open runs follow, so that none is deleted."""
     documents = await queries.find_followed_definitions(tx, organization_id, row.id)
     segments = references_of(definition).segments
     for document in documents:

@@ -1,5 +1,4 @@
-"""Exports and erases what journeys store about a person: runs, their traces, and values in conditions of
-definitions."""
+"""Exports and erases what journeys store about a person: runs, their traces, and values in conditions."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple

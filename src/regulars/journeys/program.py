@@ -1,5 +1,4 @@
-"""Converts a journey's definition to a graph of steps, and lists the conditions, segments and attributes it refers
-to."""
+"""Converts a journey's definition to a graph of steps, and lists the conditions and segments it refers to."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -83,8 +82,7 @@ def holdouts_of(definition: Definition) -> list[HoldoutStep]:
 
 
 def _measure_path(steps: tuple[Step, ...]) -> tuple[timedelta, timedelta]:
-    """How long a path lasts at most, and after what time its last text is requested, without waits for sending
-    hours."""
+    """How long a path lasts at most, and after what time its last text is requested."""
     elapsed = last_text = timedelta(0)
     for step in steps:
         elapsed += _longest_wait(step)

@@ -1,5 +1,4 @@
-"""Deletes the runs of journeys: those of a customer whose data is erased, and all runs 13 months after their end.
-Totals remain."""
+"""Deletes runs of journeys: of a customer whose data is erased, and all 13 months after their end. Totals remain."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -34,8 +33,7 @@ async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID
 
 
 async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Remove the values of erased people from conditions in versions and drafts, and delete backtests with such
-    values."""
+    """Remove the values of erased people from versions and drafts, and delete backtests that contain such values."""
     quoted = quote(people)
     versions = await _list_versions_with(tx, organization_id, quoted)
     drafts = await _list_drafts_with(tx, organization_id, quoted)

@@ -1,5 +1,4 @@
-"""Finds customers for the preview of a journey's text: customers whose recent sale or consent would trigger the
-journey, from a limited number of rows."""
+"""Finds customers for the preview of a journey's text, whose recent sale or consent would trigger the journey."""
 
 from typing import NamedTuple
 from uuid import UUID

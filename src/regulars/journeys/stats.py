@@ -89,8 +89,7 @@ async def load_stats(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[in
 
 
 async def load_total_stats(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> dict[UUID, JourneyStats]:
-    """Statistics of all versions of each journey together. Versions have different steps, so only sums are
-    meaningful."""
+    """Sums over all versions of each journey. Versions have different steps, so the steps are not meaningful."""
     totals = await _list_totals(tx, organization_id, journey_ids) if journey_ids else []
     return {
         journey_id: _add_up(total for total in totals if total.journey_id == journey_id) for journey_id in journey_ids

@@ -1,5 +1,4 @@
-"""The results page of a campaign or journey: net sales attributed to its texts, and extra sales measured with a
-holdout."""
+"""The results page of a campaign or journey: sales attributed to its texts, and extra sales measured with a holdout."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date

@@ -71,8 +71,7 @@ class Confirmation:
         )
 
     async def send(self, visit: Visit) -> Response:
-        """Send or schedule the campaign. If two users press the button at the same time, the second gets a message that
-        the campaign is already scheduled."""
+        """Send or schedule the campaign. A second user who presses the button learns that it is scheduled already."""
         form = FormState(visit.form)
         recipients = form.whole("recipients", minimum=0, maximum=RECIPIENTS_MAX)
         cost = _read_cost(form)

@@ -60,8 +60,7 @@ class Figures:
 async def load_figures(
     visit: Visit, analysis: Analysis, definition: Definition, *, seconds: float = AT_ONCE_S
 ) -> Figures:
-    """Load the estimate. After `seconds` the page stops waiting, but the analysis process continues, and a later
-    request gets the result."""
+    """Load the estimate. After `seconds` the page stops waiting, and a later request gets the result."""
     try:
         async with asyncio.timeout(seconds):
             loaded = await estimate(visit.database, analysis, visit.organization_id, definition, with_spend=True)

@@ -1,5 +1,4 @@
-"""The page of a campaign: its progress and the outcomes of its recipients. All numbers come from one query of the
-totals, so they are consistent."""
+"""The page of a campaign: its progress and the outcomes of its recipients, all from one query of the totals."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -277,8 +276,7 @@ def _describe_state(
 def estimate_end(
     row: CampaignRow, definition: Definition, outcomes: Mapping[str, int], *, now: datetime
 ) -> datetime | None:
-    """When the campaign will probably end, by its rate limit or its speed since the start, at the latest
-    `not_after`."""
+    """When the campaign will probably end, by its rate limit or its speed so far; at the latest `not_after`."""
     unsent = outcomes[RecipientOutcome.WAITING] + outcomes[RecipientOutcome.QUEUED]
     if row.frozen_at is None or row.not_after is None or not unsent:
         return None

@@ -126,8 +126,7 @@ class _Batch:
     texting: Texting
 
     async def queue_texts(self, recipients: Sequence[Recipient]) -> int:
-        """Queue the texts of recipients who may get a text now; postpone or skip the other recipients. Returns how many
-        texts were queued."""
+        """Queue texts of recipients who may get one now; postpone or skip the others. Returns how many were queued."""
         now = self.tx.now
         numbers = await find_text_numbers(self.tx, self.organization_id, {it.profile_id for it in recipients})
         hashes = {number.number_hash for number in numbers.values()}

@@ -111,7 +111,6 @@ def _key(recipient: Recipient) -> TotalKey:
 
 
 def _reason_code(reason: str | None) -> str:
-    """The code at the start of a reason, if it is a `SkipReason`. A provider's message is dropped, because it may
-    contain the phone number."""
+    """The code at the start of a reason, if it is a `SkipReason`. A provider's message may contain the phone number."""
     code = _REASON_CODE.match(reason or "")
     return code[0] if code is not None and code[0] in _KNOWN_REASONS else ""

@@ -71,8 +71,7 @@ async def begin_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, ow
 
 
 async def lock_freezing(tx: Tx, organization_id: UUID, campaign_id: UUID, *, owner: UUID) -> DueCampaign | None:
-    """Lock a campaign whose audience is being fixed; None if it was paused, cancelled or claimed by another worker
-    meanwhile."""
+    """Lock a campaign whose audience is being fixed; None if it was stopped or another worker claimed it meanwhile."""
     rows = await tx.fetch(
         SQL(
             """

@@ -13,8 +13,7 @@ from regulars.kit.db import Tx
 
 
 class Recipient(NamedTuple):
-    """`arm` is the number of the text variant, or 0 for the holdout. `open_at` is when the text may be queued, `fed_at`
-    when it was queued."""
+    """`arm` is the variant's number, or 0 for the holdout. A text may be queued at `open_at`, and was at `fed_at`."""
 
     campaign_id: UUID
     profile_id: UUID

@@ -1,5 +1,4 @@
-"""Loads the recorded sales and consents of customers, so that a backtest of a journey knows their data at any past
-time."""
+"""Loads the recorded sales and consents of customers, so that a backtest knows their data at any past time."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
@@ -59,8 +58,7 @@ class CustomerHistory:
         )
 
     def _consent_at(self, at: datetime, current: CustomerConsent) -> CustomerConsent:
-        """The consent state at that time. A current *do not contact* applies to the past too, as it does to simulated
-        texts."""
+        """The consent state at that time. A current *do not contact* applies to the past too."""
         may_be_texted = self.number_at(at) is not None
         if current.state == "do_not_contact" or (current.state == "may_be_texted") is may_be_texted:
             return current

@@ -1,5 +1,4 @@
-"""Backtests of journeys that users request on a page. The worker runs them, because they may take longer than an HTTP
-request may."""
+"""Backtests of journeys that users request on a page, and that the worker runs, because they may take minutes."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -50,8 +49,7 @@ async def request_backtest(
     days: int,
     by: str,
 ) -> None:
-    """Request a backtest of a version, or of a revision of the draft. It replaces the journey's previous request and
-    report."""
+    """Request a backtest of a version, or of a revision of the draft. It replaces the journey's previous request."""
     await tx.execute(
         """
         INSERT INTO journey_backtests

@@ -124,8 +124,7 @@ class _Backtest:
         return self._consent_pages(facts_max) if sale_type is None else self._sale_pages(sale_type, facts_max)
 
     async def simulate_customers(self, profile_ids: Collection[UUID]) -> None:
-        """Simulate customers. Their data is loaded as for the first day, so that conditions find all earlier sales that
-        they need."""
+        """Simulate customers. Their data is loaded as of the first day, with all earlier sales that conditions need."""
         histories = await load_customer_histories(self.tx, self.organization_id, profile_ids, since=self.report.since)
         hashes = {number.number_hash for history in histories for number in history.numbers}
         if hashes:
@@ -212,8 +211,7 @@ class _Backtest:
         return is_within and TRIGGERS[sale.type] == self.context.definition.trigger
 
     async def _sale_pages(self, kind: str, facts_max: int) -> AsyncIterator[set[UUID]]:
-        """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report ends at the
-        last of these."""
+        """Pages of customers with sales. Only the first `facts_max` sales are simulated, and the report ends there."""
         since = self.report.since
         excess_from = await queries.find_first_sale_beyond(
             self.tx, self.organization_id, kind, since=since, skipped=facts_max

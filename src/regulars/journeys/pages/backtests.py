@@ -1,5 +1,4 @@
-"""The backtest page of a journey: a user requests a backtest, follows its progress and reads its report. The worker
-runs it."""
+"""The backtest page of a journey: a user requests a backtest, follows its progress and reads its report."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -40,8 +39,7 @@ STAYED_OUT: Final = {
 
 
 class BarShare(NamedTuple):
-    """A section of the bar chart and its line in the legend; `figure` is the key of its customers in the report, `kind`
-    the CSS class."""
+    """A section of the bar chart; `figure` is the key of its customers in the report, `kind` the CSS class."""
 
     figure: str
     label: str

@@ -1,5 +1,4 @@
-"""Builds the cards that show a journey's flow: for each step a summary, statistics, faults and paths to further
-cards."""
+"""Builds the cards of a journey's flow: for each step a summary, statistics, faults and paths to further cards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

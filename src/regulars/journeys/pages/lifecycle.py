@@ -145,8 +145,7 @@ async def _confirm(visit: Visit, template: str) -> Response:
 
 
 async def _render_activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
-    """Show what activation means: which customers enter, how many entered in a backtest, the steps and sending
-    hours."""
+    """Show what activation means: which customers enter, how many in a backtest, the steps and sending hours."""
     organization_id, definition = visit.organization_id, journey.definition
     names = await labels.find_reference_names(tx, organization_id, references_of(definition))
     texting = await load_texting(tx, organization_id)

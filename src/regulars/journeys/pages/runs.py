@@ -1,5 +1,4 @@
-"""The list of runs of a journey, the explanation why a customer entered or not, and the page of a run with its
-trace."""
+"""The list of runs of a journey, the reasons why a customer entered or not, and the page of a run with its trace."""
 
 from typing import Final, NamedTuple
 from uuid import UUID

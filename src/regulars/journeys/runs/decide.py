@@ -50,8 +50,7 @@ class RunSubject(NamedTuple):
     fact_kind: str
     # When the sale or consent was recorded.
     since: datetime
-    # Whether each split hashes customers with its own salt. In old versions all splits divide the customers
-    # identically.
+    # Whether each split hashes customers with its own salt. In old versions all splits divide them identically.
     salts_splits: bool = True
 
 
@@ -149,8 +148,7 @@ def find_exit(
 
 
 def _follows(sale: RecordedSale, entry: RecordedSale) -> bool:
-    """Whether the sale comes after the entry in the same transaction. Both have the same recording time, so the time of
-    the sale decides, then the id."""
+    """Whether the sale follows the entry in the same transaction, in which both have the same recording time."""
     return sale.created_at == entry.created_at and (sale.occurred_at, sale.id) > (entry.occurred_at, entry.id)
 
 

@@ -14,8 +14,7 @@ CACHED_VERSIONS_MAX: Final = 1_024
 
 class Version(NamedTuple):
     definition: Definition
-    # Whether each split hashes customers with its own salt. In old versions all splits of a journey divide the
-    # customers identically.
+    # Whether each split hashes customers with its own salt. In old versions all splits divide them identically.
     salts_splits: bool
 
 

@@ -55,8 +55,7 @@ async def handle_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecor
 
 
 async def handle_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """End all open runs of customers who withdrew their consent, including parked runs, which failed at every
-    attempt."""
+    """End all open runs of customers who withdrew their consent, including parked runs (failed at every attempt)."""
     withdrawn = {
         change.profile_id
         for fact in facts

@@ -166,8 +166,7 @@ async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collecti
 
 
 async def wake_texted_runs(tx: Tx, organization_id: UUID, texted: Sequence[tuple[UUID, str]]) -> int:
-    """Make runs due now that wait for the text of this step, given as run id and step. The receipt of an earlier step's
-    text wakes no run."""
+    """Make runs due now that wait for the text of this step, not of an earlier step; given as run id and step."""
     # All transactions lock runs in the order of their ids.
     texted = sorted(texted)
     return await tx.execute(

@@ -1,5 +1,4 @@
-"""The queue of due journey runs. A batch loads the data of its runs, calls `decide`, and writes all decisions
-together."""
+"""The queue of due journey runs. A batch loads the data of its runs, calls `decide`, and writes all decisions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -244,8 +243,7 @@ def _position(row: RunRow) -> decide.Position:
 
 
 async def _set_attributes(tx: Tx, organization_id: UUID, changes: dict[UUID, dict[str, str]]) -> None:
-    """Set the attributes of all customers with one call. Their profiles are locked, so decisions that depend on the
-    attributes are still valid."""
+    """Set the attributes of all customers. Their profiles are locked, so decisions on attributes are still valid."""
     by_profile = [AttributeChanges(ById(profile_id), values) for profile_id, values in sorted(changes.items())]
     outcomes = await set_attributes(tx, organization_id, by_profile)
     error = next((it for it in outcomes if not isinstance(it, Profile)), None)

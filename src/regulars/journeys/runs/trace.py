@@ -53,8 +53,7 @@ _ADD_TOTALS: Final = _TOTALS.write(
 
 
 async def add_totals(tx: Tx, organization_id: UUID, counts: Mapping[tuple[UUID, int, str, str], int]) -> None:
-    """Add counts by journey, version, step and event. The statement sorts the rows, so that all transactions lock them
-    in the same order."""
+    """Add counts by journey, version, step and event, sorted, so that all transactions lock rows in the same order."""
     if counts:
         rows = [(*key, count) for key, count in counts.items()]
         await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(rows)})

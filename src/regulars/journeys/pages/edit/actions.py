@@ -114,8 +114,7 @@ async def change_step(visit: Visit) -> Response:
 
 
 async def measure_step(visit: Visit) -> Response:
-    """Return the form with the length of its text, after a button replaced a character or added a variable; saves
-    nothing."""
+    """Return the form with the length of its text, after a button changed the text; saves nothing."""
     return await _show_text(visit, dict(visit.form), "")
 
 
@@ -192,8 +191,7 @@ async def remove_step(visit: Visit) -> Response:
 
 
 async def change_rules(visit: Visit) -> Response:
-    """Save the conditions of the filter or a branch, if the user pressed the save button. All other buttons and lists
-    return the changed form."""
+    """Save the conditions of the filter or a branch; buttons other than save return the changed form."""
     owner = visit.form.get("of", "")
     try:
         root = read_tree(visit.form_lists)

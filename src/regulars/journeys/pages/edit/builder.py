@@ -1,5 +1,4 @@
-"""The page of the journey builder: the flow on the left, the form of the selected step, entry or condition on the right
-(the panel)."""
+"""The page of the journey builder: the flow on the left, the form of the selected part (the panel) on the right."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,5 +1,4 @@
-"""Measures a text in the journey builder: its length and cost, the characters that need Unicode, and previews for real
-customers."""
+"""Measures a text in the journey builder: its length and cost, its Unicode characters, and previews for customers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,16 +123,14 @@ def _measure_variants(texts: Mapping[str, str], texting: Texting) -> tuple[list[
 
 
 def field_labels(definition: Definition) -> dict[str, str]:
-    """The variables that a text of this journey may use. An opt-in has no ticket, so its texts have no ticket
-    variables."""
+    """The variables that a text of this journey may use. An opt-in has no ticket, so it has no ticket variables."""
     return {
         name: label for name, label in PLAIN_FIELDS.items() if definition.trigger != "opt_in" or name not in SALE_FIELDS
     }
 
 
 async def _get_samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[SampleCustomer]:
-    """The customer that the user searched for, or else customers with a recent sale or consent that triggers the
-    journey."""
+    """The customer that the user searched for, or else customers whose recent sale or consent triggers the journey."""
     if not people:
         return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
     if len(people) > 1:

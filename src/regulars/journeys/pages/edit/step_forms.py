@@ -62,8 +62,7 @@ def new_form(kind: str) -> FormState:
 
 
 def read_step(form: FormState, kind: str, *, existing: steps.Step | None = None) -> steps.Step | None:
-    """Read a step from the form; None if the form has an error. The step keeps the id, paths and condition of
-    `existing`, if that is of the same kind."""
+    """Read a step from the form; None if the form has an error. Keeps the id, paths and condition of `existing`."""
     step = _read_fields(form, kind)
     if form.is_refused or step is None:
         return None

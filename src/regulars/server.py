@@ -156,7 +156,7 @@ def with_sms_hooks(routes: Sequence[Route], database: Database) -> tuple[Route, 
         if isinstance(route, WriteRoute) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:
             return replace(route, before_response=wait_until_sent)
         if isinstance(route, QueryRoute) and route.operation_id == consent.CHECK:
-            return replace(route, handle=partial(consent.handle_check, suppressed=find_suppressed))
+            return replace(route, handle=partial(consent.handle_check, find_suppressed=find_suppressed))
         return route
 
     return tuple(add_hook(route) for route in routes)

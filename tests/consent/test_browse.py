@@ -9,7 +9,7 @@ import msgspec
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF
 
 from regulars.consent import find
-from regulars.consent.certificate import as_json, make_certificate
+from regulars.consent.certificate import certificate_as_json, make_certificate
 from regulars.consent.figures import count_figures, read_figures
 from regulars.consent.find import list_newest, search_subscription
 from regulars.consent.history import find_consent_at
@@ -74,7 +74,7 @@ def test_a_certificate_can_be_checked_without_us(desk):
     certificate = desk.do(
         lambda tx: make_certificate(tx, desk.organization_id, subscription.id, at=NOW + MINUTE), now=NOW + 2 * DAY
     )
-    document = json.loads(msgspec.json.encode(as_json(certificate, organization="Maison Corvelle")))
+    document = json.loads(msgspec.json.encode(certificate_as_json(certificate, organization_name="Maison Corvelle")))
     assert document["subscription"]["phone_number"] == NUMBER
     assert document["question"]["as_known_now"] == {"may_text": True, "decided_by_sequence": 1}
     assert document["verification"]["is_whole"] is True

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from regulars.consent.numbers import NumberConsent, lock_free_consents
+from regulars.consent.numbers import NumberConsent, lock_available_consents
 from regulars.http import fallback_path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
@@ -73,11 +73,11 @@ def gate_after_claim() -> None:
         tx: Tx, organization_id: UUID, hashes: Collection[bytes]
     ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
         await tx.execute("SAVEPOINT looked")
-        found = await lock_free_consents(tx, organization_id, hashes)
+        found = await lock_available_consents(tx, organization_id, hashes)
         await tx.execute("ROLLBACK TO SAVEPOINT looked")
         return found
 
-    send.lock_free_consents = look
+    send.lock_available_consents = look
 
 
 def fact_after_commit() -> None:

@@ -151,7 +151,7 @@ class Desk:
         secret = self.texting.secret
         [verdict] = self.do(
             lambda tx: check(
-                tx, self.organization_id, [CheckItem(phone_number=number)], secret=secret, suppressed=find_suppressed
+                tx, self.organization_id, [CheckItem(phone_number=number)], secret=secret, find_suppressed=find_suppressed
             )
         )
         return verdict.reason is Reason.SUBSCRIBED, verdict.reason.value

@@ -356,6 +356,6 @@ async def _recount_catalogs(tx: Tx, organization_id: UUID) -> None:
 DERIVED: Final[dict[str, Callable[[Tx, UUID], Awaitable[object]]]] = {
     "totals of sales": fill.recount,
     "catalog keys and values": _recount_catalogs,
-    "consent figures": figures.recount,
+    "consent figures": figures.request_recount,
     "columns of segments": lifecycle.rebuild,
 }

@@ -81,7 +81,7 @@ async def _find_consents(
     secret = (await find_secret_and_country(tx.connection, organization_id)).secret
     items = [CheckItem(profile=ById(row.id)) for row in rows]
     items += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
-    verdicts = await check(tx, organization_id, items, secret=secret, suppressed=find_suppressed)
+    verdicts = await check(tx, organization_id, items, secret=secret, find_suppressed=find_suppressed)
     by_profile, by_number = verdicts[: len(rows)], verdicts[len(rows) :]
     return {
         row.id: _consent_of(verdict, own_number, zone)

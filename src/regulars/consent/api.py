@@ -79,11 +79,11 @@ def prepare_check(request: Request) -> CheckRequest:
 
 
 async def handle_check(
-    tx: Tx, request: Request, questions: CheckRequest, *, suppressed: FindSuppressed | None = None
+    tx: Tx, request: Request, body: CheckRequest, *, find_suppressed: FindSuppressed | None = None
 ) -> ApiResponse:
     caller = request.caller
-    verdicts = await check(tx, caller.organization_id, questions.items, secret=caller.secret, suppressed=suppressed)
-    return ApiResponse(200, encode(wire.CheckOut([_verdict_out(verdict) for verdict in verdicts])))
+    results = await check(tx, caller.organization_id, body.items, secret=caller.secret, find_suppressed=find_suppressed)
+    return ApiResponse(200, encode(wire.CheckOut([_verdict_out(verdict) for verdict in results])))
 
 
 async def handle_list(tx: Tx, request: Request) -> ApiResponse:
@@ -101,7 +101,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         if profile is None:
             raise ProfileNotFound("profile_id names no profile of this organization.")
         profile_id = profile.id
-    found = await list_subscriptions(
+    subscriptions = await list_subscriptions(
         tx,
         caller.organization_id,
         secret=caller.secret,
@@ -113,7 +113,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         limit=limit + 1,
     )
     page, has_more, cursor = start.cut(
-        found,
+        subscriptions,
         limit,
         secret=caller.secret,
         scope=scope,
@@ -126,7 +126,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
 
 
 async def handle_subscription(tx: Tx, request: Request) -> ApiResponse:
-    return ApiResponse(200, encode(show_subscription(await _referred_subscription(tx, request))))
+    return ApiResponse(200, encode(show_subscription(await _find_requested(tx, request))))
 
 
 async def handle_history(tx: Tx, request: Request) -> ApiResponse:
@@ -135,13 +135,13 @@ async def handle_history(tx: Tx, request: Request) -> ApiResponse:
     scope = scope_of("history", {}, subscription_id=request.references[0])
     cursor = query.get("cursor")
     after = 0 if cursor is None else int(read_cursor(caller.secret, scope, cursor)[0])
-    subscription = await _referred_subscription(tx, request)
-    found = await list_entries(tx, caller.organization_id, subscription.id, after=after, limit=limit + 1)
-    page, following = cut_page(
-        found, limit, secret=caller.secret, scope=scope, position_of=lambda entry: (str(entry.sequence),)
+    subscription = await _find_requested(tx, request)
+    entries = await list_entries(tx, caller.organization_id, subscription.id, after=after, limit=limit + 1)
+    page, next_cursor = cut_page(
+        entries, limit, secret=caller.secret, scope=scope, position_of=lambda entry: (str(entry.sequence),)
     )
     return ApiResponse(
-        200, encode(wire.HistoryPageOut([_entry_out(entry) for entry in page], following is not None, following))
+        200, encode(wire.HistoryPageOut([_entry_out(entry) for entry in page], next_cursor is not None, next_cursor))
     )
 
 
@@ -153,7 +153,7 @@ def _read_number_filter(query: Mapping[str, str]) -> str | None:
     text = query.get("phone_number")
     if text is None:
         return None
-    # In a query string a plus means a space: a number that begins with a space was sent with a plus.
+    # A query string decodes a plus as a space, so a leading space is a plus that the caller did not escape.
     return read_consent_number("+" + text[1:] if text.startswith(" ") else text)
 
 
@@ -167,56 +167,57 @@ def _read_status_filter(query: Mapping[str, str]) -> Status | None:
         raise invalid("status", "NOT_ALLOWED", f"It must be one of {', '.join(Status)}.") from None
 
 
-async def _referred_subscription(tx: Tx, request: Request) -> Subscription:
-    identifier = SUBSCRIPTION.decode(request.references[0])
-    found = None if identifier is None else await find_subscription(tx, request.caller.organization_id, identifier)
-    if found is None:
+async def _find_requested(tx: Tx, request: Request) -> Subscription:
+    """The subscription whose id is in the path of the request."""
+    row_id = SUBSCRIPTION.decode(request.references[0])
+    subscription = None if row_id is None else await find_subscription(tx, request.caller.organization_id, row_id)
+    if subscription is None:
         raise SubscriptionNotFound("The organization has no subscription with this id.")
-    return found
+    return subscription
 
 
-def _respond_to_opt_in(recorded: OptInResult, caller: Caller) -> ApiResponse:
-    subscription, outcome = recorded.subscription, recorded.outcome.value
-    automation = AutomationOut(recorded.automation)
+def _respond_to_opt_in(result: OptInResult, caller: Caller) -> ApiResponse:
+    subscription, outcome = result.subscription, result.outcome.value
+    automation = AutomationOut(result.automation)
     out: wire.OptInOut | wire.OptInReceipt
     if caller.is_ingest_only:
         out = wire.OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
     else:
         out = wire.OptInOut(show_subscription(subscription), outcome, automation)
-    return ApiResponse(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
+    return ApiResponse(201 if result.outcome is Outcome.CREATED else 200, encode(out))
 
 
-def _respond_to_opt_out(withdrawn: OptOutResult, write: Write) -> ApiResponse:
-    main, outcome, automation = withdrawn.subscription, withdrawn.outcome.value, AutomationOut("not_applicable")
+def _respond_to_opt_out(result: OptOutResult, write: Write) -> ApiResponse:
+    latest, outcome, automation = result.subscription, result.outcome.value, AutomationOut("not_applicable")
     out: wire.OptOutOut | wire.OptOutReceipt
     if write.request.caller.is_ingest_only:
         withdrawal: Withdrawal = write.command
         receipt_of = partial(_receipt, names_number=withdrawal.phone_number is not None)
         out = wire.OptOutReceipt(
-            receipt_of(main), [receipt_of(other) for other in withdrawn.subscriptions], outcome, automation
+            receipt_of(latest), [receipt_of(each) for each in result.subscriptions], outcome, automation
         )
     else:
-        shown = [show_subscription(other) for other in withdrawn.subscriptions]
-        out = wire.OptOutOut(show_subscription(main), shown, outcome, automation)
-    return ApiResponse(200, encode(out), concerns=withdrawn.number_hashes)
+        shown = [show_subscription(each) for each in result.subscriptions]
+        out = wire.OptOutOut(show_subscription(latest), shown, outcome, automation)
+    return ApiResponse(200, encode(out), concerns=result.number_hashes)
 
 
 def _receipt(subscription: Subscription, *, names_number: bool) -> wire.SubscriptionReceipt:
-    """The response to a key that may only ingest; it has the number only if the request named it."""
+    """The response to an API key that may only write; it has the phone number only if the request named it."""
     state = subscription.state
     number = state.phone_number if names_number and state.phone_number is not None else msgspec.UNSET
     return wire.SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
 
 
 def _verdict_out(verdict: ConsentVerdict) -> wire.VerdictOut:
-    profile, found = verdict.profile, verdict.subscription
-    withdrawn_or_given = None if found is None else found.state.unsubscribed_at or found.state.consented_at
+    profile, state = verdict.profile, None if verdict.subscription is None else verdict.subscription.state
+    since = None if state is None else state.unsubscribed_at or state.consented_at
     return wire.VerdictOut(
         phone_number=verdict.phone_number,
         profile=None if profile is None else wire.LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
         may_text=verdict.reason is Reason.SUBSCRIBED,
-        status=None if found is None else found.state.status.value,
-        since=show_timestamp(withdrawn_or_given),
+        status=None if state is None else state.status.value,
+        since=show_timestamp(since),
         reason=verdict.reason.value,
     )
 
@@ -318,7 +319,7 @@ ROUTES: tuple[Route, ...] = (
         examples={"two": {"items": [{"phone_number": "+33612345678"}, {"profile_id": "CUST-1042"}]}},
         prepare=prepare_check,
         handle=handle_check,
-        cost=lambda questions: len(questions.items),
+        cost=lambda body: len(body.items),
     ),
     ReadRoute(
         path="/v1/subscriptions",

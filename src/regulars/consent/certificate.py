@@ -1,4 +1,4 @@
-"""The certificate of consent: all entries of a number's ledger, and how a reader verifies them."""
+"""Make the certificate of consent: the ledger entries of one phone number, and how a reader verifies their hashes."""
 
 import dataclasses
 from datetime import datetime
@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.find import find_subscription
-from regulars.consent.history import ConsentAtMoment, Judgement, find_consent_at, list_entries
+from regulars.consent.history import ConsentAtTime, Judgement, find_consent_at, list_entries
 from regulars.consent.model import LedgerEntry
 from regulars.consent.subscription import Subscription, show_timestamp
 from regulars.consent.verify import Verification, verify_subscription
@@ -16,6 +16,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION
 
+# A certificate lists at most this many entries; its verification reads all of them.
 ENTRIES_MAX: Final = 5_000
 HOW_TO_VERIFY: Final = (
     (
@@ -35,7 +36,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     subscription: Subscription
     entries: list[LedgerEntry]
     verification: Verification
-    answer: ConsentAtMoment | None
+    # Whether a text was allowed at the time that the reader asked about, if the reader did.
+    answer: ConsentAtTime | None
     made_at: datetime
     organization_id: UUID
 
@@ -43,7 +45,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 async def make_certificate(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime | None
 ) -> Certificate | None:
-    """The whole ledger of one number, verified now; None if there is no such subscription."""
+    """Read and verify the ledger of one number; `at` is the time that the reader asks about. None if there is no such
+    subscription."""
     subscription = await find_subscription(tx, organization_id, subscription_id)
     verification = await verify_subscription(tx, organization_id, subscription_id)
     if subscription is None or verification is None:
@@ -60,14 +63,14 @@ async def make_certificate(
     )
 
 
-def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
-    """The certificate as a document to hand over."""
+def certificate_as_json(certificate: Certificate, *, organization_name: str) -> dict[str, Any]:
+    """The certificate as a document that the user downloads."""
     subscription = certificate.subscription
     state, profile = subscription.state, subscription.profile
     verification = certificate.verification
     return {
         "certificate": "consent to be texted",
-        "organization": {"id": str(certificate.organization_id), "name": organization},
+        "organization": {"id": str(certificate.organization_id), "name": organization_name},
         "made_at": format_timestamp(certificate.made_at),
         "subscription": {
             "id": SUBSCRIPTION.encode(subscription.id),
@@ -82,8 +85,7 @@ def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
             if profile is None
             else {"id": PROFILE.encode(profile.id), "external_id": profile.external_id},
         },
-        # Whether a text was allowed at the time that the reader asked about.
-        "question": None if certificate.answer is None else _moment_as_json(certificate.answer),
+        "question": None if certificate.answer is None else _answer_as_json(certificate.answer),
         "verification": {
             "is_whole": verification.fault is None,
             "fault": verification.fault,
@@ -96,7 +98,7 @@ def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
     }
 
 
-def _moment_as_json(answer: ConsentAtMoment) -> dict[str, Any]:
+def _answer_as_json(answer: ConsentAtTime) -> dict[str, Any]:
     return {
         "at": format_timestamp(answer.at),
         "as_recorded_then": _judgement_as_json(answer.recorded),
@@ -117,13 +119,13 @@ def entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
         "kind": entry.kind,
         "outcome": entry.outcome,
         "effective_at": format_timestamp(entry.effective_at),
-        # The time that the caller stated.
+        # The time that the API caller stated.
         "claimed_at": show_timestamp(entry.claimed_at),
         "received_at": format_timestamp(entry.received_at),
         "commitment": entry.commitment.hex(),
         "previous_hash": entry.previous_hash.hex(),
         "hash": entry.hash.hex(),
         "salt": None if entry.salt is None else entry.salt.hex(),
-        # The payload as the stored string, because the commitment is a hash of exactly this string.
+        # The stored string, not decoded JSON: the commitment is a hash of exactly these bytes.
         "payload": entry.payload,
     }

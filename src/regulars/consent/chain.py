@@ -1,7 +1,7 @@
-"""The hashes of the ledger: numbers, commitments to payloads, and the chain that runs over the commitments.
+"""Compute the hashes of the consent ledger: of phone numbers, and of entries, each of which includes the hash before.
 
-A commitment is an HMAC of the payload with a random salt as its key, a new one for each payload. Once payload and salt
-are deleted, the commitment reveals nothing about the person, and the chain over it still verifies.
+An entry's hash covers its payload only through a commitment: an HMAC of the payload under a random salt. Once payload
+and salt are deleted, the commitment reveals nothing about the person, and the chain of hashes still verifies.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ import msgspec
 
 from regulars.kit.clock import format_timestamp
 
+# Prefixes, so that the hash of one kind of input is never the hash of another kind.
 _NUMBER_DOMAIN = b"regulars consent number\0"
 _GENESIS_DOMAIN = b"regulars consent ledger\0"
 
@@ -31,13 +32,14 @@ class ChainLink(msgspec.Struct, frozen=True):
 
 
 def hash_number(secret: bytes, phone_number: str) -> bytes:
-    """The hash by which a number is stored in one organization. It needs the organization's secret, so that the number
-    cannot be found by hashing all possible numbers."""
+    """The hash under which an organization stores a number. It is keyed with the organization's secret, so that hashing
+    all possible numbers does not reveal the number."""
     return hmac.digest(secret, _NUMBER_DOMAIN + phone_number.encode(), "sha256")
 
 
-def genesis(organization_id: UUID, subscription_id: UUID) -> bytes:
-    """The previous hash of the first entry; entries cannot be moved to another subscription or organization."""
+def genesis_hash(organization_id: UUID, subscription_id: UUID) -> bytes:
+    """The `previous_hash` of a subscription's first entry. It contains both ids, so that a ledger that is copied to
+    another subscription or organization does not verify."""
     return hashlib.sha256(_GENESIS_DOMAIN + organization_id.bytes + subscription_id.bytes).digest()
 
 

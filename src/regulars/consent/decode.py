@@ -1,4 +1,4 @@
-"""Decode a consent or withdrawal from the bytes of a request, or of a line of a file."""
+"""Decode opt-ins, opt-outs and consent checks from the JSON of a request body; an import decodes its rows here too."""
 
 from functools import partial
 
@@ -16,17 +16,17 @@ from regulars.kit.body_reader import Reader
 from regulars.kit.ids import PROFILE, STORE, Reference, read_reference
 from regulars.kit.text import check_reference, read_timestamp
 
-_consents: Reader[wire.OptInIn] = Reader(wire.OptInIn)
-_checks: Reader[wire.CheckIn] = Reader(wire.CheckIn)
-_withdrawals: Reader[wire.OptOutIn] = Reader(wire.OptOutBody)
+_opt_in_reader: Reader[wire.OptInIn] = Reader(wire.OptInIn)
+_check_reader: Reader[wire.CheckIn] = Reader(wire.CheckIn)
+_opt_out_reader: Reader[wire.OptOutIn] = Reader(wire.OptOutBody)
 
 
 def decode_opt_in(body: bytes, *, origin: EventOrigin) -> Consent:
     """Decode and validate one consent, or raise an `ApiError`."""
-    return _consents.read(body, partial(_consent, origin))
+    return _opt_in_reader.read(body, partial(_make_consent, origin))
 
 
-def _consent(origin: EventOrigin, sent: wire.OptInIn, ignored: tuple[str, ...]) -> Consent:
+def _make_consent(origin: EventOrigin, sent: wire.OptInIn, ignored: tuple[str, ...]) -> Consent:
     return Consent(
         phone_number=read_opt_in_number(sent.phone_number, field="phone_number"),
         source=sent.consent_source,
@@ -42,18 +42,18 @@ def _consent(origin: EventOrigin, sent: wire.OptInIn, ignored: tuple[str, ...]) 
 def decode_opt_out(body: bytes, *, origin: EventOrigin, default_country: str | None) -> Withdrawal:
     """Decode and validate one withdrawal, or raise an `ApiError`."""
     arguments = {"default_country": default_country}
-    return _withdrawals.read(body, partial(_withdrawal, origin, default_country), check_arguments=arguments)
+    return _opt_out_reader.read(body, partial(_make_withdrawal, origin, default_country), check_arguments=arguments)
 
 
-def _withdrawal(
+def _make_withdrawal(
     origin: EventOrigin, default_country: str | None, sent: wire.OptOutIn, ignored: tuple[str, ...]
 ) -> Withdrawal:
     wire.check_named(msgspec.structs.asdict(sent), field="")
-    number, moment = sent.phone_number, sent.unsubscribed_at
+    number, timestamp = sent.phone_number, sent.unsubscribed_at
     return Withdrawal(
         phone_number=None if number is None else read_lenient_number(number, default_country=default_country),
         profile=None if sent.profile_id is None else read_profile(sent.profile_id),
-        unsubscribed_at=None if moment is None else read_timestamp(moment, field="unsubscribed_at"),
+        unsubscribed_at=None if timestamp is None else read_timestamp(timestamp, field="unsubscribed_at"),
         reason=sent.reason,
         source=sent.source,
         origin=origin,
@@ -62,11 +62,11 @@ def _withdrawal(
 
 
 def decode_check(body: bytes, *, default_country: str | None) -> CheckRequest:
-    """Decode a check. A number that cannot be read does not fail the request: its own result says so."""
-    return _checks.read(body, partial(_check_request, default_country))
+    """Decode a check. A number that is invalid does not fail the request: the response says so for its item."""
+    return _check_reader.read(body, partial(_make_check_request, default_country))
 
 
-def _check_request(default_country: str | None, sent: wire.CheckIn, ignored: tuple[str, ...]) -> CheckRequest:
+def _make_check_request(default_country: str | None, sent: wire.CheckIn, ignored: tuple[str, ...]) -> CheckRequest:
     for index, item in enumerate(sent.items):
         wire.check_one_named(msgspec.structs.asdict(item), field=f"items[{index}]")
     items = [

@@ -1,4 +1,4 @@
-"""The errors of consent."""
+"""The API errors of opt-ins, opt-outs and subscriptions."""
 
 from regulars.kit.errors import ApiError
 

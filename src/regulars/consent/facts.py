@@ -1,4 +1,4 @@
-"""The facts of consent: events that are recorded for listeners in the modules that import it."""
+"""The event that consent publishes when subscriptions change; listeners in other packages handle it."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -10,26 +10,28 @@ from regulars.work.facts import Fact
 
 
 class SubscriptionChange(msgspec.Struct, frozen=True):
-    """One entry of the ledger that changed a subscription, with the subscription as the API showed it right after."""
+    """One consent or withdrawal that changed a subscription."""
 
+    # The id of the subscription.
     id: UUID
-    # The number of the entry in the subscription's ledger.
+    # The position of the consent or withdrawal in the subscription's ledger.
     sequence: int
     outcome: str
-    # Whether automations may act on it, decided when it was recorded: the same value as in the response.
+    # Whether automations may start on this change: the value that the API response had.
     automation: str
     profile_id: UUID | None
+    # The subscription right after the change, as JSON in the form of the API.
     shown: msgspec.Raw
-    # An erasure made it a do-not-contact entry; `shown` has no number.
+    # Whether the erasure of a person withdrew it; `shown` then has no phone number.
     by_erasure: bool = False
 
 
 class SubscriptionsChanged(Fact, frozen=True):
-    """Consents were given, changed or withdrawn; outcomes that changed nothing are not in it."""
+    """Consents were given, changed or withdrawn; it is recorded only if a listener is interested (`on_interest`)."""
 
     topic: ClassVar[str] = "subscriptions.changed"
     on_interest: ClassVar[bool] = True
 
-    # The time of the transaction that changed them.
+    # The time of the transaction that changed the subscriptions.
     at: datetime
     changes: tuple[SubscriptionChange, ...]

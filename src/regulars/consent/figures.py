@@ -1,7 +1,7 @@
-"""How many numbers may be texted, by source and over time; the worker counts them when a page requests it.
+"""Count the phone numbers with and without consent, by source, by store and by day, for the pages that show them.
 
-Counting reads every subscription of the organization, which no page may do. So a page shows the last count and its
-time; if that is too old, it requests a new count, which is usually done a second later.
+Counting reads every subscription of the organization, which takes too long for a page. So a page shows the last count
+and its time; if that count is too old, the page requests a new one, which the worker usually stores a second later.
 """
 
 from collections import Counter
@@ -18,15 +18,15 @@ from regulars.kit.clock import monotonic, start_of_last
 from regulars.kit.db import Database, Tx
 from regulars.work.queue import Due, Queue
 
-WEEKS: Final = 26
-BY_STORE_DAYS: Final = 30
+CHANGES_WEEKS: Final = 26
+STORE_OPT_INS_DAYS: Final = 30
+# A count is fresh for this many seconds, or for this many times the time that counting took, whichever is longer.
 FRESH_S_MIN: Final = 30.0
-# While a page is open, counting takes at most one second out of this many.
 FRESH_PER_COUNTING: Final = 50
 
 
 class StoreConsents(msgspec.Struct, frozen=True):
-    """Numbers whose consent names a store, and how many of them consented in the last 30 days."""
+    """How many numbers consented in one store: those subscribed now, and those that consented in the last 30 days."""
 
     store_id: UUID
     subscribed: int
@@ -42,17 +42,19 @@ class DailyChange(msgspec.Struct, frozen=True):
 
 
 class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of phone numbers, by the state of their consent."""
+
     subscribed: int = 0
     withdrawn: int = 0
     do_not_contact: int = 0
     weak_proofs: int = 0
-    # The number of subscribed phone numbers by the source of their consent, largest first.
+    # Subscribed phone numbers by the source of their consent, largest count first.
     sources: list[tuple[str, int]] = []
     stores: list[StoreConsents] = []
     changes: list[DailyChange] = []
 
     def opt_ins_at(self, store_id: UUID) -> int:
-        return next((one.opt_ins for one in self.stores if one.store_id == store_id), 0)
+        return next((store.opt_ins for store in self.stores if store.store_id == store_id), 0)
 
     def since(self, day: date) -> DailyChange:
         """The sum of the changes since a day, that day included."""
@@ -63,7 +65,7 @@ class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FiguresSnapshot(msgspec.Struct, frozen=True):
-    """The figures and the time of their count; None while they are being counted for the first time."""
+    """The last count and its time; both are None until the first count has ended."""
 
     figures: ConsentFigures | None
     counted_at: datetime | None
@@ -93,7 +95,7 @@ class ChangeCount(NamedTuple):
 
 
 async def read_figures(database: Database, organization_id: UUID, *, time_zone: str) -> FiguresSnapshot:
-    """The last count; requests a new one if it is too old."""
+    """Return the last count, and request a new count if the last one is too old."""
     async with database.reading() as tx:
         stored = await _find_figures(tx, organization_id)
         now = tx.now
@@ -109,9 +111,10 @@ async def read_figures(database: Database, organization_id: UUID, *, time_zone: 
     )
 
 
-async def recount(tx: Tx, organization_id: UUID) -> None:
-    """Request a new count, if there was a count before; otherwise the first page that needs one requests it."""
-    await _request_recount(tx, organization_id)
+async def request_recount(tx: Tx, organization_id: UUID) -> None:
+    """Request a new count if there was a count before; otherwise the first page that needs a count requests it."""
+    await tx.execute("UPDATE consent_figures SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
+    # After the commit, the process wakes a worker for this queue.
     tx.touched.add((ConsentFiguresQueue.name, organization_id))
 
 
@@ -123,7 +126,7 @@ def _is_stale(stored: _StoredFigures, now: datetime) -> bool:
 
 
 class ConsentFiguresQueue(Queue):
-    """Counts for the organizations whose pages requested it."""
+    """Counts for each organization for which a page requested a count."""
 
     name = "consent.figures"
     due = Due(table="consent_figures")
@@ -142,36 +145,37 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         started = monotonic()
         counts = await _count_subscriptions(tx, organization_id)
         zone = ZoneInfo(time_zone)
-        since = tx.now - timedelta(weeks=WEEKS)
+        since = tx.now - timedelta(weeks=CHANGES_WEEKS)
         changes = await _count_changes(tx, organization_id, since=since, time_zone=time_zone)
-        stores = await _count_by_store(tx, organization_id, since=start_of_last(BY_STORE_DAYS, tx.now, zone))
-        figures = _figures(counts, stores, changes, zone)
+        stores = await _count_by_store(tx, organization_id, since=start_of_last(STORE_OPT_INS_DAYS, tx.now, zone))
+        figures = _sum_counts(counts, stores, changes, zone)
         took_ms = int((monotonic() - started) * 1000)
         await _store_figures(
             tx, organization_id, counted_at=tx.now, took_ms=took_ms, figures=msgspec.json.encode(figures).decode()
         )
 
 
-def _figures(
+def _sum_counts(
     counts: Sequence[StatusCount],
     stores: Sequence[StoreConsents],
     changes: Sequence[ChangeCount],
     zone: ZoneInfo,
 ) -> ConsentFigures:
-    subscribed = [one for one in counts if one.status == Status.SUBSCRIBED]
+    subscribed = [count for count in counts if count.status == Status.SUBSCRIBED]
+    withdrawn = [count for count in counts if count.status != Status.SUBSCRIBED]
     sources: Counter[str] = Counter()
-    for one in subscribed:
-        sources[one.source or "OTHER"] += one.numbers
+    for count in subscribed:
+        sources[count.source or "OTHER"] += count.numbers
     days: dict[date, Counter[bool]] = {}
     for change in changes:
         days.setdefault(change.day.astimezone(zone).date(), Counter())[change.is_opt_in] += change.numbers
     return ConsentFigures(
-        subscribed=sum(one.numbers for one in subscribed),
-        withdrawn=sum(one.numbers for one in counts if one.status != Status.SUBSCRIBED and not one.is_erased),
-        do_not_contact=sum(one.numbers for one in counts if one.status != Status.SUBSCRIBED and one.is_erased),
-        weak_proofs=sum(one.weak for one in subscribed),
+        subscribed=sum(count.numbers for count in subscribed),
+        withdrawn=sum(count.numbers for count in withdrawn if not count.is_erased),
+        do_not_contact=sum(count.numbers for count in withdrawn if count.is_erased),
+        weak_proofs=sum(count.weak for count in subscribed),
         sources=sources.most_common(),
-        stores=sorted(stores, key=lambda one: -one.opt_ins),
+        stores=sorted(stores, key=lambda store: -store.opt_ins),
         changes=[
             DailyChange(day, counts_of_day[True], counts_of_day[False]) for day, counts_of_day in sorted(days.items())
         ],
@@ -197,13 +201,10 @@ async def _request_count(tx: Tx, organization_id: UUID, *, time_zone: str) -> No
     )
 
 
-async def _request_recount(tx: Tx, organization_id: UUID) -> None:
-    """Request a new count of figures that were counted before."""
-    await tx.execute("UPDATE consent_figures SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
-
 
 async def _lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
-    """The time zone to count in, if a count is due and no other transaction has locked it."""
+    """Lock the row of a due count and return the time zone to count in; None if no count is due or another transaction
+    has locked the row."""
     rows = await tx.fetch(
         """
         SELECT time_zone FROM consent_figures
@@ -227,7 +228,7 @@ async def _store_figures(tx: Tx, organization_id: UUID, *, counted_at: datetime,
 
 
 async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount]:
-    """For the worker only: it reads every subscription."""
+    """Count by status and source. Only the worker calls it, because it reads every subscription."""
     rows = await tx.fetch(
         """
         SELECT status, phone_number IS NULL, consent_source, count(*),
@@ -242,7 +243,7 @@ async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCoun
 
 
 async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreConsents]:
-    """For the worker only: phone numbers by the store of their consent, and how many of them consented since then."""
+    """Count by the store of the consent. Only the worker calls it, because it reads every subscription."""
     rows = await tx.fetch(
         """
         SELECT store_id, count(*) FILTER (WHERE status = 'SUBSCRIBED'),
@@ -257,7 +258,8 @@ async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> 
 
 
 async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
-    """For the worker only: it scans the ledger of the organization, which has no index on `effective_at`."""
+    """Count opt-ins and withdrawals by day. Only the worker calls it, because it reads the whole ledger: there is no
+    index on `effective_at`."""
     rows = await tx.fetch(
         """
         SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)

@@ -1,4 +1,4 @@
-"""Find and list subscriptions."""
+"""Find and list subscriptions: the consent state of phone numbers, by id, number, customer or filter."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -14,16 +14,16 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-# With a filter that matches few rows, one page scans at most this many rows; then the user decides whether to go on.
+# With a filter that matches few rows, one page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 20_000
-PER_CUSTOMER_MAX: Final = 20
-# A withdrawn number of an erased person: only its keyed hash is stored.
+NUMBERS_PER_CUSTOMER_MAX: Final = 20
+# The filter value for numbers of erased people: they are withdrawn, and only a keyed hash of each is stored.
 DO_NOT_CONTACT: Final = "DO_NOT_CONTACT"
 
 
 async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Subscription | None:
     row = await queries.find_subscription(tx, organization_id, subscription_id)
-    return None if row is None else subscription_in(row)
+    return None if row is None else subscription_from_row(row)
 
 
 async def list_subscriptions(
@@ -52,28 +52,29 @@ async def list_subscriptions(
         since=since,
         limit=limit,
     )
-    return [subscription_in(row) for row in rows]
+    return [subscription_from_row(row) for row in rows]
 
 
 async def find_by_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Subscription | None:
     """The subscription of the number with this hash."""
     rows = await queries.list_subscriptions(tx, organization_id, number_hash=number_hash, limit=1)
-    return subscription_in(rows[0]) if rows else None
+    return subscription_from_row(rows[0]) if rows else None
 
 
-def subscription_in(row: SubscriptionRow) -> Subscription:
+def subscription_from_row(row: SubscriptionRow) -> Subscription:
     state = row.head.state
     if state is None:
         raise AssertionError("every committed head has an entry")
-    names = {state.profile_id: row.profile_external_id, state.store_id: row.store_external_id}
-    known = {linked: name for linked, name in names.items() if linked is not None and name is not None}
-    return subscription_of(row.head, state, known)
+    by_id = {state.profile_id: row.profile_external_id, state.store_id: row.store_external_id}
+    external_ids = {key: name for key, name in by_id.items() if key is not None and name is not None}
+    return subscription_of(row.head, state, external_ids)
 
 
 async def search_subscription(
     tx: Tx, organization_id: UUID, text: str, *, secret: bytes, sees_personal: bool
 ) -> Subscription | None:
-    """The subscription with this id or phone number; a user who may not see personal data cannot probe numbers."""
+    """The subscription with this id or phone number. A user who may not see personal data cannot search by number,
+    because a result would reveal that the number is a customer's."""
     identifier = SUBSCRIPTION.decode(text)
     if identifier is not None:
         return await find_subscription(tx, organization_id, identifier)
@@ -82,17 +83,19 @@ async def search_subscription(
     number = read_if_number(text)
     if number is None:
         return None
-    found = await list_subscriptions(tx, organization_id, secret=secret, phone_number=number, limit=1)
-    return found[0] if found else None
+    subscriptions = await list_subscriptions(tx, organization_id, secret=secret, phone_number=number, limit=1)
+    return subscriptions[0] if subscriptions else None
 
 
 async def list_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[Subscription]:
-    """The numbers linked to a customer."""
-    return await list_subscriptions(tx, organization_id, secret=secret, profile_id=profile_id, limit=PER_CUSTOMER_MAX)
+    """The subscriptions of the numbers that are linked to a customer."""
+    return await list_subscriptions(
+        tx, organization_id, secret=secret, profile_id=profile_id, limit=NUMBERS_PER_CUSTOMER_MAX
+    )
 
 
-class SubscriptionLine(NamedTuple):
-    """A subscription in a list."""
+class SubscriptionItem(NamedTuple):
+    """A subscription in the list of a page, with the name of its customer."""
 
     id: UUID
     phone_number: str | None
@@ -107,8 +110,8 @@ class SubscriptionLine(NamedTuple):
     last_name: str | None
 
 
-_NEWEST: Final = Keyset({"s.id": UUID}, is_descending=True)
-_INDEXED: Final = {"status": "s.status = %(status)s"}
+_NEWEST_FIRST: Final = Keyset({"s.id": UUID}, is_descending=True)
+_INDEXED_FILTERS: Final = {"status": "s.status = %(status)s"}
 _FILTERS: Final = {
     "source": "s.consent_source = %(source)s",
     "is_weak": "s.status = 'SUBSCRIBED' AND s.terms_version IS NULL AND s.source_text IS NULL",
@@ -124,14 +127,14 @@ async def list_newest(
     status: str | None = None,
     source: str | None = None,
     is_weak: bool = False,
-) -> PageRows[SubscriptionLine]:
+) -> PageRows[SubscriptionItem]:
     """Subscriptions, newest first, from a limited number of scanned rows.
 
-    `status` is a status of subscriptions, or `DO_NOT_CONTACT`. A withdrawn number of an erased person is listed only
-    under `DO_NOT_CONTACT`.
+    `status` is a status of subscriptions, or `DO_NOT_CONTACT`. The number of an erased person is listed under
+    `DO_NOT_CONTACT` and not under `UNSUBSCRIBED`. `is_weak` lists only consents without terms and source text.
     """
     is_erased = None if status is None or status == Status.SUBSCRIBED else status == DO_NOT_CONTACT
-    return await _NEWEST.scan(
+    return await _NEWEST_FIRST.scan(
         tx,
         """
         SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
@@ -162,16 +165,16 @@ async def list_newest(
             "is_weak": is_weak or None,
             "is_erased": is_erased,
         },
-        make=SubscriptionLine,
+        make=SubscriptionItem,
         table="subscriptions AS s",
-        indexed=_INDEXED,
+        indexed=_INDEXED_FILTERS,
         filters=_FILTERS,
         rows_max=ROWS_SCANNED_MAX,
     )
 
 
 class ConsentStatus(NamedTuple):
-    """The consent status of a customer, and the phone number that decides it, None if that number was erased."""
+    """The consent status of a customer, and the phone number that decides the status: None if it was erased."""
 
     status: str
     phone_number: str | None
@@ -180,12 +183,13 @@ class ConsentStatus(NamedTuple):
 async def find_consent_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> dict[UUID, ConsentStatus]:
     """SUBSCRIBED if any phone number linked to the customer is, else UNSUBSCRIBED. A customer without numbers is not in
     the result."""
-    found: dict[UUID, ConsentStatus] = {}
+    statuses: dict[UUID, ConsentStatus] = {}
     rows = await _find_statuses(tx, organization_id, profile_ids) if profile_ids else []
     for profile_id, status, phone_number in rows:
-        if profile_id not in found or status < found[profile_id].status:
-            found[profile_id] = ConsentStatus(status, phone_number)
-    return found
+        # 'SUBSCRIBED' sorts before 'UNSUBSCRIBED'.
+        if profile_id not in statuses or status < statuses[profile_id].status:
+            statuses[profile_id] = ConsentStatus(status, phone_number)
+    return statuses
 
 
 async def _find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[tuple[UUID, str, str | None]]:

@@ -11,13 +11,13 @@ from psycopg.sql import SQL
 from regulars.consent.model import Kind, LedgerEntry
 from regulars.kit.db import Tx
 
-NUMBERS_MAX: Final = 20
-ENTRIES_MAX: Final = 200
+NUMBERS_PER_CUSTOMER_MAX: Final = 20
+ENTRIES_PER_NUMBER_MAX: Final = 200
 _ENTRY_COLUMNS: Final = SQL(
     """l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.commitment, l.previous_hash,
        l.hash, p.salt, p.payload::text"""
 )
-_ENTRY: Final = SQL(
+_SELECT_ENTRIES: Final = SQL(
     """
     SELECT {columns}
     FROM consent_ledger AS l
@@ -35,16 +35,16 @@ async def list_entries(
     """Entries in the order of their arrival, starting after the sequence number `after`. Salt and payload are None
     where they were erased."""
     rows = await tx.fetch(
-        _ENTRY + SQL("AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s"),
+        _SELECT_ENTRIES + SQL("AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s"),
         {"organization_id": organization_id, "subscription_id": subscription_id, "after": after, "limit": limit},
     )
     return [LedgerEntry(*row) for row in rows]
 
 
 async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[LedgerEntry]:
-    """The entries that arrived last, the oldest of them first."""
+    """The entries that arrived last, in the order of their arrival."""
     rows = await tx.fetch(
-        _ENTRY + SQL("ORDER BY l.sequence DESC LIMIT %(limit)s"),
+        _SELECT_ENTRIES + SQL("ORDER BY l.sequence DESC LIMIT %(limit)s"),
         {"organization_id": organization_id, "subscription_id": subscription_id, "limit": limit},
     )
     return [LedgerEntry(*row) for row in reversed(rows)]
@@ -52,24 +52,24 @@ async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a text was allowed, and the ledger entry that decides it; None if there was no entry."""
+    """Whether a text was allowed, and the ledger entry that decided so; None if there was no entry."""
 
     may_text: bool
     entry: LedgerEntry | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsentAtMoment:
+class ConsentAtTime:
     """Whether a number could be texted at a past time: by the entries recorded until then (`recorded`), and by all
     entries known now (`known`).
 
-    The two may differ: a store may send a withdrawal a week late. A dispute is usually about `recorded`.
+    `recorded` and `known` differ if a store sends a withdrawal late. A dispute is usually about `recorded`.
     """
 
     at: datetime
     recorded: Judgement
     known: Judgement
-    # The first later entry that changed the state, if there is one.
+    # The first entry after `at` that changed the state, if there is one.
     next: LedgerEntry | None
 
     @property
@@ -81,9 +81,9 @@ async def find_consent_at(tx: Tx, organization_id: UUID, subscription_id: UUID, 
     recorded, known = await _find_deciding_entries(
         tx, organization_id, [(subscription_id, at, at), (subscription_id, at, tx.now)]
     )
-    judged = _judge(known)
-    following = await _find_next_change(tx, organization_id, subscription_id, after=at, is_opt_in=not judged.may_text)
-    return ConsentAtMoment(at=at, recorded=_judge(recorded), known=judged, next=following)
+    known_now = _judge(known)
+    change = await _find_next_change(tx, organization_id, subscription_id, after=at, is_opt_in=not known_now.may_text)
+    return ConsentAtTime(at=at, recorded=_judge(recorded), known=known_now, next=change)
 
 
 def _judge(entry: LedgerEntry | None) -> Judgement:
@@ -91,25 +91,26 @@ def _judge(entry: LedgerEntry | None) -> Judgement:
 
 
 async def find_entries_in_effect(
-    tx: Tx, organization_id: UUID, moments: Sequence[tuple[UUID, datetime]]
+    tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime]]
 ) -> list[LedgerEntry | None]:
-    """For each subscription and time the entry that decided then, among those that had been received by then."""
+    """For each subscription and time, the entry that decided consent at that time, among the entries received by
+    then."""
     return await _find_deciding_entries(
-        tx, organization_id, [(subscription_id, at, at) for subscription_id, at in moments]
+        tx, organization_id, [(subscription_id, at, at) for subscription_id, at in lookups]
     )
 
 
 async def _find_deciding_entries(
     tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime, datetime]]
 ) -> list[LedgerEntry | None]:
-    """For each subscription the latest entry that was effective at the first time, among those received until the
-    second time."""
-    subscriptions, moments, limits = ([lookup[column] for lookup in lookups] for column in range(3))
+    """For each lookup (subscription, `at`, `received_until`) the latest entry in effect at `at`, among the entries
+    received until `received_until`."""
+    subscriptions, times, until = ([lookup[column] for lookup in lookups] for column in range(3))
     rows = await tx.fetch(
         SQL(
             """
             SELECT it.position, found.*
-            FROM unnest(%(subscriptions)s::uuid[], %(moments)s::timestamptz[], %(limits)s::timestamptz[])
+            FROM unnest(%(subscriptions)s::uuid[], %(times)s::timestamptz[], %(until)s::timestamptz[])
                 WITH ORDINALITY AS it (subscription_id, at, received_until, position)
             CROSS JOIN LATERAL (
                 SELECT {columns}
@@ -124,18 +125,18 @@ async def _find_deciding_entries(
             ) AS found
             """
         ).format(columns=_ENTRY_COLUMNS),
-        {"organization_id": organization_id, "subscriptions": subscriptions, "moments": moments, "limits": limits},
+        {"organization_id": organization_id, "subscriptions": subscriptions, "times": times, "until": until},
     )
-    found = {position: LedgerEntry(*entry) for position, *entry in rows}
-    return [found.get(position) for position in range(1, len(lookups) + 1)]
+    entries = {position: LedgerEntry(*entry) for position, *entry in rows}
+    return [entries.get(position) for position in range(1, len(lookups) + 1)]
 
 
 async def _find_next_change(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: datetime, is_opt_in: bool
 ) -> LedgerEntry | None:
-    """The first opt-in (or the first withdrawal) after a time."""
+    """The first opt-in after a time, or with `is_opt_in=False` the first withdrawal."""
     rows = await tx.fetch(
-        _ENTRY
+        _SELECT_ENTRIES
         + SQL(
             """
             AND l.effective_at > %(after)s AND (l.kind = 'OPT_IN') = %(is_opt_in)s
@@ -154,7 +155,7 @@ async def _find_next_change(
 
 
 class LinkedEntry(NamedTuple):
-    """An entry of a number that is linked to a customer."""
+    """A ledger entry of a number that is linked to a customer."""
 
     profile_id: UUID
     subscription_id: UUID
@@ -174,9 +175,10 @@ class NumberHistory:
     phone_number: str | None
     entries: list[LinkedEntry]
 
-    def consented_at(self, moment: datetime) -> datetime | None:
-        """The time of the consent in effect at `moment`, by the entries that had arrived then; None without consent."""
-        arrived = (entry for entry in self.entries if entry.effective_at <= moment and entry.received_at <= moment)
+    def consented_at(self, at: datetime) -> datetime | None:
+        """The time of the consent in effect at `at`, by the entries that had arrived until then; None if there was no
+        consent."""
+        arrived = (entry for entry in self.entries if entry.effective_at <= at and entry.received_at <= at)
         last = max(
             arrived, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence), default=None
         )
@@ -188,22 +190,18 @@ async def load_histories(
 ) -> dict[UUID, list[NumberHistory]]:
     """The numbers that are linked to customers now, each with its newest entries; customers without a number are not in
     the result."""
-    entries = await _list_linked_entries(
-        tx, organization_id, sorted(profile_ids), numbers_max=NUMBERS_MAX, entries_max=ENTRIES_MAX
-    )
-    numbers: dict[UUID, NumberHistory] = {}
-    found: dict[UUID, list[NumberHistory]] = {}
+    entries = await _list_linked_entries(tx, organization_id, sorted(profile_ids))
+    by_subscription: dict[UUID, NumberHistory] = {}
+    by_profile: dict[UUID, list[NumberHistory]] = {}
     for entry in entries:
-        if entry.subscription_id not in numbers:
-            history = numbers[entry.subscription_id] = NumberHistory(entry.number_hash, entry.phone_number, [])
-            found.setdefault(entry.profile_id, []).append(history)
-        numbers[entry.subscription_id].entries.append(entry)
-    return found
+        if entry.subscription_id not in by_subscription:
+            history = by_subscription[entry.subscription_id] = NumberHistory(entry.number_hash, entry.phone_number, [])
+            by_profile.setdefault(entry.profile_id, []).append(history)
+        by_subscription[entry.subscription_id].entries.append(entry)
+    return by_profile
 
 
-async def _list_linked_entries(
-    tx: Tx, organization_id: UUID, profile_ids: list[UUID], *, numbers_max: int, entries_max: int
-) -> list[LinkedEntry]:
+async def _list_linked_entries(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[LinkedEntry]:
     """The newest entries of every number linked to the customers."""
     rows = await tx.fetch(
         """
@@ -226,8 +224,8 @@ async def _list_linked_entries(
         {
             "organization_id": organization_id,
             "profile_ids": profile_ids,
-            "numbers_max": numbers_max,
-            "entries_max": entries_max,
+            "numbers_max": NUMBERS_PER_CUSTOMER_MAX,
+            "entries_max": ENTRIES_PER_NUMBER_MAX,
         },
     )
     return [LinkedEntry(*row) for row in rows]

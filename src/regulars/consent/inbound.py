@@ -1,4 +1,4 @@
-"""Consent by text: a reply that `stop_words` read as STOP or START, recorded with the message as its origin."""
+"""Record the opt-out or opt-in of a reply that `stop_words` classified as STOP or START; the reply is its proof."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ KEYWORD_SOURCE = "SMS_KEYWORD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An inbound message: the sender's number in E.164, the text, and its id in `messaging`."""
+    """A text message that a customer sent: the customer's number in E.164, the text, and its id in `messaging`."""
 
     phone_number: str
     text: str
@@ -27,7 +27,8 @@ class Reply:
 async def record_inbound_stop(
     tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes
 ) -> list[OptOutResult | ApiError]:
-    """Withdraw at once: a STOP takes effect after all events recorded so far and is never superseded."""
+    """Withdraw the consent of each number: a STOP takes effect after all events recorded so far and is never
+    superseded."""
     stops = [
         Withdrawal(phone_number=reply.phone_number, origin=EventOrigin(message_id=reply.message_id), message=reply.text)
         for reply in replies
@@ -36,22 +37,22 @@ async def record_inbound_stop(
 
 
 async def lock_profiles_for_start(tx: Tx, organization_id: UUID, phone_numbers: Sequence[str]) -> OptInReferences:
-    """Find and lock the profiles that a START may concern. Opt-ins and erasures lock profiles before numbers, so the
-    handler of a reply calls this before it locks the number."""
-    starts = [_start(Reply(phone_number=number, text="", message_id=""), now=tx.now) for number in phone_numbers]
+    """Find and lock the profiles to which a START may link the numbers. Opt-ins and erasures lock profiles before
+    numbers, so the handler of a reply calls this before it locks the number."""
+    starts = [_make_consent(Reply(phone_number=number, text="", message_id=""), now=tx.now) for number in phone_numbers]
     return await OptInReferences.load(tx, organization_id, starts)
 
 
 async def record_inbound_start(
     tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes, references: OptInReferences | None = None
 ) -> list[OptInResult | ApiError]:
-    """Subscribe again, with the message as the proof; the number stays linked to its profile. `references` come from
-    `lock_profiles_for_start`."""
-    starts = [_start(reply, now=tx.now) for reply in replies]
+    """Subscribe each number again, with the message as the proof; the number stays linked to its profile. `references`
+    come from `lock_profiles_for_start`."""
+    starts = [_make_consent(reply, now=tx.now) for reply in replies]
     return await opt_in(tx, organization_id, starts, secret=secret, references=references)
 
 
-def _start(reply: Reply, *, now: datetime) -> Consent:
+def _make_consent(reply: Reply, *, now: datetime) -> Consent:
     return Consent(
         phone_number=reply.phone_number,
         source=KEYWORD_SOURCE,

@@ -1,11 +1,12 @@
-"""The rules of consent: what an event does to a number's state, decided without any I/O.
+"""The rules of consent: how an opt-in, opt-out or erasure changes the consent state of a phone number, without I/O.
 
-Events are ordered by the time they took effect: the time that the caller states, or the time of arrival if that is
+Events are ordered by the time they took effect: the time that the API caller states, or the time of arrival if that is
 earlier. Among events of the same time, an opt-out comes after every opt-in, and of two opt-ins the later arrival comes
 last. The last event decides the status, so a number ends in the same status, with the same time of withdrawal, whatever
 the order in which its events arrive.
 
-`apply` decides by the head row alone, in constant time. A test compares it with the definition over a whole history.
+`apply` needs only the state before the event, not the history. A test compares its results with those of a whole
+history in order.
 """
 
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from uuid import UUID
 
 from regulars.work.facts import AutomationState, freshness
 
+# How far the time that a caller states may lie in the future, because clocks differ.
 CLAIM_AHEAD_MAX = timedelta(minutes=5)
 
 
@@ -35,13 +37,13 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a number or a profile may be texted or not; a later release may add values."""
+    """Why a phone number or a profile may be texted or not; a later release may add values."""
 
     SUBSCRIBED = "SUBSCRIBED"
     UNSUBSCRIBED = "UNSUBSCRIBED"
     NEVER_ASKED = "NEVER_ASKED"
     DO_NOT_CONTACT = "DO_NOT_CONTACT"
-    # A reply may be a STOP, and a user has not decided about it yet.
+    # The customer sent a reply that may be a STOP, and no user has decided about it yet.
     SUPPRESSED = "SUPPRESSED"
     UNKNOWN_PROFILE = "UNKNOWN_PROFILE"
     INVALID_PHONE_NUMBER = "INVALID_PHONE_NUMBER"
@@ -55,7 +57,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the person agreed to. An empty proof is stored as None."""
+    """The terms or the text that the person agreed to. An empty proof is stored as None."""
 
     terms_url: str | None = None
     terms_version: str | None = None
@@ -70,13 +72,13 @@ class OptIn:
     claimed_at: datetime
     received_at: datetime
     proof: Proof | None = None
-    # The profile the caller named.
+    # The profile that the caller named.
     profile_id: UUID | None = None
-    # The only profile that has this phone number; it is linked if the caller named no profile.
+    # The only profile that has this phone number; the number is linked to it if the caller named no profile.
     found_profile_id: UUID | None = None
     # The store where the consent was given.
     store_id: UUID | None = None
-    # A reply by text comes from the person the number was linked to, so the link outlives the withdrawal.
+    # Whether the number stays linked to its profile after a withdrawal: so after START, which the same person sends.
     keeps_profile: bool = False
 
     @property
@@ -105,7 +107,7 @@ Event = OptIn | OptOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionState:
-    """The state of a number after its events: the fields shown, and the two times that decide the next event."""
+    """The consent state of a number; the last two fields decide the outcome of the next event."""
 
     phone_number: str | None
     profile_id: UUID | None = None
@@ -129,13 +131,13 @@ class SubscriptionState:
         return self.phone_number is None
 
     def shows_as(self, other: "SubscriptionState") -> bool:
-        """Whether the API shows both states in the same way: the times of the latest opt-in and opt-out may differ
-        where the API does not show them."""
+        """Whether the API response is the same for `self` and `other`. The times of the latest opt-in and opt-out,
+        which it does not always contain, may differ."""
         return _shown_fields(self) == _shown_fields(other)
 
 
 def status_of(latest_opt_in_at: datetime | None, latest_opt_out_at: datetime | None) -> Status:
-    """The last event decides; if both happened at the same time, the opt-out does."""
+    """The later of the two decides; at the same time, the opt-out does."""
     if latest_opt_in_at is None or (latest_opt_out_at is not None and latest_opt_out_at >= latest_opt_in_at):
         return Status.UNSUBSCRIBED
     return Status.SUBSCRIBED
@@ -148,7 +150,7 @@ class LedgerEntry(NamedTuple):
     kind: str
     outcome: str
     effective_at: datetime
-    # The time that the caller stated, if it stated one.
+    # The time that the caller stated, if there is one.
     claimed_at: datetime | None
     received_at: datetime
     commitment: bytes
@@ -159,7 +161,7 @@ class LedgerEntry(NamedTuple):
 
 
 class AppliedEvent(NamedTuple):
-    """The state after an event, its outcome, and its position in time."""
+    """The state after an event, its outcome, and the time by which it is ordered."""
 
     state: SubscriptionState
     outcome: Outcome
@@ -167,7 +169,7 @@ class AppliedEvent(NamedTuple):
 
 
 def apply(state: SubscriptionState | None, event: Event) -> AppliedEvent:
-    """Apply one event to the current state (None: the number is unknown), in constant time."""
+    """Apply one event to the current state; `state` is None if the number is unknown."""
     if isinstance(event, OptIn):
         return _apply_opt_in(state, event)
     return _apply_opt_out(state, event)
@@ -209,13 +211,13 @@ def _apply_opt_out(state: SubscriptionState | None, event: OptOut) -> AppliedEve
             latest_opt_out_at=with_opt_out_time.latest_opt_out_at,
         )
         return AppliedEvent(erased, outcome, effective_at)
-    # Of an erased number only its hash is stored, until a new consent.
+    # An erased number is linked to no profile until a new consent.
     profile_id = None if state.is_erased else state.profile_id or event.profile_id
     return AppliedEvent(replace(with_opt_out_time, profile_id=profile_id), outcome, effective_at)
 
 
 def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime) -> AutomationState:
-    """Only a consent that allows texts to a number starts automations, and only within seven days."""
+    """Only a consent that subscribes a number starts automations, and only within seven days."""
     if outcome not in (Outcome.CREATED, Outcome.RESUBSCRIBED):
         return "not_applicable"
     return freshness(consented_at, now=now)

@@ -1,4 +1,7 @@
-"""The consent of phone numbers for the code that sends texts: read under the same lock that a withdrawal takes."""
+"""Read the consent of phone numbers for the code that sends texts, with the lock that a withdrawal takes.
+
+The lock is on the row of `subscriptions` of a number, its *head*.
+"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -7,16 +10,15 @@ from operator import attrgetter
 from uuid import UUID
 
 from regulars.consent.model import Status
-from regulars.consent.queries import HeadRow, find_existing_heads, find_heads, lock_free_heads, lock_heads
+from regulars.consent.queries import HeadRow, find_existing_heads, find_heads, lock_available_heads, lock_heads
 from regulars.kit.arrays import Blobs, Ids
 from regulars.kit.db import Tx
 
 
 @dataclass(frozen=True, slots=True)
 class NumberConsent:
-    """`profile_id` is the profile that the number is linked to; None also for a number that was erased."""
-
     is_subscribed: bool
+    # The profile that the number is linked to; None also for a number that was erased.
     profile_id: UUID | None
     # When the person of this number was erased, if they were.
     erased_at: datetime | None = None
@@ -26,6 +28,8 @@ class NumberConsent:
 
 @dataclass(frozen=True, slots=True)
 class TextNumber:
+    """The number on which a customer is texted."""
+
     phone_number: str
     number_hash: bytes
 
@@ -39,16 +43,15 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
     return _consents(await lock_heads(tx, organization_id, number_hashes))
 
 
-async def lock_free_consents(
+async def lock_available_consents(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
 ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
-    """Like `lock_consents` without waiting; returns also the numbers that another transaction has locked."""
-    heads = await lock_free_heads(tx, organization_id, number_hashes)
-    unlocked = set(number_hashes) - {head.number_hash for head in heads}
-    # Of the numbers that were not locked here, those with a head are locked by another transaction; those without a
-    # head have no consent event.
-    locked = await find_existing_heads(tx, organization_id, unlocked) if unlocked else set()
-    return _consents(heads), locked
+    """Like `lock_consents`, but skip numbers that another transaction has locked, and return their hashes too."""
+    heads = await lock_available_heads(tx, organization_id, number_hashes)
+    not_locked = set(number_hashes) - {head.number_hash for head in heads}
+    # A number without a head has no consent event, and is not locked by another transaction either.
+    locked_elsewhere = await find_existing_heads(tx, organization_id, not_locked) if not_locked else set()
+    return _consents(heads), locked_elsewhere
 
 
 async def find_consents(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
@@ -70,7 +73,7 @@ def _consents(heads: Iterable[HeadRow]) -> dict[bytes, NumberConsent]:
 
 
 async def find_text_numbers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, TextNumber]:
-    """The number each profile is texted on: of its subscribed numbers, the one consented to last."""
+    """The number on which each profile is texted: of its subscribed numbers, the one with the latest consent."""
     rows = await tx.fetch(
         """
         SELECT it.id, found.phone_number, found.number_hash
@@ -103,9 +106,9 @@ async def list_subscribed_profiles(tx: Tx, organization_id: UUID, *, after: UUID
 
 
 async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: bytes) -> bool:
-    """Whether the number had consented and its last withdrawal was a text: only then may START subscribe it again.
+    """Whether the number once had consent and its last withdrawal came by text: only then may START subscribe it again.
 
-    The withdrawal that arrived last decides, whatever its outcome: one of an unsubscribed number counts too.
+    The withdrawal that arrived last decides, even if the number was unsubscribed already.
     """
     rows = await tx.fetch(
         """
@@ -147,7 +150,7 @@ async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Co
 
 
 async def find_number_hashes(tx: Tx, organization_id: UUID, subscription_ids: Collection[UUID]) -> list[bytes]:
-    """The hashes of the subscriptions' numbers; they remain stored when the numbers themselves are erased."""
+    """The number hashes of subscriptions; a hash remains stored after its number is erased."""
     if not subscription_ids:
         return []
     rows = await tx.fetch(

@@ -1,4 +1,4 @@
-"""Record consents: the list use case behind `POST /v1/subscriptions/opt-in`."""
+"""Record a list of consents to be texted, for `POST /v1/subscriptions/opt-in`, imports and START replies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,8 +32,9 @@ class Consent:
     proof: Proof | None = None
     profile: Reference | None = None
     store: Reference | None = None
-    # The body of the text message by which the person consented; `keeps_profile` is then true.
+    # The body of the text message by which the person consented, if it was one.
     message: str | None = None
+    # Whether the number stays linked to the profile that it had before its withdrawal.
     keeps_profile: bool = False
     # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
@@ -47,16 +48,16 @@ async def opt_in(
     secret: bytes,
     references: "OptInReferences | None" = None,
 ) -> list[OptInResult | ApiError]:
-    """Record the consents in order; returns for each the subscription right after it.
+    """Record the consents in order; returns for each consent the subscription right after it.
 
-    Profiles must be locked before numbers. So a caller that holds the lock of a number has loaded and locked the
-    profiles before, and passes them as `references`.
+    Every transaction locks profiles before numbers, which prevents deadlocks. So a caller that has locked a number
+    loaded and locked the profiles before, and passes them as `references`.
     """
     if references is None:
         references = await OptInReferences.load(
             tx, organization_id, [consent for consent in consents if not _is_in_future(consent, tx.now)]
         )
-    events = [_event(consent, references, now=tx.now) for consent in consents]
+    events = [_make_event(consent, references, now=tx.now) for consent in consents]
     hashes = [chain.hash_number(secret, consent.phone_number) for consent in consents]
     accepted = [number_hash for number_hash, event in zip(hashes, events, strict=True) if isinstance(event, OptIn)]
     ledger = open_ledger(tx, organization_id, accepted)
@@ -82,11 +83,8 @@ def _is_in_future(consent: Consent, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OptInReferences:
-    """The profiles and stores that a batch names. For a consent that names no profile, `only_profiles` has by number
-    the profile with this number, if there is exactly one.
-
-    The profiles are locked against deletion.
-    """
+    """The profiles and stores that a batch names, with the profiles locked against deletion. For a consent that names
+    no profile, `only_profiles` has the profile with the consent's phone number, if there is exactly one."""
 
     profiles: Mapping[Reference, ProfileRef]
     only_profiles: Mapping[str, ProfileRef]
@@ -100,7 +98,7 @@ class OptInReferences:
         named = await find_profiles(tx, organization_id, references) if references else {}
         by_number = await find_profiles_by_phone(tx, organization_id, numbers) if numbers else {}
         only_profiles = {number: found[0] for number, found in by_number.items() if len(found) == 1}
-        # Looking up and locking are two statements: a profile that was erased in between counts as missing.
+        # The look-up and the lock are two statements: a profile that was erased between them counts as missing.
         ids = {profile.id for profile in (*named.values(), *only_profiles.values())}
         existing = await lock_profiles(tx, organization_id, ids) if ids else set()
         return cls(
@@ -116,7 +114,7 @@ class OptInReferences:
         return external_ids | {store.id: store.external_id for store in self.stores.values()}
 
 
-def _event(consent: Consent, references: OptInReferences, *, now: datetime) -> OptIn | ApiError:
+def _make_event(consent: Consent, references: OptInReferences, *, now: datetime) -> OptIn | ApiError:
     if _is_in_future(consent, now):
         message = "It lies more than five minutes ahead of the service's clock."
         return ConsentedAtInFuture(
@@ -143,7 +141,7 @@ def _event(consent: Consent, references: OptInReferences, *, now: datetime) -> O
 
 
 def _result(consent: Consent, entry: AppendedEvent, external_ids: Mapping[UUID, str], *, now: datetime) -> OptInResult:
-    # The number of an erased entry is not stored, but the response to its sender has it.
+    # An entry of an erased number does not store the number, but the caller sent it, so the response may contain it.
     state = replace(entry.state, phone_number=consent.phone_number)
     return OptInResult(
         subscription=subscription_of(entry.head, state, external_ids),

@@ -1,4 +1,4 @@
-"""Withdraw consents: the list use case behind `POST /v1/subscriptions/opt-out`."""
+"""Record a list of withdrawals of consent, for `POST /v1/subscriptions/opt-out`, imports and STOP replies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.model import ProfileRef
 
-_BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+_EARLIEST_TIME = datetime.min.replace(tzinfo=UTC)
 # The outcome of a withdrawal of several numbers is the first outcome in this list that any of the numbers has.
 _OUTCOME_PRECEDENCE = (Outcome.UNSUBSCRIBED, Outcome.ALREADY_UNSUBSCRIBED, Outcome.SUPERSEDED)
 
@@ -46,16 +46,16 @@ class OptOutResult:
     subscription: Subscription
     subscriptions: tuple[Subscription, ...]
     outcome: Outcome
-    # The hashes remain stored when the numbers are erased.
+    # The numbers of `subscriptions`; a hash remains stored after its number is erased.
     number_hashes: tuple[bytes, ...]
 
 
 async def opt_out(
     tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal], *, secret: bytes
 ) -> list[OptOutResult | ApiError]:
-    """Withdraw in order; returns for each withdrawal its subscriptions right after it."""
-    found = await _OptOutReferences.load(tx, organization_id, withdrawals)
-    targets = [_target(withdrawal, found, now=tx.now, secret=secret) for withdrawal in withdrawals]
+    """Record the withdrawals in order; returns for each withdrawal its subscriptions right after it."""
+    references = await _OptOutReferences.load(tx, organization_id, withdrawals)
+    targets = [_find_target(withdrawal, references, now=tx.now, secret=secret) for withdrawal in withdrawals]
     accepted = [target for target in targets if isinstance(target, _Target)]
     ledger = await reserve_ledger(
         tx,
@@ -68,21 +68,24 @@ async def opt_out(
         for withdrawal, target in zip(withdrawals, targets, strict=True)
     ]
     entries = await ledger.write()
-    external_ids = await find_external_ids(tx, organization_id, [entry.state for entry in entries], found.external_ids)
+    states = [entry.state for entry in entries]
+    external_ids = await find_external_ids(tx, organization_id, states, references.external_ids)
     return [
-        of_withdrawal
-        if isinstance(of_withdrawal, ApiError)
-        else _result(withdrawal, [entries[position] for position in of_withdrawal], external_ids)
-        for withdrawal, of_withdrawal in zip(withdrawals, positions, strict=True)
+        its_positions
+        if isinstance(its_positions, ApiError)
+        else _result(withdrawal, [entries[position] for position in its_positions], external_ids)
+        for withdrawal, its_positions in zip(withdrawals, positions, strict=True)
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OptOutReferences:
-    """The profiles and numbers that a batch names. Only the profiles are locked when they are read."""
+    """The profiles that a batch names, which are locked, and their numbers, which are not locked yet."""
 
     profiles: Mapping[Reference, ProfileRef] = field(default_factory=dict)
+    # By profile: the phone number in the profile's own fields.
     own_numbers: Mapping[UUID, str] = field(default_factory=dict)
+    # By profile: the hashes of the numbers whose subscription is linked to it.
     linked: Mapping[UUID, list[bytes]] = field(default_factory=dict)
 
     @classmethod
@@ -96,7 +99,7 @@ class _OptOutReferences:
         return cls(
             profiles={reference: profile for reference, profile in named.items() if profile.id in existing},
             own_numbers={
-                identifier: number for identifier, text in numbers.items() if (number := read_if_number(text))
+                profile_id: number for profile_id, text in numbers.items() if (number := read_if_number(text))
             },
             linked=await queries.find_linked_hashes(tx, organization_id, existing),
         )
@@ -108,15 +111,17 @@ class _OptOutReferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The numbers that a withdrawal concerns. `new` numbers are recorded in any case; `linked` numbers only if they are
-    still linked to the profile when they are locked."""
+    """The numbers that a withdrawal is for, by hash. `new` numbers get an entry in any case; `linked` numbers only if
+    they are still linked to the profile when they are locked."""
 
     profile_id: UUID | None = None
     new: Mapping[bytes, str] = field(default_factory=dict)
     linked: Sequence[bytes] = ()
 
 
-def _target(withdrawal: Withdrawal, found: _OptOutReferences, *, now: datetime, secret: bytes) -> _Target | ApiError:
+def _find_target(
+    withdrawal: Withdrawal, references: _OptOutReferences, *, now: datetime, secret: bytes
+) -> _Target | ApiError:
     if withdrawal.unsubscribed_at is not None and withdrawal.unsubscribed_at > now + CLAIM_AHEAD_MAX:
         return invalid("unsubscribed_at", "IN_FUTURE", "It lies more than five minutes ahead of the service's clock.")
     number = withdrawal.phone_number
@@ -124,11 +129,11 @@ def _target(withdrawal: Withdrawal, found: _OptOutReferences, *, now: datetime, 
         if number is None:
             return invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
         return _Target(new={chain.hash_number(secret, number): number})
-    profile = found.profiles.get(withdrawal.profile)
+    profile = references.profiles.get(withdrawal.profile)
     if profile is None:
         return ProfileNotFound("profile_id names no profile of this organization.")
-    linked = found.linked.get(profile.id, [])
-    own_number = found.own_numbers.get(profile.id)
+    linked = references.linked.get(profile.id, [])
+    own_number = references.own_numbers.get(profile.id)
     if number is not None:
         number_hash = chain.hash_number(secret, number)
         if number_hash in linked:
@@ -142,10 +147,10 @@ def _target(withdrawal: Withdrawal, found: _OptOutReferences, *, now: datetime, 
 
 
 def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[int] | ApiError:
-    """Append the withdrawal to the ledger of each number; returns the positions of the entries."""
+    """Append the withdrawal to the ledger of each number; returns the positions of its entries in the batch."""
     # A withdrawal that names both a number and a profile does not withdraw a number that is linked to another profile.
     names_both = withdrawal.phone_number is not None and target.profile_id is not None
-    if names_both and any(ledger.linked_to(number) not in (None, target.profile_id) for number in target.new):
+    if names_both and any(ledger.linked_profile(key) not in (None, target.profile_id) for key in target.new):
         return _not_linked()
     numbers: dict[bytes, str | None] = dict(target.new)
     for number_hash in target.linked:
@@ -176,13 +181,13 @@ def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: d
 def _result(withdrawal: Withdrawal, entries: Sequence[AppendedEvent], external_ids: Mapping[UUID, str]) -> OptOutResult:
     subscriptions = []
     for entry in entries:
-        # The number of an erased entry is not stored, but the response to its sender has it.
+        # An entry of an erased number does not store the number, but the caller sent it, so the response contains it.
         state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
         subscriptions.append(subscription_of(entry.head, state, external_ids))
     return OptOutResult(
         subscription=max(
             subscriptions,
-            key=lambda subscription: (subscription.state.latest_opt_in_at or _BEFORE_ALL, subscription.id),
+            key=lambda subscription: (subscription.state.latest_opt_in_at or _EARLIEST_TIME, subscription.id),
         ),
         subscriptions=tuple(subscriptions),
         outcome=min((entry.outcome for entry in entries), key=_OUTCOME_PRECEDENCE.index),

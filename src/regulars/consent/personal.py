@@ -1,4 +1,4 @@
-"""The personal data of consents (numbers, proofs, the content of the ledger), and how it is erased and exported."""
+"""Erase and export the personal data of consents: phone numbers, proofs and the content of ledger entries."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from operator import attrgetter
@@ -21,8 +21,9 @@ from regulars.kit.db import Database, Tx
 from regulars.work.outbox import rewrite_waiting_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, export_rows
 
-NUMBERS_MAX: Final = 200
+EXPORTED_NUMBERS_MAX: Final = 200
 PAGE_ENTRIES: Final = 1_000
+# The reason why the hashes of the ledger are not personal data.
 _COMMITTED: Final = "a hash over a commitment whose salt is deleted with the content"
 
 
@@ -34,17 +35,15 @@ async def erase_consent(
     secret: bytes,
     replayed_hashes: Collection[bytes] = (),
 ) -> list[UUID]:
-    """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries with the current
-    time.
+    """Withdraw and erase the numbers of profiles: each profile's own number (`numbers`, by profile id) and every number
+    linked to one of the profiles. Returns the ids of the erased subscriptions.
 
-    A number that is linked to another profile is not withdrawn: the erased profile has it only as a field, which is
-    deleted with the profile. A number that is linked to no profile is withdrawn. `replayed_hashes` has the number
-    hashes of an erasure that is replayed: these are withdrawn in any case, because they were the person's at the time
-    of the erasure.
+    A profile's own number that is linked to another profile is not withdrawn: the erased profile has it only as a
+    field, which is deleted with the profile. `replayed_hashes` has the number hashes of an erasure that is repeated
+    after a restore; these are withdrawn in any case, because they were the person's at the time of the erasure.
 
-    A keyed hash of each number remains, so that an older consent that is imported later from a file is superseded.
-    The caller has locked the profiles against new links. All heads are locked together, in their order. Returns the ids
-    of the erased subscriptions.
+    A keyed hash of each number remains, so that a consent from before the erasure that is imported later does not
+    subscribe the number. The caller has locked the profiles against new links.
     """
     linked = await queries.find_linked_hashes(tx, organization_id, numbers)
     own_hashes = [
@@ -52,14 +51,14 @@ async def erase_consent(
     ]
     known = {number_hash for hashes in linked.values() for number_hash in hashes}
     ledger = await reserve_ledger(tx, organization_id, new=[*own_hashes, *replayed_hashes], known=known)
-    own_to_erase = [number_hash for number_hash in own_hashes if ledger.linked_to(number_hash) in (None, *numbers)]
-    still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_to(number_hash) in numbers]
+    own_to_erase = [number_hash for number_hash in own_hashes if ledger.linked_profile(number_hash) in (None, *numbers)]
+    still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_profile(number_hash) in numbers]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
     numbers_to_erase = dict.fromkeys([*own_to_erase, *still_linked, *replayed_hashes])
     for number_hash in numbers_to_erase:
         ledger.append(number_hash, event, EventDetails(origin=EventOrigin()))
     erased = [ledger.subscription_id(number_hash) for number_hash in numbers_to_erase]
-    # Deleted before the new entries are written: the payloads of those contain nothing about the person and stay.
+    # Payloads are deleted before the entries of this erasure are written: theirs have no personal data and stay.
     await queries.delete_payloads(tx, organization_id, subscription_ids=erased, profile_ids=numbers)
     await ledger.write()
     await erase_waiting_changes(tx, organization_id, profile_ids=numbers, subscription_ids=erased)
@@ -69,7 +68,8 @@ async def erase_consent(
 async def erase_waiting_changes(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()
 ) -> None:
-    """Remove the people from facts that no listener has handled yet, except from the facts of their erasure."""
+    """Remove erased people from `SubscriptionsChanged` facts that wait in the outbox, except the change of the
+    erasure."""
     erased_ids = {*profile_ids, *subscription_ids}
 
     def without_erased(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:
@@ -93,20 +93,20 @@ async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople)
 
 
 async def export_consents(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    """Each subscription with its whole history, which may be long and is written page by page."""
+    """Write each subscription of the person with its whole history, as JSON, page by page."""
     async with database.reading() as tx:
-        found = await list_subscriptions(
-            tx, person.organization_id, secret=person.secret, profile_id=person.profile_id, limit=NUMBERS_MAX
+        subscriptions = await list_subscriptions(
+            tx, person.organization_id, secret=person.secret, profile_id=person.profile_id, limit=EXPORTED_NUMBERS_MAX
         )
-    for index, subscription in enumerate(found):
+    for index, subscription in enumerate(subscriptions):
         yield (b"," if index else b"") + b'{"subscription":' + msgspec.json.encode(show_subscription(subscription))
         yield b',"history":['
-        async for piece in _history(database, person, subscription.id):
-            yield piece
+        async for chunk in _export_history(database, person, subscription.id):
+            yield chunk
         yield b"]}"
 
 
-def _history(database: Database, person: DataSubject, subscription_id: UUID) -> AsyncIterator[bytes]:
+def _export_history(database: Database, person: DataSubject, subscription_id: UUID) -> AsyncIterator[bytes]:
     async def list_rows(tx: Tx, after: int, limit: int) -> list[LedgerEntry]:
         return await list_entries(tx, person.organization_id, subscription_id, after=after, limit=limit)
 

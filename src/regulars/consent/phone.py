@@ -1,4 +1,7 @@
-"""Parse the phone number of a consent: strictly, because a text to a misread number would reach another person."""
+"""Parse phone numbers of consents into E.164: strictly, because a text to a misread number would reach another person.
+
+Withdrawals and look-ups are parsed less strictly than opt-ins.
+"""
 
 import re
 
@@ -17,8 +20,8 @@ _NUMBER = re.compile(NUMBER_PATTERN)
 def read_consent_number(text: str, *, field: str = "phone_number") -> str:
     """The number in E.164, or `InvalidPhoneNumber`.
 
-    It must be a possible number, not a valid one: the library's tables of assigned ranges become outdated, and would
-    refuse numbers of new ranges.
+    The check is `is_possible_number`, not `is_valid_number`: the library's tables of assigned ranges become outdated,
+    and would refuse numbers of new ranges.
     """
     if is_e164(text):
         return text
@@ -34,7 +37,7 @@ def read_consent_number(text: str, *, field: str = "phone_number") -> str:
 
 
 def read_if_number(text: str) -> str | None:
-    """The number in E.164, or None if it cannot be read: such a number was never texted and has no consent."""
+    """The number in E.164, or None if it is invalid: an invalid number has no consent and was never texted."""
     try:
         return read_consent_number(text)
     except InvalidPhoneNumber:
@@ -42,9 +45,8 @@ def read_if_number(text: str) -> str | None:
 
 
 def read_lenient_number(text: str, *, default_country: str | None, field: str = "phone_number") -> str:
-    """Parse a number to withdraw or to look up in the same way as the number of a profile: `00` is a plus, and a
-    national number is of the organization's default country. A withdrawal is accepted if the number can be determined
-    at all."""
+    """Parse a number to withdraw or to look up as the number of a profile is parsed: `00` counts as a plus, and a
+    national number as one of the organization's default country."""
     phone = read_phone(text, default_country=default_country)
     if not phone.reachable:
         national_hint = "" if default_country is None else f", or as in {default_country}"
@@ -57,7 +59,7 @@ def read_lenient_number(text: str, *, default_country: str | None, field: str = 
 def read_opt_in_number(text: str, *, field: str = "phone_number") -> str:
     """The number of an opt-in, in E.164; a number without its area code is refused, because no text reaches it.
 
-    Withdrawals and look-ups accept such numbers: earlier releases may have stored some.
+    Withdrawals and look-ups accept a number without its area code, because earlier releases stored some.
     """
     if is_e164(text):
         return text

@@ -1,7 +1,7 @@
-"""The SQL of consent, except the statements that write the ledger, which are in `statements.py`.
+"""Read, lock and delete rows of consent with SQL; `statements.py` has the statements that write the ledger.
 
-Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
-an organization, and makes and caches a plan for `= ANY` that reads all rows of the organization.
+Most statements look up a list of keys one key at a time, through LATERAL: before the first ANALYZE the planner expects
+few rows of an organization, and caches a plan for `= ANY` that reads all rows of the organization.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,8 +19,8 @@ from regulars.kit.db import Tx
 
 
 class HeadRow(NamedTuple):
-    """The head of a number's ledger: a row of `subscriptions`. `state` is None while there is no entry yet, which only
-    the transaction that inserts the row can see."""
+    """The head of a phone number's ledger: its row of `subscriptions`. `state` is None while the ledger has no entry,
+    which only the transaction that inserts the row can see."""
 
     id: UUID
     number_hash: bytes
@@ -29,7 +29,7 @@ class HeadRow(NamedTuple):
     last_hash: bytes
     created_at: datetime
     updated_at: datetime
-    # The stored status; it follows from the state.
+    # The status as stored; `verify.py` compares it with the state.
     status: str
 
 
@@ -40,23 +40,23 @@ class SubscriptionRow(NamedTuple):
 
 
 async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
-    rows = await tx.fetch(_LOCK_HEADS + "FOR UPDATE) AS locked", (Blobs(number_hashes), organization_id))
+    rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE) AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
-async def lock_free_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
-    """Lock and return heads without waiting: those that another transaction has locked are skipped."""
-    rows = await tx.fetch(_LOCK_HEADS + "FOR UPDATE SKIP LOCKED) AS locked", (Blobs(number_hashes), organization_id))
+async def lock_available_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+    """Lock and return heads without waiting: heads that another transaction has locked are skipped."""
+    rows = await tx.fetch(_SELECT_HEADS + "FOR UPDATE SKIP LOCKED) AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
 async def find_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
-    """The heads of these numbers, without a lock."""
-    rows = await tx.fetch(_LOCK_HEADS + ") AS locked", (Blobs(number_hashes), organization_id))
+    """The heads of the numbers, without a lock."""
+    rows = await tx.fetch(_SELECT_HEADS + ") AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 
 
-_LOCK_HEADS = """
+_SELECT_HEADS = """
 SELECT locked.id, locked.number_hash, locked.entry_count, locked.last_hash, locked.created_at,
        locked.updated_at, locked.status, locked.phone_number, locked.profile_id, locked.store_id,
        locked.consent_source, locked.consented_at, locked.terms_url, locked.terms_version, locked.source_text,
@@ -68,7 +68,7 @@ CROSS JOIN LATERAL (
 
 
 async def find_existing_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
-    """Which of the numbers have a head, without a lock."""
+    """The hashes of the numbers that have a head; nothing is locked."""
     rows = await tx.fetch(
         """
         SELECT given.number_hash
@@ -81,7 +81,7 @@ async def find_existing_heads(tx: Tx, organization_id: UUID, number_hashes: Coll
 
 
 async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, list[bytes]]:
-    """The numbers linked to each profile, in the order of their creation."""
+    """The hashes of the numbers linked to each profile, in the order of their creation."""
     rows = await tx.fetch(
         """
         SELECT wanted.profile_id, found.number_hash
@@ -212,9 +212,11 @@ async def find_by_numbers(tx: Tx, organization_id: UUID, number_hashes: Collecti
     )
 
 
-async def find_deciding(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[SubscriptionRow]:
-    """For each profile the subscription that decides its status: the one consented last, else the one withdrawn
-    last."""
+async def find_deciding_subscriptions(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
+) -> list[SubscriptionRow]:
+    """For each profile the subscription that decides its status: of those subscribed the one with the latest consent,
+    or if none is subscribed, the one withdrawn last."""
     return await _select_subscriptions(
         tx,
         SQL(
@@ -259,7 +261,7 @@ async def _select_subscriptions(
 
 
 def _head(row: TupleRow) -> HeadRow:
-    identifier, number_hash, entry_count, last_hash, created_at, updated_at, status, *fields = row
+    head_id, number_hash, entry_count, last_hash, created_at, updated_at, status, *fields = row
     phone_number, profile_id, store_id, source, consented_at, *proof, latest_opt_in_at, latest_opt_out_at = fields
     state = SubscriptionState(
         phone_number=phone_number,
@@ -272,5 +274,5 @@ def _head(row: TupleRow) -> HeadRow:
         latest_opt_out_at=latest_opt_out_at,
     )
     return HeadRow(
-        identifier, number_hash, state if entry_count else None, entry_count, last_hash, created_at, updated_at, status
+        head_id, number_hash, state if entry_count else None, entry_count, last_hash, created_at, updated_at, status
     )

@@ -1,4 +1,7 @@
-"""The statements that write the ledger. A batch is passed as one array for each column."""
+"""Write the consent ledger: its heads (the rows of `subscriptions`), entries and payloads, a batch per statement.
+
+A batch is passed as one array for each column.
+"""
 
 from collections.abc import Sequence
 from typing import Final, LiteralString, NamedTuple
@@ -13,17 +16,17 @@ from regulars.kit.db import Tx
 
 _NO_PROOF = Proof()
 _NO_STATE = SubscriptionState(phone_number=None)
-_OF_HEAD: Final = Columns(
+_HEAD_COLUMNS: Final = Columns(
     id=Ids, number_hash=Blobs, created_at=Timestamps, entry_count=Bigints, last_hash=Blobs, updated_at=Timestamps,
     status=Labels,
 )  # fmt: skip
-_OF_STATE: Final = Columns(
+_STATE_COLUMNS: Final = Columns(
     phone_number=Texts, profile_id=Ids, store_id=Ids, consent_source=(Labels, "source"),
     consented_at=Timestamps, latest_opt_in_at=Timestamps, latest_opt_out_at=Timestamps,
 )  # fmt: skip
-_OF_PROOF: Final = Columns(terms_url=Labels, terms_version=Labels, source_text=Labels)
-_HEADS: Final = _OF_HEAD | _OF_STATE | _OF_PROOF
-_INSERT_HEADS: Final[LiteralString] = _HEADS.write("""
+_PROOF_COLUMNS: Final = Columns(terms_url=Labels, terms_version=Labels, source_text=Labels)
+_SUBSCRIPTION_COLUMNS: Final = _HEAD_COLUMNS | _STATE_COLUMNS | _PROOF_COLUMNS
+_INSERT_HEADS: Final[LiteralString] = _SUBSCRIPTION_COLUMNS.write("""
 INSERT INTO subscriptions (organization_id, {columns})
 SELECT %(organization_id)s, it.* FROM {rows}
 """)
@@ -44,7 +47,7 @@ class NewPayload(NamedTuple):
 
 
 async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> set[bytes]:
-    """Insert heads in the order of their hash; returns the hashes of the inserted ones."""
+    """Insert the heads that do not exist, in the order of their hash; returns the hashes of the inserted heads."""
     rows = await tx.fetch(
         _INSERT_HEADS + " ORDER BY it.number_hash ON CONFLICT (organization_id, number_hash) DO NOTHING"
         " RETURNING number_hash",
@@ -53,12 +56,12 @@ async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[Hea
     return {row[0] for row in rows}
 
 
-_OF_LINK: Final = Columns(
+_LINK_COLUMNS: Final = Columns(
     sequence=Bigints, kind=Labels, outcome=Labels, effective_at=Timestamps, claimed_at=Timestamps,
     received_at=Timestamps, commitment=Blobs, previous_hash=Blobs,
 )  # fmt: skip
-_OF_ENTRY: Final = Columns(subscription_id=Ids, hash=Blobs)
-_INSERT_ENTRIES: Final = (_OF_LINK | _OF_ENTRY).write("""
+_ENTRY_COLUMNS: Final = Columns(subscription_id=Ids, hash=Blobs)
+_INSERT_ENTRIES: Final = (_LINK_COLUMNS | _ENTRY_COLUMNS).write("""
 INSERT INTO consent_ledger (organization_id, {columns})
 SELECT %(organization_id)s, it.* FROM {rows}
 """)
@@ -67,31 +70,31 @@ SELECT %(organization_id)s, it.* FROM {rows}
 async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[NewEntry]) -> None:
     links = [entry.link for entry in entries]
     await tx.execute(
-        _INSERT_ENTRIES, {"organization_id": organization_id, **_OF_LINK.of(links), **_OF_ENTRY.of(entries)}
+        _INSERT_ENTRIES, {"organization_id": organization_id, **_LINK_COLUMNS.of(links), **_ENTRY_COLUMNS.of(entries)}
     )
 
 
-_PAYLOADS: Final = Columns(subscription_id=Ids, sequence=Bigints, profile_id=Ids, salt=Blobs, payload=Jsons)
-_INSERT_PAYLOADS: Final = _PAYLOADS.write("""
+_PAYLOAD_COLUMNS: Final = Columns(subscription_id=Ids, sequence=Bigints, profile_id=Ids, salt=Blobs, payload=Jsons)
+_INSERT_PAYLOADS: Final = _PAYLOAD_COLUMNS.write("""
 INSERT INTO consent_payloads (organization_id, {columns})
 SELECT %(organization_id)s, it.* FROM {rows}
 """)
 
 
 async def insert_payloads(tx: Tx, organization_id: UUID, payloads: Sequence[NewPayload]) -> None:
-    await tx.execute(_INSERT_PAYLOADS, {"organization_id": organization_id, **_PAYLOADS.of(payloads)})
+    await tx.execute(_INSERT_PAYLOADS, {"organization_id": organization_id, **_PAYLOAD_COLUMNS.of(payloads)})
 
 
 _UPDATE_HEADS: Final[LiteralString] = (
     _INSERT_HEADS
     + " ON CONFLICT (organization_id, number_hash) DO UPDATE SET "
-    + _HEADS.assign("excluded", without=("id", "number_hash", "created_at"))
+    + _SUBSCRIPTION_COLUMNS.assign("excluded", without=("id", "number_hash", "created_at"))
 )
 
 
 async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> None:
-    """Update heads that this transaction has locked. The statement is an upsert, but it inserts nothing: ON CONFLICT
-    finds each row by its primary key, while the plan of an UPDATE that is joined with the list might read the whole
+    """Update heads that this transaction has locked. The statement is an upsert that never inserts: ON CONFLICT finds
+    each row by its unique key, while an UPDATE that is joined with the arrays might read all rows of the
     organization."""
     await tx.execute(_UPDATE_HEADS, {"organization_id": organization_id, **_arrays_of_heads(heads)})
 
@@ -99,4 +102,4 @@ async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) 
 def _arrays_of_heads(heads: Sequence[HeadRow]) -> dict[str, BinaryArray]:
     states = [head.state or _NO_STATE for head in heads]
     proofs = [state.proof or _NO_PROOF for state in states]
-    return {**_OF_HEAD.of(heads), **_OF_STATE.of(states), **_OF_PROOF.of(proofs)}
+    return {**_HEAD_COLUMNS.of(heads), **_STATE_COLUMNS.of(states), **_PROOF_COLUMNS.of(proofs)}

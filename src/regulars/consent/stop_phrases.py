@@ -1,4 +1,4 @@
-"""The words and phrases of opt-outs by language, as data for `stop_words.py`, which classifies replies.
+"""Words and phrases by which customers opt out of texts, by language; `stop_words.py` classifies replies with them.
 
 All words are normalized: capitals without accents, punctuation replaced by single spaces. If in doubt, add a phrase: a
 reply that a user reviews without need costs little, an unwanted text is unlawful. `tests/consent/stop_table.py` has the
@@ -11,8 +11,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageWords:
-    """`stop` words withdraw consent if they are the whole message or in a short one. `roots` and `phrases` suppress
-    texts to the number until a user decides.
+    """A reply that is a `stop` word, or is short and contains one, withdraws consent. A reply with one of the `roots` or
+    `phrases` suppresses texts to the number until a user decides.
 
     `roots` are the beginnings of words. `phrases` are regular expressions that match from the beginning of a word; a
     gap in a phrase matches a limited number of whole words.

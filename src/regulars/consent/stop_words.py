@@ -1,4 +1,4 @@
-"""Classify replies as STOP, START, HELP or a possible STOP. `stop_phrases.py` has the words by language."""
+"""Classify text replies of customers as STOP, START, HELP or a possible STOP, by the words in `stop_phrases.py`."""
 
 import itertools
 import re
@@ -9,7 +9,7 @@ from typing import Final
 from regulars.consent.stop_phrases import HARMLESS_WORDS, LANGUAGES, START_WORDS, STOP_PAIRS
 
 # A keyword counts anywhere in a message of up to this many words; in a longer one it may be part of a sentence.
-WORDS_MAX: Final = 3
+SHORT_MESSAGE_WORDS_MAX: Final = 3
 
 STOP_KEYWORDS: Final = frozenset().union(*(language.stop for language in LANGUAGES))
 START_KEYWORDS: Final = START_WORDS
@@ -31,22 +31,22 @@ class Meaning(Enum):
     STOP = "stop"
     START = "start"
     HELP = "help"
-    # It may be an opt-out without a keyword: a user decides.
+    # The reply may be an opt-out: a user decides.
     PERHAPS_STOP = "perhaps_stop"
     OTHER = "other"
 
 
 def read_reply(text: str) -> Meaning:
-    """The meaning of an inbound message after folding case, accents, width and punctuation.
+    """The meaning of a reply; case, accents, letter width and punctuation do not matter.
 
-    A message that contains a stop word is a STOP if it has at most three words, or only keywords. A longer one, and an
-    opt-out without a keyword, waits for a user's decision.
+    A message that contains a stop word is a STOP if it has at most three words, or only keywords. A longer message with
+    a stop word, and an opt-out without a keyword, is a possible STOP.
     """
     words = _words(text)
     if not words:
         return Meaning.OTHER
     has_stop_word = _has_stop_word(words)
-    if has_stop_word and (len(words) <= WORDS_MAX or all(word in _KEYWORDS for word in words)):
+    if has_stop_word and (len(words) <= SHORT_MESSAGE_WORDS_MAX or all(word in _KEYWORDS for word in words)):
         return Meaning.STOP
     # "S.T.O.P" and keywords that are written together count as the keyword too.
     joined = "".join(words)
@@ -54,9 +54,9 @@ def read_reply(text: str) -> Meaning:
         return Meaning.STOP
     if has_stop_word or _is_possible_stop(words):
         return Meaning.PERHAPS_STOP
-    if len(words) <= WORDS_MAX and words[0] in START_KEYWORDS:
+    if len(words) <= SHORT_MESSAGE_WORDS_MAX and words[0] in START_KEYWORDS:
         return Meaning.START
-    if len(words) <= WORDS_MAX and words[0] in HELP_KEYWORDS:
+    if len(words) <= SHORT_MESSAGE_WORDS_MAX and words[0] in HELP_KEYWORDS:
         return Meaning.HELP
     return Meaning.OTHER
 
@@ -66,7 +66,7 @@ def _has_stop_word(words: list[str]) -> bool:
 
 
 def _is_possible_stop(words: list[str]) -> bool:
-    """Whether a word begins with a root of opt-outs, or the words contain one of their phrases."""
+    """Whether a word begins with one of the roots, or the words contain one of the phrases, of `stop_phrases.py`."""
     if any(word.startswith(_ROOTS) and word not in HARMLESS_WORDS for word in words):
         return True
     return _PHRASES.search(" ".join(words)) is not None

@@ -1,4 +1,4 @@
-"""A subscription as it was at one time, and how the API shows it."""
+"""A subscription (the consent of one phone number, with its profile and store), and its form in API responses."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from regulars.stores.model import StoreRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """A subscription as it was right after an event; a batch makes one for each of its events."""
+    """A subscription as it was right after one of its events."""
 
     id: UUID
     state: SubscriptionState
@@ -29,7 +29,8 @@ class Subscription:
 
 
 def subscription_of(head: HeadRow, state: SubscriptionState, external_ids: Mapping[UUID, str]) -> Subscription:
-    """The subscription to show; a link to a profile that no longer exists is shown as no link."""
+    """Make a subscription from its row; a profile or store that has no external id here, because it no longer exists,
+    is left out."""
     profile_id, store_id = state.profile_id, state.store_id
     return Subscription(
         id=head.id,
@@ -46,7 +47,8 @@ def subscription_of(head: HeadRow, state: SubscriptionState, external_ids: Mappi
 async def find_external_ids(
     tx: Tx, organization_id: UUID, states: Collection[SubscriptionState], known: Mapping[UUID, str] | None = None
 ) -> Mapping[UUID, str]:
-    """The external_ids of every profile and store that the states link to; reads only those not in `known`."""
+    """The external ids, by id, of the profiles and stores that the states are linked to; `known` ones are not read
+    again."""
     known = known or {}
     profiles = {state.profile_id for state in states if state.profile_id is not None} - known.keys()
     stores = {state.store_id for state in states if state.store_id is not None} - known.keys()
@@ -74,5 +76,5 @@ def show_subscription(subscription: Subscription) -> SubscriptionOut:
     )
 
 
-def show_timestamp(moment: datetime | None) -> str | None:
-    return None if moment is None else format_timestamp(moment)
+def show_timestamp(time: datetime | None) -> str | None:
+    return None if time is None else format_timestamp(time)

@@ -1,4 +1,4 @@
-"""Verify a history: the chain has no gap, payloads match their commitments, and the head matches the entries."""
+"""Verify the consent ledger of a number: no entry is missing or changed, and the stored state follows from them."""
 
 import hmac
 from collections.abc import Callable
@@ -19,8 +19,8 @@ PAGE_SUBSCRIPTIONS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """`fault` is None if the history is intact; otherwise a sentence. `fault_sequence` is the entry with the fault, if
-    it is in an entry."""
+    """The result for one ledger. `fault` describes the first error, None if there is none; `fault_sequence` is the
+    entry with the error, None if it is in the head."""
 
     entries: int
     payloads_erased: int
@@ -29,27 +29,28 @@ class Verification:
 
 
 async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Verification | None:
-    """Walk the chain from its beginning to the hash in the head; None if there is no such subscription."""
-    found = await queries.find_subscription(tx, organization_id, subscription_id)
-    if found is None:
+    """Verify every entry, and the head (the row with the current state and the last hash) against them; None if there
+    is no such subscription."""
+    row = await queries.find_subscription(tx, organization_id, subscription_id)
+    if row is None:
         return None
-    walk = _Walk(previous_hash=chain.genesis(organization_id, subscription_id))
-    while walk.entries < found.head.entry_count:
-        # Entries that arrive meanwhile are beyond the head that was read, and not part of this verification.
-        limit = min(PAGE_ENTRIES, found.head.entry_count - walk.entries)
-        page = await list_entries(tx, organization_id, subscription_id, after=walk.entries, limit=limit)
+    verifier = _LedgerVerifier(previous_hash=chain.genesis_hash(organization_id, subscription_id))
+    while verifier.entries < row.head.entry_count:
+        # Entries that arrive during the verification are not part of it: the head that was read does not count them.
+        limit = min(PAGE_ENTRIES, row.head.entry_count - verifier.entries)
+        page = await list_entries(tx, organization_id, subscription_id, after=verifier.entries, limit=limit)
         if not page:
-            return walk.end("entries are missing at the end")
+            return verifier.result("entries are missing at the end")
         for entry in page:
-            fault = walk.step(entry)
+            fault = verifier.verify_entry(entry)
             if fault is not None:
-                return walk.end(fault, entry.sequence)
-    return walk.end(walk.compare(found.head))
+                return verifier.result(fault, entry.sequence)
+    return verifier.result(verifier.verify_head(row.head))
 
 
 @dataclass(slots=True)
 class Audit:
-    """The verification of an organization; `faults` has a sentence for each subscription that is not intact."""
+    """The verification of an organization's ledgers; `faults` describes the error of each damaged ledger."""
 
     subscriptions: int = 0
     entries: int = 0
@@ -68,16 +69,15 @@ class Audit:
 async def verify_organization(
     database: Database, organization_id: UUID, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Audit:
-    """Verify the chains of all its numbers. New events may arrive meanwhile: each chain is verified up to the head that
-    was read."""
+    """Verify the ledgers of all numbers of an organization."""
     audit, after = Audit(), None
     while True:
         async with database.reading() as tx:
             page = await queries.list_subscriptions(tx, organization_id, after=after, limit=PAGE_SUBSCRIPTIONS)
-            for found in page:
-                verification = await verify_subscription(tx, organization_id, found.head.id)
+            for row in page:
+                verification = await verify_subscription(tx, organization_id, row.head.id)
                 if verification is not None:
-                    audit.add(found.head.id, verification)
+                    audit.add(row.head.id, verification)
         if not page:
             return audit
         after = page[-1].head.id
@@ -85,15 +85,17 @@ async def verify_organization(
 
 
 @dataclass(slots=True)
-class _Walk:
+class _LedgerVerifier:
+    """Verifies entries in their order, and remembers the last hash and the latest opt-in and opt-out."""
+
     previous_hash: bytes
     entries: int = 0
     payloads_erased: int = 0
     latest_opt_in_at: datetime | None = None
     latest_opt_out_at: datetime | None = None
 
-    def step(self, entry: LedgerEntry) -> str | None:
-        """Verify one entry, or describe its error."""
+    def verify_entry(self, entry: LedgerEntry) -> str | None:
+        """Describe the error of the entry that follows; None if it has none."""
         if entry.sequence != self.entries + 1:
             return "an entry before this one is missing"
         if entry.previous_hash != self.previous_hash:
@@ -109,7 +111,7 @@ class _Walk:
         self.previous_hash, self.entries = entry.hash, entry.sequence
         return None
 
-    def compare(self, head: HeadRow) -> str | None:
+    def verify_head(self, head: HeadRow) -> str | None:
         """Describe how the head differs from the state that follows from the entries."""
         if head.last_hash != self.previous_hash:
             return "the head has another last hash"
@@ -122,7 +124,7 @@ class _Walk:
             return "the head has another status"
         return None
 
-    def end(self, fault: str | None, sequence: int | None = None) -> Verification:
+    def result(self, fault: str | None, sequence: int | None = None) -> Verification:
         return Verification(
             entries=self.entries, payloads_erased=self.payloads_erased, fault=fault, fault_sequence=sequence
         )

@@ -1,4 +1,4 @@
-"""The request and response types of consent; the OpenAPI document is made from them."""
+"""The request and response types of the consent API; the OpenAPI document is generated from them."""
 
 import re
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ ProfileReference = Annotated[
         examples=["CUST-1042"],
     ),
 ]
-# Responses contain only our own values, so their enums are not validated; they are for the OpenAPI document.
+# Responses contain only stored values, which need no validation: their enums are only for the OpenAPI document.
 SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]
 StatusOut = Annotated[
     str,
@@ -150,7 +150,7 @@ class OptOutIn(msgspec.Struct):
 
 
 def check_named(sent: Mapping[str, Any], *, field: str) -> None:
-    """A withdrawal names a number or a profile."""
+    """Refuse a withdrawal that names neither a number nor a profile."""
     del field
     if sent.get("phone_number") is None and sent.get("profile_id") is None:
         raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
@@ -165,7 +165,7 @@ class LinkedProfileOut(msgspec.Struct):
 
 
 def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
-    """A check names a number or a profile, and not both."""
+    """Refuse an item of a consent check that names both a number and a profile, or neither."""
     if (sent.get("phone_number") is None) == (sent.get("profile_id") is None):
         raise invalid(field, "EITHER_OR", "It must have either phone_number or profile_id.")
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.figures import recount
+from regulars.consent.figures import request_recount
 from regulars.demo.fill import fill
 from regulars.demo.load import DemoPlan
 from regulars.demo.people import count_customers
@@ -131,7 +131,7 @@ class DemoQueue(Queue):
             reporting.cancel()
         async with database.transaction() as tx:
             # A page may have requested a count of consents during the load, which is incomplete.
-            await recount(tx, organization_id)
+            await request_recount(tx, organization_id)
             await finish_run(tx, organization_id, done)
         return False
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from regulars.consent.history import ConsentAtMoment, find_consent_at, list_last_entries
+from regulars.consent.history import ConsentAtTime, find_consent_at, list_last_entries
 from regulars.consent.model import Kind, LedgerEntry
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
@@ -47,7 +47,7 @@ class NumberView:
     strip: Strip
     begins_at: datetime
     asked_at: datetime | None
-    answer: ConsentAtMoment | None
+    answer: ConsentAtTime | None
     answer_entries: dict[int, EntryView]
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers import NumberConsent, lock_free_consents
+from regulars.consent.numbers import NumberConsent, lock_available_consents
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
@@ -192,7 +192,7 @@ async def _take(
         allowed = [text for text in due if rates is None or rates.allows(text.phone_number, text.priority)]
         refused += len(due) - len(allowed)
         hashes = {text.number_hash for text in allowed if text.number_hash is not None}
-        locked, locked_hashes = await lock_free_consents(tx, organization_id, hashes)
+        locked, locked_hashes = await lock_available_consents(tx, organization_id, hashes)
         consents.update(locked)
         unlocked = [text.id for text in allowed if text.number_hash not in locked_hashes]
         return await claims.lock_due_texts(tx, organization_id, unlocked) if unlocked else []

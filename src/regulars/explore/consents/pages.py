@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
-from regulars.consent.certificate import Certificate, as_json, make_certificate
+from regulars.consent.certificate import Certificate, certificate_as_json, make_certificate
 from regulars.consent.figures import WEEKS, ConsentFigures, FiguresSnapshot, read_figures
-from regulars.consent.find import DO_NOT_CONTACT, SubscriptionLine, find_subscription, list_newest, search_subscription
+from regulars.consent.find import DO_NOT_CONTACT, SubscriptionItem, find_subscription, list_newest, search_subscription
 from regulars.consent.model import SubscriptionState
 from regulars.explore.ledger_labels import SOURCES, describe
 from regulars.explore.number_view import NumberLabels, read_moment, read_number
@@ -182,7 +182,7 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
     )
 
 
-async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[SubscriptionLine]:
+async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[SubscriptionItem]:
     return await list_newest(
         tx,
         visit.organization_id,
@@ -200,7 +200,7 @@ async def export_numbers(visit: Visit) -> Response:
     return export_csv(visit, "consent.export", "consent.csv", CSV_HEADER, rows)
 
 
-def _csv_row(visit: Visit, line: SubscriptionLine) -> list[str]:
+def _csv_row(visit: Visit, line: SubscriptionItem) -> list[str]:
     return [
         SUBSCRIPTION.encode(line.id),
         (line.phone_number if visit.sees_personal else mask.phone(visit, line.phone_number)) or "",
@@ -261,7 +261,7 @@ async def download_certificate(visit: Visit) -> Response:
         "Content-Disposition": f'attachment; filename="consent-{name}.json"',
     }
     body = msgspec.json.format(
-        msgspec.json.encode(as_json(certificate, organization=visit.organization.name)), indent=2
+        msgspec.json.encode(certificate_as_json(certificate, organization_name=visit.organization.name)), indent=2
     )
     return Response(body, media_type="application/json", headers=headers)
 
@@ -284,7 +284,7 @@ async def print_certificate(visit: Visit) -> Response:
         certificate=certificate,
         customer=customer,
         sentence=_sentence(visit, certificate.subscription.state, customer),
-        document=as_json(certificate, organization=visit.organization.name),
+        document=certificate_as_json(certificate, organization_name=visit.organization.name),
         entry_views=[describe(visit, entry, keys) for entry in certificate.entries],
         answer_entries={
             entry.sequence: describe(visit, entry, keys) for entry in deciding_entries if entry is not None

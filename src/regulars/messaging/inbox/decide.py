@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers import lock_consents, lock_free_consents
+from regulars.consent.numbers import lock_consents, lock_available_consents
 from regulars.kit.db import Tx
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.facts import publish_suppression
@@ -61,7 +61,7 @@ class OverdueReplies(RowQueue[ReplyRow]):
 
         async def lock(overdue: Sequence[replies.OverdueReply]) -> Sequence[ReplyRow]:
             # Locks the numbers before the replies, in the lock order of all transactions.
-            _, locked_hashes = await lock_free_consents(tx, organization_id, {reply.number_hash for reply in overdue})
+            _, locked_hashes = await lock_available_consents(tx, organization_id, {reply.number_hash for reply in overdue})
             free = [reply.id for reply in overdue if reply.number_hash not in locked_hashes]
             return await replies.take_overdue(tx, organization_id, free) if free else []
 

@@ -251,7 +251,7 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
         collisions.PATH: await count_open_collisions(tx, organization_id, most=WAITING_COUNTED_MAX),
         JOURNEYS_PATH: sum(parked.values()),
         CAMPAIGNS_PATH: await count_questions(tx, organization_id, limit=WAITING_COUNTED_MAX),
-        MESSAGES: await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX),
+        MESSAGES: await count_undecided(tx, organization_id, limit=WAITING_COUNTED_MAX),
         WEBHOOKS: await count_endpoints_needing_attention(tx, organization_id),
     }
 

@@ -7,7 +7,7 @@ import pytest
 from tests.messaging.desk import ALWAYS, NUMBER, OPEN
 
 from regulars.kit.ids import new_uuid
-from regulars.messaging.errors import NotUnknown
+from regulars.messaging.errors import NotResendable
 from regulars.messaging.holds import hold, release
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
@@ -257,7 +257,7 @@ def test_an_answer_to_a_stop_is_not_sent_again(desk):
     desk.reply("STOP")
     desk.turn()
     [(text_id,)] = desk.sql("SELECT id FROM texts WHERE organization_id = %s")
-    with pytest.raises(NotUnknown):
+    with pytest.raises(NotResendable):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
 
 

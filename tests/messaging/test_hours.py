@@ -8,7 +8,7 @@ from regulars.kit.ids import ByExternalId
 from regulars.messaging.gate import BatchGate
 from regulars.messaging.number_location import locate_number
 from regulars.messaging.public_holidays import find_closed_days, holidays_of, region_of
-from regulars.messaging.send import _take
+from regulars.messaging.send import _lock_due_texts
 from regulars.messaging.send_hours import next_opening
 from regulars.messaging.settings.change import looser_caps, looser_than_default
 from regulars.messaging.settings.model import Cap, OpenHours, SendHoursRule, default_rule
@@ -171,7 +171,7 @@ def test_a_number_keeps_the_days_of_the_region_of_its_store_and_the_list_says_so
     texting = desk.texting
 
     async def regions(tx):
-        rows, consents = await _take(tx, desk.organization_id, limit=10, lowest=2)
+        rows, consents = await _lock_due_texts(tx, desk.organization_id, limit=10, lowest=2)
         gate = await BatchGate.open(tx, desk.organization_id, consents.keys(), texting, consents)
         return {row.phone_number: gate._locate(row.phone_number, consents[row.number_hash]).region for row in rows}
 

@@ -12,7 +12,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.inbox.receive import IncomingMessage, receive
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted
-from regulars.messaging.queries.claims import find_due_numbers
+from regulars.messaging.queries.claims import find_due_texts
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import SmsSettings
 from regulars.work.loop import Loop
@@ -48,8 +48,8 @@ def test_a_claim_reads_few_rows_however_many_texts_of_campaigns_wait(desk):
 
     async def count_read(tx):
         [(before,)] = await tx.fetch(TEXTS_READ)
-        found = await find_due_numbers(tx, desk.organization_id, lowest=2, after=None, limit=20)
-        following = await find_due_numbers(tx, desk.organization_id, lowest=2, after=found[-1], limit=20)
+        found = await find_due_texts(tx, desk.organization_id, lowest=2, after=None, limit=20)
+        following = await find_due_texts(tx, desk.organization_id, lowest=2, after=found[-1], limit=20)
         [(after,)] = await tx.fetch(TEXTS_READ)
         return found, following, after - before
 

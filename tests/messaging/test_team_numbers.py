@@ -7,7 +7,7 @@ import pytest
 from tests.messaging.desk import NUMBER, OPEN
 
 from regulars.kit.ids import new_uuid
-from regulars.messaging.errors import NotUnknown, SettingRefused
+from regulars.messaging.errors import NotResendable, SettingRefused
 from regulars.messaging.providers.base import Unclear
 from regulars.messaging.request import resend
 from regulars.messaging.retention import erase_messages
@@ -150,7 +150,7 @@ def test_a_test_counts_in_no_cap_and_is_not_sent_again(desk, member):
     desk.gateway.answer = lose
     placed = member.test()
     desk.turn()
-    with pytest.raises(NotUnknown, match="send a new one"):
+    with pytest.raises(NotResendable, match="send a new one"):
         desk.do(lambda tx: resend(tx, desk.organization_id, placed.id))
 
 

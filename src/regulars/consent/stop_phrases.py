@@ -11,8 +11,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageWords:
-    """A reply that is a `stop` word, or is short and contains one, withdraws consent. A reply with one of the `roots` or
-    `phrases` suppresses texts to the number until a user decides.
+    """A `stop` word that is the whole reply, or part of a short reply, withdraws consent. A reply with one of the
+    `roots` or `phrases` suppresses texts to the number until a user decides.
 
     `roots` are the beginnings of words. `phrases` are regular expressions that match from the beginning of a word; a
     gap in a phrase matches a limited number of whole words.

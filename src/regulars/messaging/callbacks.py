@@ -1,8 +1,7 @@
-"""Routes that an SMS provider calls. They use neither API keys nor JSON, so they are part of neither the API nor the
-pages.
+"""Handle the HTTP requests of the SMS provider Twilio: inbound messages, and delivery receipts of texts.
 
-The URL contains the organization, a secret token and, for a delivery receipt, the text. The provider also signs its
-requests. The response to a wrong URL or token is a plain 404, to a wrong signature a 403.
+The URL contains the id of the organization, a secret token and, for a delivery receipt, the id of the text. Twilio also
+signs its requests. The response to a wrong URL or token is a plain 404, to a wrong signature a 403.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -49,14 +48,14 @@ class Callbacks:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/sms/twilio/{organization}/{token}/inbound", self._inbound, methods=["POST"]),
-            Route("/sms/twilio/{organization}/{token}/texts/{text}", self._receipt, methods=["POST"]),
+            Route("/sms/twilio/{organization}/{token}/inbound", self._handle_inbound, methods=["POST"]),
+            Route("/sms/twilio/{organization}/{token}/texts/{text}", self._handle_receipt, methods=["POST"]),
         ]
 
-    async def _inbound(self, request: Request) -> Response:
+    async def _handle_inbound(self, request: Request) -> Response:
         return await self._handle(request, self._receive_message, subject="inbound")
 
-    async def _receipt(self, request: Request) -> Response:
+    async def _handle_receipt(self, request: Request) -> Response:
         return await self._handle(request, self._apply_receipt, subject=request.path_params["text"])
 
     async def _handle(self, request: Request, handle: Handle, *, subject: str) -> Response:
@@ -75,7 +74,7 @@ class Callbacks:
         except ClientDisconnect:
             return Response(status_code=400)
         except CONNECTION_ERRORS as error:
-            # Nothing is lost: the provider repeats its call, and its list of messages is read every five minutes.
+            # No message is lost: the provider repeats its request, and a worker reads its list every five minutes.
             _log.warning("callbacks.database_unavailable", error=type(error).__name__)
             return PlainTextResponse("The database cannot be reached.\n", 503, headers={"Retry-After": "5"})
 
@@ -85,8 +84,8 @@ class Callbacks:
         url = f"{base_url.rstrip('/')}{request.url.path}{query}"
         return twilio.is_signed(token, url, form, request.headers.get("x-twilio-signature", ""))
 
-    async def _receive_message(self, call: "_Callback") -> Response:
-        form = call.form
+    async def _receive_message(self, callback: "_Callback") -> Response:
+        form = callback.form
         try:
             number = read_consent_number(form.get("From", ""))
         except InvalidPhoneNumber:
@@ -101,13 +100,14 @@ class Callbacks:
             is_confirmed=bool(form.get("OptOutType")),
         )
         async with self._database.transaction() as tx:
-            await receive(tx, call.organization_id, incoming, texting=call.texting)
-        await wait_for_texts_in_flight(self._database, call.organization_id, [hash_number(call.texting.secret, number)])
+            await receive(tx, callback.organization_id, incoming, texting=callback.texting)
+        number_hash = hash_number(callback.texting.secret, number)
+        await wait_for_texts_in_flight(self._database, callback.organization_id, [number_hash])
         return _empty_twiml()
 
-    async def _apply_receipt(self, call: "_Callback") -> Response:
-        receipt = twilio.read_receipt(call.form)
-        text_id = ids.TEXT.decode(call.subject)
+    async def _apply_receipt(self, callback: "_Callback") -> Response:
+        receipt = twilio.read_receipt(callback.form)
+        text_id = ids.TEXT.decode(callback.subject)
         if receipt is None or text_id is None:
             return Response(status_code=204)
         state, code = receipt
@@ -115,25 +115,27 @@ class Callbacks:
         async with self._database.transaction() as tx:
             await apply_receipt(
                 tx,
-                call.organization_id,
+                callback.organization_id,
                 text_id,
                 state,
-                provider_id=call.form.get("MessageSid"),
-                attempt=call.attempt,
+                provider_id=callback.form.get("MessageSid"),
+                attempt=callback.attempt,
                 code=code,
                 is_stop=is_stop,
-                texting=call.texting,
+                texting=callback.texting,
             )
         return Response(status_code=204)
 
 
 @dataclass(frozen=True, slots=True)
 class _Callback:
-    """A callback with a valid URL and signature."""
+    """A request of the provider with a valid URL and signature."""
 
     organization_id: UUID
+    # The text settings of the organization.
     texting: Texting
     form: Mapping[str, str]
+    # The id of the text that a receipt is for, or `inbound`.
     subject: str
     attempt: str | None
 

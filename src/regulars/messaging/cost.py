@@ -1,4 +1,4 @@
-"""The cost of texts: the number of SMS parts per country times the price of a part, separately by currency. No I/O."""
+"""Compute the cost of texts: the SMS parts (segments) per country times the price of a part, by currency. No I/O."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def estimate(parts_by_country: Mapping[str, int], prices: Mapping[str, Price]) -
             amounts[price.currency] += parts * price.amount
         elif parts:
             without_price[country] = parts
-    largest_first = sorted(amounts.items(), key=lambda it: (-it[1], it[0]))
+    largest_first = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
     return CostEstimate(dict(largest_first), without_price)
 
 
@@ -47,8 +47,8 @@ class TextCost(NamedTuple):
 
 
 def cost_by_country(text: str, texting: Texting) -> list[TextCost]:
-    """The cost in each country that has a price. The notice of a country is part of the text, so the number of parts
-    differs between countries."""
+    """The cost in each country that has a price. The number of parts differs between countries, because each country
+    has its own opt-out notice at the end of the text."""
     costs = []
     for country, price in sorted(texting.settings.prices.items()):
         parts = compose(text, brand=texting.brand, notice=texting.opt_out_notice_of(country)).measured.parts

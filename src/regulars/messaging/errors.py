@@ -17,8 +17,8 @@ class TextNotFound(MessagingError):
     pass
 
 
-class NotUnknown(MessagingError):
-    """The text cannot be sent again: its state is neither unknown nor failed."""
+class NotResendable(MessagingError):
+    """The text cannot be sent again, because of its state or its origin."""
 
 
 class SettingRefused(MessagingError):

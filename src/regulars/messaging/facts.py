@@ -1,7 +1,7 @@
-"""Facts, which are events recorded for listeners in other packages: a text, a reply, a suppression, a click or a
-quarter of the global holdout changed. Also the functions that record them.
+"""Publish changes of texts, replies, suppressed numbers, clicks and the global holdout to listeners in other packages.
 
-A change of a text is also counted in the daily totals, which remain when the text is deleted.
+A change is recorded as a fact, in the transaction that makes it. A change of a text is also counted in the daily
+totals, which remain when the text is deleted.
 """
 
 from collections import Counter
@@ -29,6 +29,7 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
 
     kind: str
     text_id: UUID | None = None
+    # What requested the text: a run of a journey or a campaign, for example, and its step.
     origin_kind: str | None = None
     origin_id: UUID | None = None
     step: str | None = None
@@ -44,8 +45,8 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
 
 
 class LinkClicked(Fact, frozen=True):
-    """The clicks of a customer on the personal link of a text changed: a new one, or one that was reclassified as made
-    by a machine."""
+    """The clicks of a customer on the personal link of a text changed: there is a new click, or a click was
+    reclassified as made by a machine."""
 
     topic: ClassVar[str] = "messaging.link_clicked"
     on_interest: ClassVar[bool] = True
@@ -57,8 +58,8 @@ class LinkClicked(Fact, frozen=True):
 
 
 class HoldoutQuarterChanged(Fact, frozen=True):
-    """The customers of a quarter were drawn, or the quarter was ended early; they are compared from `first_day` to
-    `last_day`."""
+    """The customers who get no texts in a quarter were chosen, or the quarter was ended early. They are compared with
+    the other customers from `first_day` to `last_day`."""
 
     topic: ClassVar[str] = "messaging.holdout_quarter"
 
@@ -71,7 +72,8 @@ class HoldoutQuarterChanged(Fact, frozen=True):
 async def publish_text_changes(
     tx: Tx, organization_id: UUID, changed: Sequence[TextRow], *, previous_state: str
 ) -> None:
-    """`changed` are the texts after the change; before it, all of them had `previous_state`."""
+    """Publish and count texts that changed their state. `changed` has the texts after the change; all of them had
+    `previous_state` before."""
     if not changed:
         return
     counts: Counter[str] = Counter()
@@ -108,7 +110,7 @@ async def publish_queue_changes(
 
 
 async def publish_suppression(tx: Tx, organization_id: UUID, number_hash: bytes, *, profile_id: UUID | None) -> None:
-    """A number was suppressed, or its suppression has ended."""
+    """Publish that a number was suppressed, or that its suppression has ended."""
     fact = MessagesChanged("suppression", profile_id=profile_id, number_hash=number_hash)
     await outbox.record(tx, organization_id, [fact])
 

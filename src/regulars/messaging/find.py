@@ -1,4 +1,4 @@
-"""Reads texts and replies: single rows, lists, and the conversation with a number."""
+"""Find and list texts and replies, and read the conversation with a phone number."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -10,10 +10,10 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
 from regulars.messaging.model import (
-    ConversationLine,
+    ConversationMessage,
     MessageFilter,
-    MessageLine,
-    NumberLine,
+    MessageListItem,
+    LatestMessage,
     OriginKind,
     ReplyRow,
     ReplyToOrigin,
@@ -23,7 +23,7 @@ from regulars.messaging.queries import lists, replies, texts
 
 # How many of the latest texts and replies are read for the list of simulated phones.
 SIMULATED_ROWS_MAX: Final = 200
-_RESPONSES: Final = (OriginKind.STOP, OriginKind.HELP, OriginKind.ANSWER)
+_RESPONSE_KINDS: Final = (OriginKind.STOP, OriginKind.HELP, OriginKind.ANSWER)
 
 
 async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
@@ -54,14 +54,14 @@ async def list_texts(
 async def list_texts_of_origin(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID
 ) -> Sequence[TextRow]:
-    """The texts that one origin requested: a journey's run, a campaign's customer, a person."""
+    """The texts that one origin requested: a run of a journey, a campaign, or a user."""
     return await lists.list_texts_of_origin(tx, organization_id, [origin_kind.value], origin_id)
 
 
 async def find_texts_of_steps(
     tx: Tx, organization_id: UUID, origin_kind: OriginKind, steps: Collection[tuple[UUID, str]]
 ) -> dict[tuple[UUID, str], TextRow]:
-    """The texts by origin and step; a step without a text is absent."""
+    """The texts of steps, by origin and step; a step without a text is absent."""
     rows = await lists.find_texts_of_steps(tx, organization_id, origin_kind.value, steps) if steps else []
     return {(row.origin_id, row.step): row for row in rows}
 
@@ -98,7 +98,7 @@ async def list_replies_to_origin(
 
 async def list_responses(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequence[TextRow]:
     """The texts that were sent because of a reply."""
-    return await lists.list_texts_of_origin(tx, organization_id, [kind.value for kind in _RESPONSES], reply_id)
+    return await lists.list_texts_of_origin(tx, organization_id, [kind.value for kind in _RESPONSE_KINDS], reply_id)
 
 
 async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
@@ -112,66 +112,68 @@ async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID
 async def list_replies(
     tx: Tx, organization_id: UUID, *, number_hash: bytes | None = None, undecided_only: bool = False, limit: int
 ) -> Sequence[ReplyRow]:
-    """Replies, newest first; `undecided_only` lists only those that wait for a person's decision."""
+    """Replies, newest first; `undecided_only` lists only replies that wait for a user's decision."""
     return await lists.list_replies(
         tx, organization_id, PageRequest(limit), number_hash=number_hash, undecided_only=undecided_only
     )
 
 
-async def list_waiting(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
-    """Replies that wait for a person's decision, oldest first."""
+async def list_undecided_replies(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
+    """Replies that wait for a user's decision, oldest first."""
     return await lists.list_replies(tx, organization_id, page, undecided_only=True, order=lists.OLDEST)
 
 
-async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """The number of replies that wait for a person's decision, but at most `most`."""
-    return await lists.count_undecided(tx, organization_id, most=most)
+async def count_undecided(tx: Tx, organization_id: UUID, *, limit: int) -> int:
+    """The number of replies that wait for a user's decision; counting stops at `limit`."""
+    return await lists.count_undecided(tx, organization_id, limit=limit)
 
 
 async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
-    """The numbers that get no text until a person has decided about their reply."""
+    """The hashes of numbers that get no text until a user has decided about their reply."""
     return await replies.find_suppressed(tx, organization_id, number_hashes)
 
 
 async def list_messages(
     tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
-) -> PageRows[MessageLine]:
-    """Texts and replies in one list, newest first; the ids of both are in the order of time."""
+) -> PageRows[MessageListItem]:
+    """Texts and replies in one list, newest first. Sorting by id is sorting by time, because ids begin with a time."""
     await read_in_index_order(tx)
-    found: PageRows[MessageLine] = PageRows()
+    messages: PageRows[MessageListItem] = PageRows()
     if filters.is_sent:
-        found = await lists.list_text_lines(tx, organization_id, filters, page)
+        messages = await lists.list_text_items(tx, organization_id, filters, page)
     if filters.is_received:
-        found += await lists.list_reply_lines(tx, organization_id, filters, page)
-    found.sort(key=lambda line: line.id, reverse=not page.is_backward)
-    del found[page.limit :]
-    return found
+        messages += await lists.list_reply_items(tx, organization_id, filters, page)
+    messages.sort(key=lambda message: message.id, reverse=not page.is_backward)
+    del messages[page.limit :]
+    return messages
 
 
-async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ConversationLine]:
-    """The latest texts to a number and replies from it, the oldest first."""
+async def read_conversation(
+    tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int
+) -> list[ConversationMessage]:
+    """The latest texts to a number and replies from it, in the order of time."""
     sent = await lists.list_texts_of_number(tx, organization_id, number_hash, limit=limit)
     received = await lists.list_replies_of_number(tx, organization_id, number_hash, limit=limit)
-    lines = [ConversationLine(row.claimed_at or row.created_at, text=row) for row in sent]
-    lines += [ConversationLine(row.received_at, reply=row) for row in received]
-    return sorted(lines, key=lambda line: line.at)[-limit:]
+    messages = [ConversationMessage(row.claimed_at or row.created_at, text=row) for row in sent]
+    messages += [ConversationMessage(row.received_at, reply=row) for row in received]
+    return sorted(messages, key=lambda message: message.at)[-limit:]
 
 
-async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
-    """The numbers with the most recent simulated texts and replies, each with its last line."""
+async def list_simulated_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
+    """The numbers with the most recent simulated texts and replies, each with its latest message."""
     await read_in_index_order(tx)
-    lines = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
-    lines += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)
-    lines.sort(key=lambda line: line.at, reverse=True)
-    phones: dict[bytes, NumberLine] = {}
-    for line in lines:
-        phone = phones.setdefault(line.number_hash, line)
-        # The confirmation of a STOP has no customer; an older message to the number may have one.
+    messages = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
+    messages += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)
+    messages.sort(key=lambda message: message.at, reverse=True)
+    phones: dict[bytes, LatestMessage] = {}
+    for message in messages:
+        phone = phones.setdefault(message.number_hash, message)
+        # The confirmation of a STOP names no customer; an older message to the number may name one.
         if not phone.first_name and not phone.last_name:
-            phones[line.number_hash] = phone._replace(first_name=line.first_name, last_name=line.last_name)
+            phones[message.number_hash] = phone._replace(first_name=message.first_name, last_name=message.last_name)
     return list(phones.values())[:limit]
 
 
 async def count_texts_by_state(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
-    """How many texts reached each state on a day of the organization."""
+    """How many texts reached each state on a day in the organization's time zone."""
     return await texts.find_totals(tx, organization_id, day)

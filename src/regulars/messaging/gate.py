@@ -1,4 +1,4 @@
-"""The send check, called the gate: decides whether a text may be sent now, and loads the data for a batch of texts."""
+"""The check before a text is sent, called the gate: consent, suppression, country, sending hours and frequency caps."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from uuid import UUID
 from regulars.consent.numbers import NumberConsent, TextNumber, find_consents
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
-from regulars.messaging.model import EXEMPT, UNCOUNTED, OriginKind, SkipReason, TextRow, TextState
+from regulars.messaging.model import EXEMPT_ORIGINS, UNCOUNTED_ORIGINS, OriginKind, SkipReason, TextRow, TextState
 from regulars.messaging.number_location import NumberLocation, locate_number
 from regulars.messaging.providers.base import OutgoingText
 from regulars.messaging.public_holidays import region_of
@@ -28,7 +28,7 @@ _NO_CONSENT: Final = NumberConsent(is_subscribed=False, profile_id=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateContext:
-    """What the gate needs to know about a text, and about its number at the time of the check."""
+    """The data by which the gate decides: of a text, and of its phone number at the time of the check."""
 
     is_exempt: bool
     profile_id: UUID | None
@@ -40,24 +40,28 @@ class GateContext:
     linked_profile_id: UUID | None
     is_suppressed: bool
     rule: SendHoursRule
-    # When earlier texts that count against the frequency caps were claimed, as far back as the longest cap.
+    # The times of earlier texts that count against the frequency caps, as far back as the longest cap.
     earlier: Sequence[datetime]
 
 
 @dataclass(frozen=True, slots=True)
 class SendAllowed:
-    """The text may be sent, but must not arrive after `until`."""
+    """The text may be sent now, but must not arrive after `until`."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class SendLater:
+    """The text may not be sent before `until`."""
+
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
+    """The text is never sent."""
+
     reason: SkipReason
 
 
@@ -65,7 +69,7 @@ Decision = SendAllowed | SendLater | Skip
 
 
 def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
-    """The rules of the gate. They apply to every text, in the transaction that claims the text. No I/O."""
+    """Decide about one text, in the transaction that claims it for sending. No I/O."""
     if now >= text.expires_at:
         return Skip(SkipReason.EXPIRED)
     if text.is_exempt:
@@ -90,8 +94,8 @@ def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
 
 
 def find_country_fault(texting: Texting, country: str | None, body: str) -> SkipReason | None:
-    """Why nothing is sent to a country: it has no opt-out notice, the text lacks the notice because it was set after
-    the text was queued, or the country refuses the sender."""
+    """Why the text is not sent to a country: the country has no opt-out notice, the notice was set after the text was
+    queued and is not in it, or the country refuses the sender."""
     notice = texting.opt_out_notice_of(country)
     if notice is None or notice.words not in body:
         return SkipReason.COUNTRY_NOT_SET
@@ -115,8 +119,9 @@ def _find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datet
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When hours and caps allow a text to a number. `opens_at` is now if texts are allowed at this hour, and None if no
-    hour opens within 96 hours or the country is unknown; `capped_until` is None if the caps allow a text now."""
+    """When sending hours and caps allow a text to a number. `opens_at` is now if texts are allowed at this hour, and
+    None if they are not allowed within 96 hours or the country is unknown; `capped_until` is None if the caps allow a
+    text now."""
 
     opens_at: datetime | None
     capped_until: datetime | None
@@ -124,8 +129,8 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedText:
-    """A text that passed the gate and is handed to the provider; `at` is the time of the claim, on the monotonic
-    clock."""
+    """A text that passed the gate and that this worker now hands to the provider; `at` is the time of the gate's
+    decision, on the monotonic clock."""
 
     text: TextRow
     outgoing: OutgoingText
@@ -134,7 +139,7 @@ class ClaimedText:
 
 
 class BatchGate:
-    """Applies the gate to one batch; a text that passes counts against the caps of the later texts of the batch."""
+    """Applies the gate to a batch of texts; a text that passes counts against the caps of the later texts."""
 
     def __init__(self, texting: Texting, consents: dict[bytes, NumberConsent], now: datetime) -> None:
         self._texting = texting
@@ -153,22 +158,22 @@ class BatchGate:
         texting: Texting,
         consents: dict[bytes, NumberConsent],
     ) -> "BatchGate":
-        """Load the data for the numbers of a batch, which are given as hashes."""
+        """Load the data for the numbers of a batch; `hashes` are the hashes of these numbers."""
         gate = cls(texting, consents, tx.now)
         if hashes:
             gate._suppressed = await replies.find_suppressed(tx, organization_id, hashes)
-            longest = max((cap.hours for cap in texting.settings.caps), default=0)
-            since = tx.now - timedelta(hours=longest)
+            longest_cap_hours = max((cap.hours for cap in texting.settings.caps), default=0)
+            since = tx.now - timedelta(hours=longest_cap_hours)
             gate._earlier = await claims.find_counted_times(tx, organization_id, hashes, since=since)
             stores = {consent.store_id for consent in consents.values() if consent.store_id is not None}
             gate._addresses = await find_addresses(tx, organization_id, stores)
         return gate
 
-    def sort(
+    def decide_all(
         self, rows: Sequence[TextRow], rates: SenderRates
     ) -> tuple[list[ClaimedText], list[claims.Postponement], list[claims.EndedText]]:
-        """Decide which texts are sent now, later, or never. A text whose sender is over its rate is in none of the
-        lists."""
+        """Return the texts that are sent now, later, and never. A text whose sender has reached its rate limit is in
+        none of the lists."""
         claimed: list[ClaimedText] = []
         postponed: list[claims.Postponement] = []
         skipped: list[claims.EndedText] = []
@@ -202,7 +207,7 @@ class BatchGate:
         location = self._locate(row.phone_number, consent)
         is_test = row.origin_kind == OriginKind.TEST
         context = GateContext(
-            is_exempt=OriginKind(row.origin_kind) in EXEMPT,
+            is_exempt=OriginKind(row.origin_kind) in EXEMPT_ORIGINS,
             profile_id=row.profile_id,
             expires_at=row.expires_at,
             location=location,
@@ -217,7 +222,7 @@ class BatchGate:
 
     def _count(self, row: TextRow) -> None:
         """Count a text that is sent against the caps of later texts."""
-        if OriginKind(row.origin_kind) not in UNCOUNTED:
+        if OriginKind(row.origin_kind) not in UNCOUNTED_ORIGINS:
             self._earlier.setdefault(row.number_hash or b"", []).append(self._now)
 
     def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
@@ -247,8 +252,8 @@ class BatchGate:
 async def forecast_texts(
     tx: Tx, organization_id: UUID, numbers: Collection[TextNumber], *, texting: Texting
 ) -> dict[bytes, Forecast]:
-    """When each number may get one more text, by its hash. It is a forecast without locks; the gate
-    decides when the text is claimed."""
+    """When each number may get one more text, by the number's hash. Nothing is locked, so the decision at the time of
+    sending may differ."""
     hashes = {number.number_hash for number in numbers}
     consents = await find_consents(tx, organization_id, hashes)
     gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)

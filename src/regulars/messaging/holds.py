@@ -1,4 +1,4 @@
-"""Stops texts before they are sent: holds all texts of an organization, pauses or cancels those of an origin."""
+"""Stop queued texts: hold all texts of an organization, or pause, resume and cancel the texts of journey runs."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from regulars.messaging.settings.store import Texting, save_texting
 
 
 async def hold(tx: Tx, organization_id: UUID, texting: Texting, *, reason: str) -> Texting:
-    """After the commit nothing is sent, except texts that were claimed before it."""
+    """Hold all texts of the organization: after the commit none is sent, except texts that a worker claimed before."""
     if texting.is_held:
         return texting
     held = replace(texting, held_since=tx.now, held_reason=reason)
@@ -22,7 +22,7 @@ async def hold(tx: Tx, organization_id: UUID, texting: Texting, *, reason: str) 
 
 
 async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
-    """End the hold: the gate now checks the waiting texts that have not expired."""
+    """End the hold: workers now check and send the waiting texts that have not expired."""
     released = replace(texting, held_since=None, held_reason=None)
     await save_texting(tx, organization_id, released)
     await claims.make_due(tx, organization_id, not_after=tx.now + HOLD_POSTPONES_BY + timedelta(minutes=1))
@@ -36,15 +36,15 @@ async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
 
 
 async def pause_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:
-    """Paused texts stay queued without a due time. A text that is already claimed is being sent; if it returns to the
-    queue, it is paused too."""
+    """Pause the texts of origins: they stay queued without a due time. A text that is being sent is paused only if it
+    returns to the queue."""
     if origin_ids:
         await texts.pause_texts(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
 
 
 async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: Mapping[UUID, str | None]) -> None:
-    """`steps` has the origins that continue, each with its current step. Texts of other steps are skipped; the others
-    become due, and the gate checks them."""
+    """Resume the texts of origins; `steps` has the current step of each origin. Texts of the current step become due
+    now, texts of other steps and expired texts are skipped."""
     if not steps:
         return
     paused = await texts.resume_texts(tx, organization_id, origin_kind=kind.value, origin_ids=steps.keys())
@@ -57,7 +57,7 @@ async def resume_texts(tx: Tx, organization_id: UUID, kind: OriginKind, steps: M
 
 
 async def cancel_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:
-    """Skip the queued texts of origins that have ended. A claimed text is already being sent and is not changed."""
+    """Skip the queued texts of origins that have ended. A text that is being sent is not changed."""
     if origin_ids:
         waiting = await texts.lock_queued_of(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
         await skip_texts(tx, organization_id, waiting, SkipReason.LEFT)

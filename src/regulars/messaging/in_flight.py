@@ -1,12 +1,12 @@
-"""Wait until no text is in flight to a number that has withdrawn.
+"""Wait until no text is in flight to a phone number whose consent was withdrawn.
 
-After a withdrawal has committed, no text to the number passes the gate. But a text that was claimed before may still be
-on its way to the provider. The response to the withdrawal waits for it, so that nothing is sent after the response.
+After a withdrawal has committed, no worker starts to send a text to the number. But a text that a worker claimed before
+may still be on its way to the provider. The response to the withdrawal waits for this text, so that nothing is sent
+after the response.
 
-It waits only for the numbers of the withdrawal, and not for an expired claim: a worker stops sending before its claim
-expires, so the text of a dead worker is not in flight. It never waits longer than the response may take. The worker
-connects to the provider within a second of the claim, so a text that is still in flight then was sent before the
-response.
+A text whose claim has expired is not waited for: a worker stops sending before its claim expires, so the text of a dead
+worker is not in flight. The wait ends when the response must be sent. The worker connects to the provider within a
+second of the claim, so a text that is still in flight at that time was sent before the response.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ async def wait_for_texts_in_flight(
     *,
     within_s: float = WAIT_S_MAX,
 ) -> bool:
-    """False if a text to one of the numbers, if it has no consent, is still in flight when the time is over. Without
-    numbers, as for a replayed response, it waits for all numbers of the organization.
+    """Wait for texts to those of the numbers that have no consent; False if one is still in flight when the time is
+    over. Without numbers, as for a stored response that is sent again, wait for all numbers of the organization.
 
     The withdrawal is committed, so if the server stops, only the wait is cancelled, and the response is still sent.
     """

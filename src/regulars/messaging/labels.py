@@ -1,4 +1,4 @@
-"""Labels of states, reasons, origins and meanings, for pages and commands."""
+"""The labels of texts and replies on pages and in commands: states, skip reasons, origins, meanings, decisions."""
 
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -8,7 +8,7 @@ from regulars.messaging.settings.model import SendHoursRule, format_minute
 
 
 class TextLabel(NamedTuple):
-    """A name, a sentence, and the kind of badge that shows it."""
+    """A short name, an explanation, and the kind of badge in which a page shows the name."""
 
     name: str
     sentence: str
@@ -85,9 +85,9 @@ DECISIONS: Final = {
 
 
 def describe_hours(rule: SendHoursRule) -> str:
-    """The hours of a week in one line; days with the same hours are joined."""
+    """The sending hours of a week in one line; successive days with the same hours are joined."""
     spans = []
-    for window, days in groupby(zip(rule.days, _DAYS, strict=True), key=lambda one: one[0]):
+    for window, days in groupby(zip(rule.days, _DAYS, strict=True), key=lambda day: day[0]):
         names = [name for _, name in days]
         span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         hours = (
@@ -108,21 +108,21 @@ def label_meaning(meaning: str) -> TextLabel:
 
 
 def label_reason(reason: str | None) -> TextLabel | None:
-    """The label of a stored reason; `reason_detail` gives the provider's message."""
-    code = _code(reason)
+    """The label of a stored reason; None if the reason has no known code."""
+    code = _reason_code(reason)
     return REASONS[SkipReason(code)] if code is not None else None
 
 
 def reason_detail(reason: str | None) -> str | None:
-    """The part of a stored reason after its code: the field without a value, or the provider's message."""
-    code = _code(reason)
+    """The part of a stored reason after its code: the template field without a value, or the provider's message."""
+    code = _reason_code(reason)
     if reason is None or code is None:
         return reason
     return reason.removeprefix(code).strip(" :") or None
 
 
-def _code(reason: str | None) -> str | None:
+def _reason_code(reason: str | None) -> str | None:
     if reason is None:
         return None
-    head = reason.partition(":")[0].partition(" ")[0]
-    return head if head in {one.value for one in SkipReason} else None
+    code = reason.partition(":")[0].partition(" ")[0]
+    return code if code in {skip_reason.value for skip_reason in SkipReason} else None

@@ -1,4 +1,4 @@
-"""What a text and a reply are: origin, states, and why a text was skipped. No I/O."""
+"""The types of texts and replies: a text's origin, its states, and why it was skipped. No I/O."""
 
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
@@ -19,8 +19,9 @@ class TextState(StrEnum):
     SKIPPED = "skipped"
 
 
-# The order of states. A receipt may arrive before our own commit, late, or twice, so a state only moves forward.
-_ORDER: Final = {
+# A text changes only to a state with a higher number: a delivery receipt may arrive before our own commit, late, or
+# twice.
+_STATE_ORDER: Final = {
     TextState.QUEUED: 0,
     TextState.SENDING: 1,
     TextState.UNKNOWN: 2,
@@ -32,28 +33,33 @@ _ORDER: Final = {
 
 
 class OriginKind(StrEnum):
+    """What requested a text."""
+
+    # A user who writes to one customer.
     PERSON = "person"
     JOURNEY = "journey"
     CAMPAIGN = "campaign"
     # The one confirmation of a STOP, and the response to HELP: exempt from consent, hours and caps.
     STOP = "stop"
     HELP = "help"
+    # A user who answers a customer's reply.
     ANSWER = "answer"
     # A test text to a verified number of the team: it needs no opt-in, is sent at any hour and counts in no cap.
     TEST = "test"
 
 
 class Priority(IntEnum):
-    """Texts with a lower number are sent first. Rows of an old release without priorities are personal."""
+    """Texts with a lower number are sent first. Rows that an earlier release stored without a priority are
+    PERSONAL."""
 
     REPLY = 0
     PERSONAL = 1
     CAMPAIGN = 2
 
 
-EXEMPT: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
-# Texts of these origins count in no cap.
-UNCOUNTED: Final = EXEMPT | {OriginKind.TEST}
+EXEMPT_ORIGINS: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
+# Texts of these origins do not count against the frequency caps.
+UNCOUNTED_ORIGINS: Final = EXEMPT_ORIGINS | {OriginKind.TEST}
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
 # How long texts, replies and clicks are stored: 25 months.
@@ -68,11 +74,13 @@ class TextRow(NamedTuple):
     id: UUID
     origin_kind: str
     origin_id: UUID
+    # Identifies the text among the texts of its origin.
     step: str
     profile_id: UUID | None
     number_hash: bytes | None
     phone_number: str | None
     body: str
+    # The number of SMS parts (segments).
     parts: int
     state: str
     reason: str | None
@@ -109,17 +117,17 @@ class SkipReason(StrEnum):
 
 
 def priority_of(kind: OriginKind) -> Priority:
-    if kind in EXEMPT:
+    if kind in EXEMPT_ORIGINS:
         return Priority.REPLY
     return Priority.CAMPAIGN if kind is OriginKind.CAMPAIGN else Priority.PERSONAL
 
 
 def moves_forward(before: TextState, after: TextState) -> bool:
-    return _ORDER[after] > _ORDER[before]
+    return _STATE_ORDER[after] > _STATE_ORDER[before]
 
 
 class ReplyToOrigin(NamedTuple):
-    """A reply, and the step of the origin's text to the same number."""
+    """A reply from a number that an origin had texted, and the step of that text."""
 
     id: UUID
     meaning: str
@@ -145,21 +153,21 @@ class ReplyRow(NamedTuple):
 
     @property
     def attempts(self) -> int:
-        """An overdue decision is made once, whatever happened before."""
+        """Always 0, so that the queue of overdue replies retries a failed decision without end."""
         return 0
 
 
-class ConversationLine(NamedTuple):
-    """One line of a conversation with a number: a text of ours, or a reply."""
+class ConversationMessage(NamedTuple):
+    """One message of the conversation with a number: a text of ours, or a reply."""
 
     at: datetime
     text: TextRow | None = None
     reply: ReplyRow | None = None
 
 
-class MessageLine(NamedTuple):
-    """A text of ours, or a reply: `state` is the state of the text or the meaning of the reply; `reason` is why the
-    text was skipped, or what was decided about the reply."""
+class MessageListItem(NamedTuple):
+    """A text of ours or a reply, in a list. `state` is the state of the text or the meaning of the reply; `reason` is
+    why the text was skipped, or the decision about the reply."""
 
     id: UUID
     is_received: bool
@@ -179,7 +187,7 @@ class MessageLine(NamedTuple):
 
 
 class MessageFilter(NamedTuple):
-    """Which messages a list shows; `since` and `until` are ids, which are in the order of time."""
+    """The filters of a list of messages; `since` and `until` are ids, because ids are in the order of time."""
 
     is_sent: bool = True
     is_received: bool = True
@@ -190,8 +198,8 @@ class MessageFilter(NamedTuple):
     until: UUID | None = None
 
 
-class NumberLine(NamedTuple):
-    """The last message to or from a number."""
+class LatestMessage(NamedTuple):
+    """The latest message to or from a number, and the name of its customer."""
 
     number_hash: bytes
     phone_number: str

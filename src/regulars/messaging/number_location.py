@@ -1,4 +1,4 @@
-"""The location of a phone number: its country, and all time zones in which it may be."""
+"""Find the country of a phone number, and all time zones in which its owner may be."""
 
 from functools import cache, lru_cache
 from importlib import resources
@@ -8,13 +8,13 @@ import phonenumbers
 from phonenumbers import timezone as number_zones
 
 _UNKNOWN_ZONE: Final = number_zones.UNKNOWN_TIMEZONE
-NUMBERS_CACHED: Final = 16_384
+NUMBERS_CACHED_MAX: Final = 16_384
 
 
 class NumberLocation(NamedTuple):
     """`country` is None, and there are no zones, if a number belongs to no country, such as a satellite telephone.
 
-    The region cannot be derived from a mobile number; `region` is that of the store where consent was given.
+    A mobile number has no region; the caller sets `region` to that of the store where consent was given.
     """
 
     country: str | None
@@ -23,10 +23,10 @@ class NumberLocation(NamedTuple):
 
 
 def find_country(phone_number: str) -> str | None:
-    """The country of an E.164 number by the tables of assigned ranges; None if it is in none of them.
+    """The country of an E.164 number by the tables of assigned ranges; None if it is in no table.
 
-    Conditions and counts use it. `locate_number` falls back on the calling code, because sending needs
-    a country.
+    Segment conditions and counts use it. `locate_number` falls back on the calling code, because sending needs a
+    country.
     """
     digits = phone_number.removeprefix("+")
     by_code = _countries_by_calling_code()
@@ -42,7 +42,7 @@ def find_country(phone_number: str) -> str | None:
 
 @cache
 def _countries_by_calling_code() -> dict[str, str]:
-    """The calling codes that belong to one country, so that the other digits need not be examined."""
+    """The country of each calling code that only one country has: for these, no other digit matters."""
     return {
         str(code): countries[0]
         for code, countries in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items()
@@ -50,7 +50,7 @@ def _countries_by_calling_code() -> dict[str, str]:
     }
 
 
-@lru_cache(maxsize=NUMBERS_CACHED)
+@lru_cache(maxsize=NUMBERS_CACHED_MAX)
 def locate_number(phone_number: str) -> NumberLocation:
     """Country and zones of an E.164 number; if its zone is unknown, all zones of its country."""
     digits = phone_number.removeprefix("+")
@@ -62,12 +62,13 @@ def locate_number(phone_number: str) -> NumberLocation:
 
 
 def locate_by_tables(phone_number: str) -> NumberLocation:
-    """The location from the tables of number ranges and zones, which takes about a hundred times as long."""
+    """The location by the library's tables of ranges and zones, which takes a hundred times as long as the calling
+    code."""
     number = phonenumbers.parse(phone_number, None)
     country = phonenumbers.region_code_for_number(number)
     if country is None and number.country_code is not None:
-        # The number is not in the tables of assigned ranges, which may be outdated, so the main country of its calling
-        # code is used.
+        # The tables of assigned ranges, which may be outdated, do not have the number: use the main country of its
+        # calling code.
         country = phonenumbers.region_code_for_country_code(number.country_code)
     if country not in zones_by_country():
         return NumberLocation(None, ())
@@ -77,8 +78,8 @@ def locate_by_tables(phone_number: str) -> NumberLocation:
 
 @cache
 def _locations_by_calling_code() -> dict[str, NumberLocation]:
-    """The calling codes that belong to one country with one time zone, such as France, so that the other digits need
-    not be examined."""
+    """The location of each calling code that only one country with one time zone has, such as that of France: for
+    these, no other digit matters."""
     zones = zones_by_country()
     return {
         str(code): NumberLocation(countries[0], zones[countries[0]])

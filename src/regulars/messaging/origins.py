@@ -1,8 +1,8 @@
-"""Origins that may not send: a campaign that is paused or cancelled.
+"""Stop and resume the texts of an origin: of a campaign that is paused or cancelled.
 
-To stop an origin, the lock on the text settings is taken, of which every claim takes a shared lock. So after the commit
-no text of the origin is claimed. A text that was claimed before is being sent; if it would return to the queue, it is
-ended instead.
+A stop locks the text settings, on which every worker that claims texts takes a shared lock. So after the stop has
+committed, no text of the origin is claimed. A text that was claimed before is being sent; if it would return to the
+queue, it is ended instead.
 
 A journey is paused in another way (`holds.py`): its origins are its runs, and the text of a run waits until the run
 continues.
@@ -18,15 +18,15 @@ from regulars.messaging.model import OriginKind, SkipReason, TextRow, TextState,
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.queries import claims, origins, settings, texts
 
-# The state in the published change of a text that was deleted because its origin is paused; no row has this state.
+# The published state of a text that was deleted because its origin is paused; no row has this state.
 RETURNED: Final = "returned"
 
 
 async def stop_origin(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, skip_reason: SkipReason | None
 ) -> list[str]:
-    """Without a skip reason the origin is paused: its queued texts are deleted, so that it can request them again. With
-    a reason the origin has ended: its queued texts are skipped. Returns the steps of these texts.
+    """Pause or end an origin. Without a skip reason it is paused: its queued texts are deleted, so that it can request
+    them again. With a reason it has ended: its queued texts are skipped. Returns the steps of its queued texts.
 
     In the lock order the text settings come before the row of a campaign.
     """
@@ -42,8 +42,9 @@ async def stop_origin(
 
 
 async def refuse_claims(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
-    """Pause an origin for a caller that cannot lock the text settings any more, because of the lock order. Its queued
-    texts are deleted when they would be claimed; a claim that is running now may still send some."""
+    """Pause an origin for a caller that may no longer lock the text settings, because of the lock order. The queued
+    texts of the origin are deleted when a worker would claim them; a worker that claims texts now may still send
+    some."""
     await origins.upsert_stop(tx, organization_id, origin_id, reason=None)
 
 
@@ -51,19 +52,21 @@ async def resume_origin(tx: Tx, organization_id: UUID, origin_id: UUID) -> None:
     await origins.delete_stop(tx, organization_id, origin_id)
 
 
-async def find_stopped(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -> dict[UUID, str | None]:
-    """The stopped origins of these texts, each with the reason to skip its texts; None if the origin is paused."""
+async def find_stopped_origins(tx: Tx, organization_id: UUID, rows: Iterable[TextRow]) -> dict[UUID, str | None]:
+    """The stopped origins of texts, each with the reason to skip its texts; None if the origin is paused."""
     origin_ids = {row.origin_id for row in rows if row.origin_kind == OriginKind.CAMPAIGN}
     return await origins.find_stops(tx, organization_id, origin_ids) if origin_ids else {}
 
 
-async def end_stopped(
+async def end_stopped_texts(
     tx: Tx, organization_id: UUID, rows: Sequence[TextRow], *, previous: TextState, owner: UUID | None = None
 ) -> set[UUID]:
-    """End the texts whose origin may not send, and return their ids. They were about to be claimed, or to return to the
-    queue. `rows` has the texts as they were before their claim; with an owner, only texts whose claim is still held
-    by this owner are changed."""
-    stopped = await find_stopped(tx, organization_id, rows)
+    """End the texts whose origin is stopped, before they are claimed or return to the queue. Returns their ids.
+
+    `rows` has the texts as they were before their claim. With an owner, only texts that this owner still claims are
+    changed.
+    """
+    stopped = await find_stopped_origins(tx, organization_id, rows)
     returned: list[claims.Postponement] = []
     skipped: list[claims.EndedText] = []
     for row in rows if stopped else ():

@@ -1,4 +1,4 @@
-"""Stores the final states of texts, and publishes the changes."""
+"""Store the final states of texts, such as sent, failed or skipped, and publish the changes."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -17,9 +17,12 @@ async def end_texts(
     previous_state: str,
     owner: UUID | None = None,
 ) -> None:
-    """The caller has locked the texts; with an owner, only texts whose claim is still held by this owner are changed. A
-    text whose customer was erased while it was being sent is counted, and deleted with its simulated copy. Its reason
-    is not published, since the provider's message may contain the number."""
+    """Store and publish the final states of texts that the caller has locked. With an owner, only texts that this owner
+    still claims are changed.
+
+    A text whose customer was erased while it was being sent is counted, and deleted with its simulated copy. Its reason
+    is not published, since the provider's message may contain the number.
+    """
     if not ended:
         return
     changed = await claims.end_texts(tx, organization_id, ended, owner=owner)
@@ -32,6 +35,6 @@ async def end_texts(
 
 
 async def skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID], reason: SkipReason) -> None:
-    """Skip texts, all of which are queued."""
+    """Skip queued texts."""
     skipped = [claims.EndedText(text_id, TextState.SKIPPED.value, reason.value) for text_id in text_ids]
     await end_texts(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)

@@ -1,5 +1,4 @@
-"""Declares the personal data of the messaging package: texts, replies, clicks, and a provider's messages about a
-text."""
+"""Erase and export the personal data of texts, replies, clicks and the global holdout, and list its columns."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from operator import attrgetter
@@ -30,50 +29,50 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 def export_texts(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return _walk(database, person, list_texts_of_person, _text)
+    return _export_of_person(database, person, list_texts_of_person, _describe_text)
 
 
 def export_holdouts(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_holdouts(database, person))
+    return join_pages(_list_holdouts(database, person))
 
 
-async def _holdouts(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
+async def _list_holdouts(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
     async with database.reading() as tx:
         quarters = await list_quarters_of(tx, person.organization_id, person.profile_id)
     yield [msgspec.json.encode({"quarter": quarter, "held_out": held_out}) for quarter, held_out in quarters]
 
 
 def export_replies(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return _walk(database, person, list_replies_of_person, _reply)
+    return _export_of_person(database, person, list_replies_of_person, _describe_reply)
 
 
 def export_clicks(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return _walk(database, person, list_clicks_of_person, _click)
+    return _export_of_person(database, person, list_clicks_of_person, _describe_click)
 
 
-async def _walk(
+async def _export_of_person(
     database: Database,
     person: DataSubject,
     list_rows: Callable[..., Awaitable[Sequence[Any]]],
     describe: Callable[[Any], dict[str, Any]],
 ) -> AsyncIterator[bytes]:
-    hashes = await _numbers(database, person)
+    hashes = await _find_number_hashes(database, person)
 
     def list_page(tx: Tx, after: UUID, limit: int) -> Awaitable[Sequence[Any]]:
-        numbered = {"profile_id": person.profile_id, "number_hashes": hashes}
-        return list_rows(tx, person.organization_id, **numbered, after=after, limit=limit)
+        ids = {"profile_id": person.profile_id, "number_hashes": hashes}
+        return list_rows(tx, person.organization_id, **ids, after=after, limit=limit)
 
-    async for piece in export_rows(database, list_page, describe, position=attrgetter("id")):
-        yield piece
+    async for chunk in export_rows(database, list_page, describe, position=attrgetter("id")):
+        yield chunk
 
 
-async def _numbers(database: Database, person: DataSubject) -> list[bytes]:
+async def _find_number_hashes(database: Database, person: DataSubject) -> list[bytes]:
     async with database.reading() as tx:
         subscriptions = await list_of_customer(tx, person.organization_id, person.profile_id, secret=person.secret)
         return await find_number_hashes(tx, person.organization_id, [subscription.id for subscription in subscriptions])
 
 
-def _text(row: TextRow) -> dict[str, Any]:
+def _describe_text(row: TextRow) -> dict[str, Any]:
     return {
         "id": TEXT.encode(row.id),
         "phone_number": row.phone_number,
@@ -87,7 +86,7 @@ def _text(row: TextRow) -> dict[str, Any]:
     }
 
 
-def _reply(row: ReplyRow) -> dict[str, Any]:
+def _describe_reply(row: ReplyRow) -> dict[str, Any]:
     return {
         "id": REPLY.encode(row.id),
         "phone_number": row.phone_number,
@@ -98,7 +97,7 @@ def _reply(row: ReplyRow) -> dict[str, Any]:
     }
 
 
-def _click(row: ClickOfPerson) -> dict[str, Any]:
+def _describe_click(row: ClickOfPerson) -> dict[str, Any]:
     return {"url": row.url, "minute": format_timestamp(row.minute), "class": row.class_}
 
 

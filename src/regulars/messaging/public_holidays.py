@@ -1,4 +1,4 @@
-"""Public holidays of a country and of its regions, and the region of a store."""
+"""Find the public holidays of a country and its regions, on which no texts are sent, and the region of a store."""
 
 import asyncio
 import unicodedata
@@ -20,9 +20,9 @@ _YEAR: Final = timedelta(days=365)
 _LANGUAGE: Final = "en_US"
 # Countries where only federal holidays count, because holidays of single states do not apply to texts.
 _COUNTRYWIDE_ONLY: Final = frozenset({"US"})
-# A holiday in this share of a country's regions counts as national: Good Friday is a holiday in 24 of 26 Swiss cantons,
-# but in no Swiss law.
-_MOST_REGIONS: Final = 2 / 3
+# A day that is a holiday in at least this fraction of a country's regions counts as national: Good Friday is a holiday
+# in 24 of 26 Swiss cantons, but not by federal law.
+_NATIONAL_FRACTION_MIN: Final = 2 / 3
 # French departments with additional holidays, by the first two digits of the postal code.
 _FRENCH_DEPARTMENTS: Final = {"57": "57", "67": "6AE", "68": "6AE"}
 NamedDays = list[tuple[date, str]]
@@ -30,8 +30,8 @@ NamedDays = list[tuple[date, str]]
 
 @dataclass(frozen=True, slots=True)
 class ClosedDays:
-    """The holidays of the next twelve months with their names; `regions` has the regions whose holidays
-    differ."""
+    """The holidays of the next twelve months with their names; `regions` has the regions whose holidays differ from
+    `everywhere`."""
 
     everywhere: NamedDays
     regions: dict[str, "RegionDays"]
@@ -39,8 +39,9 @@ class ClosedDays:
 
 @dataclass(frozen=True, slots=True)
 class RegionDays:
+    # Days that are holidays in this region, but not in most regions.
     closed: NamedDays
-    # Days that are holidays in most regions, but not in this one.
+    # Days that are holidays in most regions, but not in this region.
     opened: NamedDays
 
 
@@ -48,8 +49,8 @@ class RegionDays:
 def holidays_of(country: str, year: int, region: str | None = None) -> dict[date, str]:
     """Public holidays of a year with their names: national holidays, and those of the region if it is known.
 
-    If the region is unknown, a day counts if it is a holiday in most regions. Otherwise, for example, the days of the
-    patron saints of towns in Italy would close 86 working days.
+    If the region is unknown, a day counts if it is a holiday in most regions. If one region were enough, the patron
+    saints of Italian towns would close 86 working days.
     """
     try:
         national = holidays.country_holidays(country, years=year, language=_LANGUAGE)
@@ -66,7 +67,8 @@ def holidays_of(country: str, year: int, region: str | None = None) -> dict[date
             regional = holidays.country_holidays(country, subdiv=other_region, years=year, language=_LANGUAGE)
             regions_by_day.update(regional.keys())
             names = {**regional, **names}
-        days |= {day: names[day] for day, count in regions_by_day.items() if count >= _MOST_REGIONS * len(regions)}
+        regions_min = _NATIONAL_FRACTION_MIN * len(regions)
+        days |= {day: names[day] for day, count in regions_by_day.items() if count >= regions_min}
     return dict(sorted(days.items()))
 
 
@@ -77,8 +79,8 @@ def coming_holidays(country: str, today: date, region: str | None = None) -> lis
 
 
 async def find_closed_days(tx: Tx, organization_id: UUID, country: str, *, today: date) -> ClosedDays:
-    """The closed days of a country, and of the regions of the organization's stores. A number belongs to the region of
-    the store where consent was given."""
+    """The holidays of a country and of the regions in which the organization has stores. A phone number belongs to the
+    region of the store where consent was given."""
     addresses = await find_addresses_in(tx, organization_id, country)
     regions = {region for address in addresses if (region := region_of(address)) is not None}
     # The first request for a country computes the calendars of all its regions, so it runs in a thread.
@@ -90,9 +92,9 @@ def _closed_days(country: str, regions: list[str], today: date) -> ClosedDays:
     usual_days = {day for day, _ in everywhere}
     by_region: dict[str, RegionDays] = {}
     for region in regions:
-        of_region = coming_holidays(country, today, region)
-        days = {day for day, _ in of_region}
-        closed = [(day, name) for day, name in of_region if day not in usual_days]
+        regional = coming_holidays(country, today, region)
+        days = {day for day, _ in regional}
+        closed = [(day, name) for day, name in regional if day not in usual_days]
         opened = [(day, name) for day, name in everywhere if day not in days]
         if closed or opened:
             by_region[name_region(country, region)] = RegionDays(closed, opened)
@@ -101,9 +103,9 @@ def _closed_days(country: str, regions: list[str], today: date) -> ClosedDays:
 
 def region_of(address: Address) -> str | None:
     """The region of a store, by the name or code of its region or department; in France also by the postal code."""
-    names = _names(address.country_code)
+    codes = _region_codes(address.country_code)
     for area in (address.administrative_area2, address.administrative_area1):
-        region = names.get(_normalize(area)) if area else None
+        region = codes.get(_normalize(area)) if area else None
         if region is not None:
             return region
     if address.country_code == "FR":
@@ -118,7 +120,8 @@ def name_region(country: str, region: str) -> str:
 
 
 @cache
-def _names(country: str) -> dict[str, str]:
+def _region_codes(country: str) -> dict[str, str]:
+    """The code of each region by its normalized name and by its normalized code."""
     try:
         codes = holidays.country_holidays(country).subdivisions
     except NotImplementedError:
@@ -134,7 +137,7 @@ def _aliases(country: str) -> dict[str, str]:
     return dict(getattr(calendar, "subdivisions_aliases", {}))
 
 
-# A campaign looks up the regions of a few stores again for each of its recipients.
+# Cached, because a campaign normalizes the names of the same few regions for each of its recipients.
 @lru_cache(maxsize=4_096)
 def _normalize(name: str) -> str:
     decomposed = unicodedata.normalize("NFKD", name)

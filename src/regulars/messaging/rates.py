@@ -1,10 +1,9 @@
-"""Limits the rate of each sender, in parts per second, with a token bucket. Tokens are spent when a text is claimed,
-because texts that are already in the queue of the provider cannot be stopped.
+"""Limit the rate of each sender number, in SMS parts per second, with a token bucket. Tokens are spent when a worker
+claims a text, because texts that are already in the queue of the provider cannot be stopped.
 
 The tokens are stored in the database and locked by the claim, so several workers share them, and a restart grants no
 additional tokens. A text may be claimed if there is at least part of a token, and spends one token for each of its
-parts, so the bucket may become negative. If there are no tokens, texts wait unchanged for the next tokens of their
-sender.
+parts, so the bucket may become negative. If there are no tokens, texts wait for the next tokens of their sender.
 """
 
 import math
@@ -19,7 +18,7 @@ from regulars.messaging.queries import rates as queries
 from regulars.messaging.settings.senders import is_long_code
 from regulars.messaging.settings.store import Texting
 
-# The rate at which Twilio sends from a long code, an ordinary number; Twilio queues further texts for hours.
+# The rate at which Twilio sends from a long code, which is an ordinary number; Twilio queues faster texts for hours.
 LONG_CODE_PARTS_PER_SECOND: Final = 1.0
 # The size of the bucket: the tokens of this many seconds.
 BURST_S: Final = 2.0
@@ -61,7 +60,7 @@ class SenderRates:
 
     @property
     def affordable(self) -> int | None:
-        """How many texts of one part may be claimed in total; None if a sender has no limit."""
+        """How many texts of one part all senders together may send now; None if a sender has no limit."""
         senders = self._texting.settings.all_senders() or (self._texting.provider,)
         if any(sender not in self._tokens for sender in senders):
             return None

@@ -1,8 +1,8 @@
-"""Delivery receipts of a provider; they may arrive before our own commit, twice, and in any order.
+"""Apply delivery receipts of an SMS provider, which may arrive before our own commit, twice, and in any order.
 
 A text that was sent again has several messages at the provider. Only a receipt of the latest attempt counts. A receipt
-of an earlier attempt could end a text that is being sent, or mark a sent text as failed, so that it would not count
-against the cap.
+of an earlier attempt could end a text that is being sent, or mark a sent text as failed, so that the text would not
+count against the frequency cap.
 """
 
 from uuid import UUID
@@ -29,10 +29,11 @@ async def apply_receipt(
     is_stop: bool,
     texting: Texting,
 ) -> bool:
-    """Change the state of the text; False if there is no such text, if its state is later already, or if the receipt is
-    for another attempt.
+    """Change the state of the text; False if there is no such text, if its state is already a later one, or if the
+    receipt is for another attempt.
 
-    A receipt also resolves the state `unknown`. Callback URLs of earlier releases have no `attempt`, which means 1.
+    With `is_stop` the provider reports that the person opted out, and consent is withdrawn. Callback URLs of earlier
+    releases have no `attempt`, which means 1.
     """
     text = await texts.find_text(tx, organization_id, text_id)
     if text is None or text.phone_number is None:

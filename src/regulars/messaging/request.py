@@ -1,5 +1,7 @@
-"""Queues texts: one for each step of their origin (a journey run, a campaign), however often it is requested. Also
-sends a failed text, or one with unknown outcome, again if a user requests it."""
+"""Queue texts that a journey run, a campaign or a user (their origin) requests; a step of an origin gets only one text.
+
+Also queue a failed text, or a text with unknown outcome, again if a user requests it.
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,13 +14,13 @@ from regulars.consent.chain import hash_number
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.messaging.errors import NotUnknown, TextNotFound
+from regulars.messaging.errors import NotResendable, TextNotFound
 from regulars.messaging.facts import publish_queue_changes, publish_text_changes
 from regulars.messaging.links.codes import LinkedText, discard_links, shorten_links
 from regulars.messaging.links.marks import has_links, show_links
 from regulars.messaging.links.model import LinkOrigin
 from regulars.messaging.model import (
-    EXEMPT,
+    EXEMPT_ORIGINS,
     EXEMPT_EXPIRES_AFTER,
     EXPIRES_AFTER,
     OriginKind,
@@ -28,7 +30,7 @@ from regulars.messaging.model import (
     priority_of,
 )
 from regulars.messaging.number_location import locate_number
-from regulars.messaging.origins import find_stopped
+from regulars.messaging.origins import find_stopped_origins
 from regulars.messaging.queries import texts as queries
 from regulars.messaging.queries.settings import lock_settings_shared
 from regulars.messaging.settings.model import OptOutNotice
@@ -41,7 +43,7 @@ _RESENDABLE = frozenset({TextState.UNKNOWN.value, TextState.FAILED.value})
 
 @dataclass(frozen=True, slots=True)
 class ComposedText:
-    """A text with brand and opt-out notice, as it is sent."""
+    """A text with brand and opt-out notice, as it is sent, and its number of SMS parts."""
 
     body: str
     measured: TextSize
@@ -53,20 +55,19 @@ class ComposedText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOrder:
-    """A requested text to a profile, to a number, or to a number that must belong to this profile. `rendered` is
-    the text with its variables filled, before brand and opt-out notice are added."""
+    """A request for a text to a profile, to a number, or to a number that must be linked to the profile."""
 
     origin_kind: OriginKind
     origin_id: UUID
     step: str
-    # The result of `template.render`: the text, or the field without a value.
+    # The text with its variables filled, without brand and opt-out notice; or the field that has no value.
     rendered: str | MissingValue
     profile_id: UUID | None = None
     phone_number: str | None = None
     not_before: datetime | None = None
     # The latest time at which it may be sent; None means the usual time after it becomes due.
     expires_at: datetime | None = None
-    # Why the text is skipped without asking the gate; None if the gate decides.
+    # Why the text is skipped when it is requested; None if the check before sending decides.
     skipped_for: SkipReason | None = None
     # Where clicks on its links are counted: a campaign and its variant, or a journey and its step. None means at the
     # origin and step of the text.
@@ -88,7 +89,7 @@ async def request_texts(
 ) -> list[PlacedOrder]:
     """Queue the texts; a text that cannot be sent is stored as skipped, with the reason.
 
-    Consent, hours and caps are checked when a text is sent.
+    Consent, sending hours and frequency caps are checked later, before a text is sent.
     """
     profile_ids = {order.profile_id for order in orders if order.profile_id is not None and order.phone_number is None}
     numbers = await find_text_numbers(tx, organization_id, profile_ids) if profile_ids else {}
@@ -99,7 +100,7 @@ async def request_texts(
             text_id,
             order,
             shortened.get(text_id, order.rendered),
-            _number(order, numbers, texting),
+            _find_number(order, numbers, texting),
             texting=texting,
             now=tx.now,
         )
@@ -115,14 +116,14 @@ async def request_texts(
     return [PlacedOrder(text.id, text.id in inserted) for text in texts]
 
 
-def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting) -> TextNumber | None:
+def _find_number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting) -> TextNumber | None:
     if order.phone_number is not None:
         return TextNumber(order.phone_number, hash_number(texting.secret, order.phone_number))
     return numbers.get(order.profile_id) if order.profile_id is not None else None
 
 
 async def _shorten(tx: Tx, organization_id: UUID, ids: Sequence[UUID], orders: Sequence[TextOrder]) -> dict[UUID, str]:
-    """The texts that have links, with short links."""
+    """The texts that contain links, with each link replaced by a short link."""
     linked = [
         LinkedText(
             text_id,
@@ -146,7 +147,7 @@ def _new_text(
     texting: Texting,
     now: datetime,
 ) -> TextRow:
-    is_exempt = order.origin_kind in EXEMPT
+    is_exempt = order.origin_kind in EXEMPT_ORIGINS
     composed = compose_for(rendered, number, texting, is_exempt=is_exempt)
     reason = None if order.skipped_for is None else order.skipped_for.value
     reason = reason or reason_to_skip(rendered, number, composed)
@@ -185,7 +186,7 @@ def compose_for(
 
 
 def reason_to_skip(rendered: str | MissingValue, number: TextNumber | None, composed: ComposedText) -> str | None:
-    """Why a text is skipped instead of queued; None if it is queued and the gate decides later."""
+    """Why a text is skipped instead of queued; None if it is queued."""
     if isinstance(rendered, MissingValue):
         return f"{SkipReason.MISSING_VALUE.value}: {rendered.field}"
     if number is None:
@@ -194,8 +195,8 @@ def reason_to_skip(rendered: str | MissingValue, number: TextNumber | None, comp
 
 
 def compose(text: str, *, brand: str, notice: OptOutNotice | None) -> ComposedText:
-    """Add the brand and the opt-out notice, unless the text contains them already. A link without a code is replaced by
-    an example of the same length."""
+    """Add the brand and the opt-out notice, unless the text contains them already. A link that has no short code yet is
+    replaced by an example of the same length."""
     body = show_links(text).strip()
     if not _brand_pattern(brand).search(body):
         body = f"{brand}: {body}"
@@ -210,28 +211,28 @@ def _brand_pattern(brand: str) -> re.Pattern[str]:
 
 
 async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
-    """Queue a text again; the gate checks it again, and the customer may get it twice."""
-    # Taken before the lock on the text, so that the origin cannot be stopped until this transaction ends.
+    """Queue a text again; it is checked again before it is sent, and the customer may get it twice."""
+    # With this lock, no campaign can be paused or cancelled until this transaction ends. It precedes the text's lock.
     await lock_settings_shared(tx, organization_id)
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
         raise TextNotFound("There is no text with this id.")
     if row.state not in _RESENDABLE:
-        raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
-    if OriginKind(row.origin_kind) in EXEMPT:
-        raise NotUnknown("A response to STOP or HELP is sent within five minutes or not at all.")
+        raise NotResendable(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
+    if OriginKind(row.origin_kind) in EXEMPT_ORIGINS:
+        raise NotResendable("A response to STOP or HELP is sent within five minutes or not at all.")
     if row.origin_kind == OriginKind.TEST:
-        raise NotUnknown("A test is not sent again; send a new one.")
-    stopped = await find_stopped(tx, organization_id, [row])
+        raise NotResendable("A test is not sent again; send a new one.")
+    stopped = await find_stopped_origins(tx, organization_id, [row])
     if stopped:
         is_paused = stopped[row.origin_id] is None
-        raise NotUnknown("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
+        raise NotResendable("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
     expires_at = tx.now + EXPIRES_AFTER
     if row.origin_kind == OriginKind.CAMPAIGN:
-        # The latest time of the campaign still applies.
+        # The time until which the campaign sends still applies.
         expires_at = row.expires_at
         if tx.now >= expires_at:
-            raise NotUnknown("The time until which the campaign sends has passed.")
+            raise NotResendable("The time until which the campaign sends has passed.")
     await queries.requeue_text(tx, organization_id, text_id, expires_at=expires_at)
     requeued = row._replace(state=TextState.QUEUED.value, reason=None)
     await publish_queue_changes(tx, organization_id, [requeued], previous_state=row.state)

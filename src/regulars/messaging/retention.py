@@ -1,5 +1,4 @@
-"""Deletes texts and replies: those of a person when the person is erased, and all of them after 25 months, in batches.
-Daily totals remain."""
+"""Delete texts and replies after 25 months, and those of a person when the person is erased. Daily totals remain."""
 
 from collections.abc import Collection
 from typing import Final
@@ -38,8 +37,8 @@ async def sweep_replies(database: Database, organization_id: UUID) -> None:
 async def erase_from_facts(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
 ) -> None:
-    """Remove the people from recorded events (facts) that their listeners have not handled yet. Call it before their
-    texts and runs are changed, because listeners lock the facts first and then the runs."""
+    """Remove erased people from recorded events (facts) that listeners have not handled yet. Call it before the
+    people's texts and journey runs are changed, because listeners lock facts first and then runs."""
     text_ids = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     erased = {*profile_ids, *text_ids}
 
@@ -53,7 +52,7 @@ async def erase_from_facts(
 async def erase_messages(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
 ) -> None:
-    """Delete texts and replies; the caller has locked the person's numbers. A text that is being sent is
+    """Delete the texts and replies of erased people, whose numbers the caller has locked. A text that is being sent is
     emptied now, and deleted when its outcome is stored."""
     text_ids = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     await forget_people(tx, organization_id, profile_ids, text_ids)

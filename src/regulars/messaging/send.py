@@ -1,9 +1,8 @@
-"""The queue of texts: a transaction claims texts that pass the gate, then the provider sends them, then the outcome is
-stored.
+"""The queue that sends texts: claim the due texts that pass the gate (`gate.py`), call the provider, store the outcome.
 
-A claim locks the numbers of a batch before its texts, like every withdrawal and every erasure; a text whose number is
-locked by another transaction is skipped until the next pass. A claim sees each withdrawal that committed before it. A
-withdrawal during a claim waits for the claim, and its response waits until the text is no longer in flight
+A claim locks the phone numbers of a batch before its texts, like every withdrawal and every erasure; a text whose
+number is locked by another transaction is left for the next pass. A claim sees each withdrawal that committed before
+it. A withdrawal during a claim waits for the claim, and its response waits until the text is no longer in flight
 (`in_flight.py`). So nothing is sent after a withdrawal was confirmed.
 """
 
@@ -20,7 +19,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging.gate import BatchGate, ClaimedText
 from regulars.messaging.model import HOLD_POSTPONES_BY, OriginKind, Priority, SkipReason, TextRow, TextState
-from regulars.messaging.origins import end_stopped
+from regulars.messaging.origins import end_stopped_texts
 from regulars.messaging.outcomes import end_texts, skip_texts
 from regulars.messaging.providers.base import (
     DIAL_WITHIN_S,
@@ -41,14 +40,15 @@ from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, take_free
 
 # Retries are only for texts that were not sent: no connection was made, or the provider was busy.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
-# How long to wait if the queue of the provider is full; the text is retried until it expires.
-WHILE_BUSY: Final = timedelta(minutes=10)
+# How long to wait after the last retry if the provider is busy; the text is retried until it expires.
+BUSY_RETRY_AFTER: Final = timedelta(minutes=10)
+# How many due texts one pass postpones while the organization's texts are on hold.
 HELD_BATCH_ROWS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class NotDialled:
-    """The worker did not start to send the text within a second after its claim, so the gate must check it again."""
+    """The worker did not connect to the provider within a second of the claim, so the text must be checked again."""
 
 
 class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
@@ -57,7 +57,8 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     # One second to connect, eight for the provider, and six to store the outcome.
     claim_for = timedelta(seconds=15)
     at_once_max = 128
-    # Texts of campaigns use at most 80 slots, so that they cannot fill all slots if the provider is slow.
+    # Slots for higher priorities: texts of campaigns use at most 80 slots, so they cannot fill all if the provider is
+    # slow.
     reserved_slots = (16, 32)
 
     def __init__(self, providers: Providers) -> None:
@@ -71,17 +72,17 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         rates = None if texting is None else await SenderRates.open(tx, organization_id, texting)
         if rates is not None and (affordable := rates.affordable) is not None:
             limit, lowest = (min(limit, affordable), lowest) if affordable else (limit, Priority.REPLY)
-        rows, consents = await _take(tx, organization_id, limit=limit, lowest=lowest, rates=rates)
+        rows, consents = await _lock_due_texts(tx, organization_id, limit=limit, lowest=lowest, rates=rates)
         await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == TextState.SENDING])
         queued = [row for row in rows if row.state == TextState.QUEUED]
         if texting is None or rates is None or texting.is_held:
             await self._postpone_held(tx, organization_id, queued)
             return []
-        ended_ids = await end_stopped(tx, organization_id, queued, previous=TextState.QUEUED)
+        ended_ids = await end_stopped_texts(tx, organization_id, queued, previous=TextState.QUEUED)
         queued = [row for row in queued if row.id not in ended_ids]
         hashes = {row.number_hash for row in queued if row.number_hash is not None}
         gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
-        claimed, postponed, skipped = gate.sort(queued, rates)
+        claimed, postponed, skipped = gate.decide_all(queued, rates)
         await rates.save(tx, organization_id)
         if rates.wait_s is not None:
             self.wake_after_s[organization_id] = rates.wait_s
@@ -116,20 +117,22 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         # The settings are locked first, then the number, then the text: the lock order of all transactions.
         await self._hold_if_refused(tx, organization_id, done)
         if any(text.origin_kind == OriginKind.CAMPAIGN for text in returning):
-            # So the origin is stopped either before this transaction, which then sees it, or after it, when the text is
-            # in the queue.
+            # With this lock, a campaign is stopped either before this transaction, which then sees the stop, or after
+            # it, when the stop finds the text in the queue.
             await lock_settings_shared(tx, organization_id)
         await self._withdraw_numbers(tx, organization_id, done)
         await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
-        stopped_ids = await end_stopped(tx, organization_id, returning, previous=TextState.SENDING, owner=self.owner)
+        stopped_ids = await end_stopped_texts(
+            tx, organization_id, returning, previous=TextState.SENDING, owner=self.owner
+        )
         ended: list[claims.EndedText] = []
         postponed: list[claims.Postponement] = []
         for claim, outcome in done:
-            # The number of this claim. If this transaction is retried, the text may have been claimed again meanwhile.
+            # Identifies this claim: if this transaction is retried, the text may have been claimed again meanwhile.
             attempt = claim.text.attempts + 1
             retry_at = retries[claim.text.id]
             if retry_at is None:
-                ended.append(_ended(claim.text.id, outcome)._replace(attempt=attempt))
+                ended.append(_ended_text(claim.text.id, outcome)._replace(attempt=attempt))
             elif claim.text.id not in stopped_ids:
                 postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
         if postponed:
@@ -139,7 +142,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
     async def _hold_if_refused(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
     ) -> None:
-        """Hold all texts if the provider refused the account."""
+        """Hold all texts of the organization if the provider refused its account."""
         for claim, outcome in done:
             if isinstance(outcome, NotAuthorized):
                 await hold_for_account(tx, organization_id, claim.texting, reason=outcome.message)
@@ -158,7 +161,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
 
     async def _postpone_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
-        """Postpone due texts during a hold; texts that have expired are skipped."""
+        """Postpone due texts while the organization's texts are on hold, and skip expired texts."""
         expired = [row.id for row in rows if tx.now >= row.expires_at]
         await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
         until = tx.now + HOLD_POSTPONES_BY
@@ -173,48 +176,48 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         await end_texts(tx, organization_id, ended, previous_state=TextState.SENDING.value)
 
 
-async def _take(
+async def _lock_due_texts(
     tx: Tx, organization_id: UUID, *, limit: int, lowest: int, rates: SenderRates | None = None
 ) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
-    """Lock and return the first due texts to numbers that no other transaction has locked; the numbers are locked
-    before the texts. Texts whose sender has no tokens are skipped, and the search stops after a few thousand of
-    them."""
+    """Lock and return the first due texts to numbers that no other transaction has locked, of priorities up to
+    `lowest`; the numbers are locked before the texts. Texts whose sender has reached its rate limit are left out, and
+    the search stops after a few thousand of them."""
     consents: dict[bytes, NumberConsent] = {}
-    refused = 0
+    over_rate = 0
 
     async def find(after: claims.DueText | None, count: int) -> Sequence[claims.DueText]:
-        if refused >= PAGE_ITEMS_MAX:
+        if over_rate >= PAGE_ITEMS_MAX:
             return []
-        return await claims.find_due_numbers(tx, organization_id, lowest=lowest, after=after, limit=count)
+        return await claims.find_due_texts(tx, organization_id, lowest=lowest, after=after, limit=count)
 
     async def lock(due: Sequence[claims.DueText]) -> Sequence[TextRow]:
-        nonlocal refused
+        nonlocal over_rate
         allowed = [text for text in due if rates is None or rates.allows(text.phone_number, text.priority)]
-        refused += len(due) - len(allowed)
+        over_rate += len(due) - len(allowed)
         hashes = {text.number_hash for text in allowed if text.number_hash is not None}
-        locked, locked_hashes = await lock_available_consents(tx, organization_id, hashes)
+        locked, locked_elsewhere = await lock_available_consents(tx, organization_id, hashes)
         consents.update(locked)
-        unlocked = [text.id for text in allowed if text.number_hash not in locked_hashes]
-        return await claims.lock_due_texts(tx, organization_id, unlocked) if unlocked else []
+        available = [text.id for text in allowed if text.number_hash not in locked_elsewhere]
+        return await claims.lock_due_texts(tx, organization_id, available) if available else []
 
     return await take_free(find, lock, limit=limit), consents
 
 
 def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> datetime | None:
-    """When to send again; None if the outcome is final."""
+    """When to send the text again; None if the outcome is final."""
     if isinstance(outcome, NotDialled | NotAuthorized):
         return now
     if not isinstance(outcome, NotReached):
         return None
     retry_at = RETRIES.due_at(now, attempts=row.attempts + 1)
     if retry_at is None and outcome.is_busy:
-        retry_at = now + WHILE_BUSY
+        retry_at = now + BUSY_RETRY_AFTER
     if retry_at is None or outcome.retry_after is None:
         return retry_at
     return max(retry_at, now + outcome.retry_after)
 
 
-def _ended(text_id: UUID, outcome: Outcome | NotDialled) -> claims.EndedText:
+def _ended_text(text_id: UUID, outcome: Outcome | NotDialled) -> claims.EndedText:
     match outcome:
         case Accepted(provider_id):
             return claims.EndedText(text_id, TextState.SENT.value, None, provider_id)

@@ -1,8 +1,7 @@
-"""When a number may be texted: hours, weekdays and public holidays of its country, in all time zones in which it
-may be.
+"""Find the next time at which a phone number may be texted, by the hours, weekdays and holidays of its country.
 
-A rule has hours for each weekday, in local time. A number that may be in several zones can be texted when it
-is open in all of them. All functions here are pure; the time is a parameter.
+A rule has hours for each weekday, in local time. A number that may be in several time zones can be texted when the
+hours of all of them are open. All functions are pure; the time is a parameter.
 """
 
 from collections.abc import Iterable
@@ -15,6 +14,8 @@ from zoneinfo import ZoneInfo
 from regulars.messaging.public_holidays import holidays_of
 from regulars.messaging.settings.model import WAIT_MAX, SendHoursRule
 
+# The local days around today in which to look for open hours: enough for 96 hours in every time zone.
+_DAYS_BEFORE: Final = 2
 _DAYS_AHEAD: Final = 6
 _DAY: Final = timedelta(days=1)
 
@@ -26,24 +27,24 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """`at` is the requested time if it is open then, otherwise the next opening; None if nothing opens within 96
-    hours."""
+    """`at` is the time asked about if texts are allowed then, otherwise the next time at which they are; None if they
+    are not allowed within 96 hours."""
 
     at: datetime | None
     closes_at: datetime | None
 
-    def is_open(self, moment: datetime) -> bool:
-        return self.at is not None and self.at <= moment
+    def is_open(self, now: datetime) -> bool:
+        return self.at is not None and self.at <= now
 
 
 def next_opening(
-    rule: SendHoursRule, country: str, zones: tuple[str, ...], moment: datetime, *, region: str | None = None
+    rule: SendHoursRule, country: str, zones: tuple[str, ...], now: datetime, *, region: str | None = None
 ) -> Opening:
-    """The first time, not before `moment`, at which all zones are open, and when they close."""
-    for interval in _open_intervals(rule, country, region, zones, moment.astimezone(UTC).date()):
-        if interval.end > moment:
-            at = max(interval.start, moment)
-            return Opening(at, interval.end) if at - moment <= WAIT_MAX else Opening(None, None)
+    """The first time, not before `now`, at which the hours of all zones are open, and when the first zone closes."""
+    for interval in _open_intervals(rule, country, region, zones, now.astimezone(UTC).date()):
+        if interval.end > now:
+            at = max(interval.start, now)
+            return Opening(at, interval.end) if at - now <= WAIT_MAX else Opening(None, None)
     return Opening(None, None)
 
 
@@ -51,8 +52,8 @@ def next_opening(
 def _open_intervals(
     rule: SendHoursRule, country: str, region: str | None, zones: tuple[str, ...], today: date
 ) -> tuple[Interval, ...]:
-    """The intervals around a day in which all zones are open, in order. The result is the same for the whole day, so it
-    is cached."""
+    """The intervals in the days around `today` in which all zones are open, in order. They are cached, because they are
+    the same for the whole day."""
     if not zones:
         return ()
     common: list[Interval] | None = None
@@ -65,18 +66,18 @@ def _open_intervals(
 def _local_intervals(
     rule: SendHoursRule, country: str, region: str | None, zone: str, today: date
 ) -> Iterable[Interval]:
-    clock = ZoneInfo(zone)
-    for ahead in range(-2, _DAYS_AHEAD + 1):
+    zone_info = ZoneInfo(zone)
+    for ahead in range(-_DAYS_BEFORE, _DAYS_AHEAD + 1):
         day = today + ahead * _DAY
         window = rule.days[day.weekday()]
         if window is None or (not rule.on_holidays and day in holidays_of(country, day.year, region)):
             continue
-        yield Interval(_time_of(day, window.opens_minute, clock), _time_of(day, window.closes_minute, clock))
+        yield Interval(_to_utc(day, window.opens_minute, zone_info), _to_utc(day, window.closes_minute, zone_info))
 
 
-def _time_of(day: date, minute: int, clock: ZoneInfo) -> datetime:
+def _to_utc(day: date, minute: int, zone_info: ZoneInfo) -> datetime:
     days, minute = divmod(minute, 24 * 60)
-    local = datetime.combine(day + days * _DAY, time(minute // 60, minute % 60), clock)
+    local = datetime.combine(day + days * _DAY, time(minute // 60, minute % 60), zone_info)
     return local.astimezone(UTC)
 
 

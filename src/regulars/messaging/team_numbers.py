@@ -1,8 +1,8 @@
-"""Test texts to the number of a team member, who has verified it once with a code.
+"""Send test texts to the phone number of a team member, who verified the number with a code.
 
-A test needs no opt-in and counts in no cap, but a number that withdrew, is suppressed or was erased gets no test and no
-code. The code is derived from the id of its text and inserted only when the text is sent, so that no page shows it. So
-a team member who can read all messages cannot verify the number of another person.
+A test needs no opt-in and does not count against the frequency caps, but a number that withdrew, is suppressed or was
+erased gets no test and no code. The code is derived from an id and inserted only when its text is sent, so that no page
+shows it: a team member who can read all messages cannot verify the number of another person.
 """
 
 import hashlib
@@ -25,13 +25,14 @@ from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, lock_texting
 from regulars.messaging.template import ATTRIBUTE_PREFIX, TextVariants, choose_text, fill_defaults, parse_template
 
+# How many test texts and codes an organization may request within a day.
 TESTS_MAX: Final = 20
 TESTS_WITHIN: Final = timedelta(days=1)
 CODE_ATTEMPTS_MAX: Final = 5
 # How long a code is valid, and how long a test text may wait to be sent.
 EXPIRES_AFTER: Final = timedelta(minutes=10)
-# The placeholder for the code in the stored text.
-CODE_MARK: Final = "XXXXXX"
+# Stands for the code in the stored text.
+CODE_PLACEHOLDER: Final = "XXXXXX"
 CODE_STEP: Final = "code"
 
 
@@ -42,33 +43,34 @@ class TeamNumber:
 
 
 async def find_team_number(tx: Tx, user_id: UUID, *, texting: Texting) -> TeamNumber | None:
-    """The number of a member of the team; a number that was verified with another provider does not
-    count as verified."""
+    """The number of a team member. A number that was verified while another provider was set does not count as
+    verified."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     return None if row is None else TeamNumber(row.phone_number, _is_verified(row, texting))
 
 
 async def request_code(tx: Tx, user_id: UUID, phone_number: str, *, texting: Texting) -> PlacedOrder:
-    """Text a code to a number; `texting` is locked, so that two requests never exceed the limit together."""
+    """Text a code to a number. The caller has locked the settings `texting`, so that two requests together never exceed
+    the limit."""
     number_hash = hash_number(texting.secret, phone_number)
-    await _check(tx, number_hash, texting)
+    await _check_allowed(tx, number_hash, texting)
     code_id = new_uuid()
     until = tx.now + EXPIRES_AFTER
     row = TeamNumberRow(phone_number, number_hash, texting.provider, code_id, until, 0, None)
     await queries.upsert_team_number(tx, texting.organization_id, user_id, row)
-    body = f"{CODE_MARK} is your code for test texts."
-    return await _request(tx, texting, origin_id=code_id, step=CODE_STEP, text=body, phone_number=phone_number)
+    body = f"{CODE_PLACEHOLDER} is your code for test texts."
+    return await _request_test(tx, texting, origin_id=code_id, step=CODE_STEP, text=body, phone_number=phone_number)
 
 
 async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> bool:
-    """Whether the code is right. Wrong attempts are counted, so the caller must commit in both cases. `texting` is
-    locked."""
+    """Whether the code is right. Attempts are counted, so the caller commits also after a wrong code. The caller has
+    locked the settings `texting`."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     if row is None or row.provider != texting.provider or tx.now >= row.code_until:
         raise SettingRefused("The code has expired. Request a new one.")
     if row.attempts >= CODE_ATTEMPTS_MAX:
         raise SettingRefused("Too many wrong codes. Request a new one.")
-    is_right = hmac.compare_digest(code_of(texting.secret, row.code_id).encode(), code.strip().encode())
+    is_right = hmac.compare_digest(make_code(texting.secret, row.code_id).encode(), code.strip().encode())
     verified_at = tx.now if is_right else row.verified_at
     changed = row._replace(attempts=row.attempts + 1, verified_at=verified_at)
     await queries.upsert_team_number(tx, texting.organization_id, user_id, changed)
@@ -76,7 +78,7 @@ async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> 
 
 
 class Tester(Protocol):
-    """The signed-in member of the team."""
+    """The signed-in team member."""
 
     @property
     def id(self) -> UUID: ...
@@ -87,8 +89,7 @@ class Tester(Protocol):
 async def send_test_text(
     tx: Tx, organization_id: UUID, tester: Tester, content: str | TextVariants, *, language: str
 ) -> PlacedOrder:
-    """Send the text of an editor to the number of the signed-in member. `language` is the value that chooses the
-    variant."""
+    """Send a text that is being edited to the number of the signed-in team member. `language` chooses the variant."""
     texting = await lock_texting(tx, organization_id)
     if texting is None:
         raise SettingRefused("There is no such organization.")
@@ -97,17 +98,17 @@ async def send_test_text(
 
 
 async def send_test(tx: Tx, user_id: UUID, text: str, *, texting: Texting) -> PlacedOrder:
-    """Send a text to the verified number of a member of the team; `texting` is locked."""
+    """Send a text to the verified number of a team member. The caller has locked the settings `texting`."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     if row is None or not _is_verified(row, texting):
         raise SettingRefused("Verify your own number first; tests are sent to no other number.")
-    await _check(tx, row.number_hash, texting)
-    return await _request(tx, texting, origin_id=new_uuid(), step="test", text=text, phone_number=row.phone_number)
+    await _check_allowed(tx, row.number_hash, texting)
+    return await _request_test(tx, texting, origin_id=new_uuid(), step="test", text=text, phone_number=row.phone_number)
 
 
 def write_test(content: str | TextVariants, *, name: str, brand: str, language: str) -> str:
     """The text of a test, without data of a customer: the name is that of the team member, and other variables are
-    replaced by their default or their label. `language` is the value that chooses the variant."""
+    replaced by their default or their label. `language` chooses the variant."""
     first, _, last = name.partition(" ")
     values: dict[str, str | None] = {"brand": brand, "profile.first_name": first, "profile.last_name": last}
     if isinstance(content, TextVariants):
@@ -115,23 +116,23 @@ def write_test(content: str | TextVariants, *, name: str, brand: str, language: 
     return fill_defaults(parse_template(choose_text(content, values)), values)
 
 
-def code_of(secret: bytes, code_id: UUID) -> str:
+def make_code(secret: bytes, code_id: UUID) -> str:
     digest = hmac.digest(secret, b"regulars test number\0" + code_id.bytes, hashlib.sha256)
-    return f"{int.from_bytes(digest[:8], 'big') % 10 ** len(CODE_MARK):0{len(CODE_MARK)}d}"
+    return f"{int.from_bytes(digest[:8], 'big') % 10 ** len(CODE_PLACEHOLDER):0{len(CODE_PLACEHOLDER)}d}"
 
 
 def fill_code(text: TextRow, secret: bytes) -> str:
     """The body as it is sent; the verification code is inserted only now."""
     if text.origin_kind != OriginKind.TEST or text.step != CODE_STEP:
         return text.body
-    return text.body.replace(CODE_MARK, code_of(secret, text.origin_id), 1)
+    return text.body.replace(CODE_PLACEHOLDER, make_code(secret, text.origin_id), 1)
 
 
 def _is_verified(row: TeamNumberRow, texting: Texting) -> bool:
     return row.verified_at is not None and row.provider == texting.provider
 
 
-async def _check(tx: Tx, number_hash: bytes, texting: Texting) -> None:
+async def _check_allowed(tx: Tx, number_hash: bytes, texting: Texting) -> None:
     consents = await lock_consents(tx, texting.organization_id, [number_hash])
     consent = consents.get(number_hash)
     is_suppressed = await replies.find_suppressed(tx, texting.organization_id, [number_hash])
@@ -141,7 +142,7 @@ async def _check(tx: Tx, number_hash: bytes, texting: Texting) -> None:
         raise SettingRefused(f"At most {TESTS_MAX} test texts and codes in 24 hours; try again later.")
 
 
-async def _request(
+async def _request_test(
     tx: Tx, texting: Texting, *, origin_id: UUID, step: str, text: str, phone_number: str
 ) -> PlacedOrder:
     order = TextOrder(

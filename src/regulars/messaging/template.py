@@ -3,7 +3,7 @@
 The language is small: a variable has one field and optionally a default, and a link has one destination:
 `{{ link("https://…") }}`. There are no loops or calls, so mistakes are found when the text is saved, not when it is
 sent. Values are data: braces and control characters are removed from them, so no text is sent with a variable in it.
-Until a link has its short code, it is enclosed in marks (`links/marks.py`).
+Until a link gets its short code, two control characters, the marks, enclose its destination (`links/marks.py`).
 """
 
 import re
@@ -23,14 +23,14 @@ TEMPLATE_CHARACTERS_MAX: Final = 2_000
 VALUE_CHARACTERS_MAX: Final = 100
 VARIANTS_MAX: Final = 20
 # Parsed templates are cached, since a text is rendered for many customers in a row.
-TEMPLATES_CACHED: Final = 256
+TEMPLATES_CACHED_MAX: Final = 256
 
-# Besides these, every attribute of the catalog is a field: profile.attributes.size, profile.attributes["shoe size"].
+# Besides these, each customer attribute is a field: profile.attributes.size, profile.attributes["shoe size"].
 PLAIN_FIELDS: Final = {
     "brand": "the brand's name",
     "profile.first_name": "the customer's first name",
     "profile.last_name": "the customer's last name",
-    # The store of the ticket, or the customer's home store in a text that no ticket triggered.
+    # The store of the ticket that triggered the text; if no ticket did, the customer's home store.
     "store.name": "the store's name",
     "store.city": "the store's city",
     "ticket.total": "what was paid, with its currency",
@@ -83,8 +83,8 @@ TemplateText = Annotated[str, Meta(min_length=1, max_length=TEMPLATE_CHARACTERS_
 
 
 class TextVariants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text in several languages. The value of a profile attribute chooses the text; all other customers get the
-    default. Values are compared without regard to case."""
+    """A text in several languages. The value of a customer attribute chooses the text; customers with any other value
+    get the default. Values are compared without regard to case."""
 
     attribute: AttributeKey
     default: TemplateText
@@ -101,7 +101,7 @@ TextContent = TemplateText | TextVariants
 
 
 def list_texts(content: str | TextVariants) -> dict[str, str]:
-    """All texts by the value that chooses them; the default is first and has an empty value."""
+    """All texts by the attribute value that chooses them; the default is first and has an empty value."""
     return {"": content} if isinstance(content, str) else {"": content.default, **content.texts}
 
 
@@ -109,8 +109,8 @@ def choose_text(content: str | TextVariants, values: Mapping[str, str | None]) -
     """The text for a customer with these values."""
     if isinstance(content, str):
         return content
-    value = _fold(values.get(ATTRIBUTE_PREFIX + content.attribute) or "")
-    return next((text for choice, text in content.texts.items() if _fold(choice) == value), content.default)
+    value = _normalize(values.get(ATTRIBUTE_PREFIX + content.attribute) or "")
+    return next((text for choice, text in content.texts.items() if _normalize(choice) == value), content.default)
 
 
 def render_text(content: str | TextVariants, values: Mapping[str, str | None]) -> "str | MissingValue":
@@ -119,7 +119,7 @@ def render_text(content: str | TextVariants, values: Mapping[str, str | None]) -
 
 
 def fields_of(content: str | TextVariants) -> frozenset[str]:
-    """All fields that the texts use, and the field that chooses between them; a text with a mistake has none."""
+    """All fields that the texts use, and the field that chooses between the texts; a text with a mistake has none."""
     fields = set() if isinstance(content, str) else {ATTRIBUTE_PREFIX + content.attribute}
     for text in list_texts(content).values():
         try:
@@ -130,13 +130,13 @@ def fields_of(content: str | TextVariants) -> frozenset[str]:
 
 
 def find_text_faults(content: str | TextVariants, *, attribute_keys: Collection[str]) -> Iterator[str]:
-    """One sentence for each text that cannot be sent, and for values that can never choose a text."""
+    """One sentence for each text with a mistake, for an unknown attribute, and for a value that chooses two texts."""
     if isinstance(content, TextVariants):
         if content.attribute not in attribute_keys:
             yield f"No customer has an attribute called {content.attribute}, which chooses the language."
-        values = [_fold(value) for value in content.texts]
+        values = [_normalize(value) for value in content.texts]
         yield from (
-            f"Two texts are for {value}." for index, value in enumerate(content.texts) if _fold(value) in values[:index]
+            f"Two texts are for {value}." for index, value in enumerate(content.texts) if _normalize(value) in values[:index]
         )
     for value, text in list_texts(content).items():
         try:
@@ -145,11 +145,11 @@ def find_text_faults(content: str | TextVariants, *, attribute_keys: Collection[
             yield f"{f'Text for {value}: ' if value else ''}{error} (character {error.position + 1})"
 
 
-def _fold(value: str) -> str:
+def _normalize(value: str) -> str:
     return value.strip().casefold()
 
 
-@lru_cache(maxsize=TEMPLATES_CACHED)
+@lru_cache(maxsize=TEMPLATES_CACHED_MAX)
 def parse_template(text: str) -> Template:
     """Parse a text with its variables; raises `TemplateError`."""
     if len(text) > TEMPLATE_CHARACTERS_MAX:
@@ -159,22 +159,22 @@ def parse_template(text: str) -> Template:
     if not text.strip():
         raise TemplateError("The text is empty.", 0)
     pieces: list[str | Variable] = []
-    at = 0
-    while (opened := text.find(_OPEN, at)) != -1:
-        pieces.append(_literal(text, at, opened))
+    position = 0
+    while (opened := text.find(_OPEN, position)) != -1:
+        pieces.append(_read_literal(text, position, opened))
         closed = text.find(_CLOSE, opened + 2)
         if closed == -1:
             raise TemplateError("A variable that begins with {{ does not end with }}.", opened)
         content = text[opened + 2 : closed].strip()
         pieces.append(_read_link(content, opened) or _read_variable(content, position=opened))
-        at = closed + 2
-    pieces.append(_literal(text, at, len(text)))
-    _count_links(pieces)
+        position = closed + 2
+    pieces.append(_read_literal(text, position, len(text)))
+    _check_link_count(pieces)
     return Template(tuple(piece for piece in pieces if piece != ""))
 
 
 def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None:
-    """Refuse fields that do not exist, and links that lead to our own host."""
+    """Refuse fields that do not exist, and links that this installation cannot have."""
     check_links(template)
     for piece in template.pieces:
         if not isinstance(piece, Variable) or piece.field in PLAIN_FIELDS:
@@ -189,8 +189,8 @@ def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None
 
 
 def check_links(template: Template) -> None:
-    """Refuse links that this installation cannot have. A text that was saved before the settings changed is still
-    sent."""
+    """Refuse links that this installation cannot have: to the host of short links, and opt-out links without that
+    host."""
     for piece in template.pieces:
         for url in marks.list_marked(piece) if isinstance(piece, str) else ():
             if (fault := marks.find_host_fault(url)) is not None:
@@ -198,7 +198,7 @@ def check_links(template: Template) -> None:
 
 
 def render_plain(text: str) -> str | MissingValue:
-    """Render a text that is not for a customer; it may have links, but no variables. Raises `TemplateError`."""
+    """Render a text without the values of a customer; it may have links, but no variables. Raises `TemplateError`."""
     template = parse_template(text)
     check_links(template)
     return render(template, {})
@@ -219,11 +219,11 @@ def render(template: Template, values: Mapping[str, str | None]) -> str | Missin
 
 
 def fill_defaults(template: Template, values: Mapping[str, str | None] = MappingProxyType({})) -> str:
-    """The text with the value of each variable, or else its default, or else its name; for tests and to count parts."""
+    """The text with the value of each variable, its default or its label; for test texts and to count SMS parts."""
     return "".join(
         piece
         if isinstance(piece, str)
-        else clean_value(values.get(piece.field) or "") or piece.default or _name_of(piece.field)
+        else clean_value(values.get(piece.field) or "") or piece.default or _label_field(piece.field)
         for piece in template.pieces
     )
 
@@ -240,7 +240,7 @@ class NamedCustomer(Protocol):
 
 
 def customer_variables(customer: NamedCustomer, *, brand: str) -> dict[str, str | None]:
-    """The values of a text's variables that do not depend on what triggered the text."""
+    """The values of the variables that depend only on the customer, not on the ticket that triggered the text."""
     return {
         "brand": brand,
         "profile.first_name": customer.first_name,
@@ -255,27 +255,26 @@ def replace_outside_variables(text: str, replace: Callable[[str], str]) -> str:
 
 
 def describe_template(text: str) -> str:
-    """The text for users, with the name of each variable in brackets. A text with a mistake is returned unchanged."""
+    """The text for users, with the label of each variable in brackets. A text with a mistake is returned unchanged."""
     try:
         pieces = parse_template(text).pieces
     except TemplateError:
         return text
-    described = "".join(piece if isinstance(piece, str) else f"[{_name_of(piece.field)}]" for piece in pieces)
+    described = "".join(piece if isinstance(piece, str) else f"[{_label_field(piece.field)}]" for piece in pieces)
     return marks.replace_marked(described, lambda url: f"[link to {url.partition('://')[2] or url}]")
 
 
-def _name_of(field: str) -> str:
+def _label_field(field: str) -> str:
     name = PLAIN_FIELDS.get(field) or field.removeprefix(ATTRIBUTE_PREFIX)
     return name.removeprefix("the ").removeprefix("customer's ")
 
 
 def clean_value(value: str) -> str:
-    """A value as it may be inserted into a text: one line, without braces and invisible characters, of limited
-    length."""
+    """The value in one line, of limited length, without braces and invisible characters."""
     return _SPACES.sub(" ", _UNSAFE.sub(" ", value)).strip()[:VALUE_CHARACTERS_MAX].strip()
 
 
-def _literal(text: str, start: int, end: int) -> str:
+def _read_literal(text: str, start: int, end: int) -> str:
     stray = text.find(_CLOSE, start, end)
     if stray != -1:
         raise TemplateError("There is a }} without a {{ before it.", stray)
@@ -289,14 +288,14 @@ def _read_link(content: str, position: int) -> str | None:
     match = _LINK.fullmatch(content)
     if match is None:
         return None
-    url = _unquoted(match["url"].strip(), position)
+    url = _unquote(match["url"].strip(), position)
     fault = marks.find_fault(url)
     if fault is not None:
         raise TemplateError(fault, position)
     return marks.mark(url)
 
 
-def _count_links(pieces: list[str | Variable]) -> None:
+def _check_link_count(pieces: list[str | Variable]) -> None:
     links = sum(len(marks.list_marked(piece)) for piece in pieces if isinstance(piece, str))
     if links > marks.LINKS_PER_TEXT_MAX:
         raise TemplateError(f"A text has at most {marks.LINKS_PER_TEXT_MAX} links; this has {links}.", 0)
@@ -306,12 +305,12 @@ def _read_variable(content: str, *, position: int) -> Variable:
     field, bar, rest = content.partition("|")
     key = _ATTRIBUTE_BY_KEY.fullmatch(field.strip())
     # A quoted key may contain the bar.
-    if bar and key is None and field.count("[") and (whole := _with_quoted_bar(content)) is not None:
-        field, bar, rest = whole
+    if bar and key is None and field.count("[") and (split := _split_after_key(content)) is not None:
+        field, bar, rest = split
         key = _ATTRIBUTE_BY_KEY.fullmatch(field.strip())
     name = field.strip()
     if key is not None:
-        name = ATTRIBUTE_PREFIX + _unquoted(key["key"].strip(), position)
+        name = ATTRIBUTE_PREFIX + _unquote(key["key"].strip(), position)
     if not name:
         raise TemplateError("A variable has no field.", position)
     if "{" in name or "}" in name:
@@ -319,8 +318,8 @@ def _read_variable(content: str, *, position: int) -> Variable:
     return Variable(name, _read_default(rest, position) if bar else None, position)
 
 
-def _with_quoted_bar(content: str) -> tuple[str, str, str] | None:
-    """The field, the bar and the text after it, if the key of the field contains a bar."""
+def _split_after_key(content: str) -> tuple[str, str, str] | None:
+    """The field, the bar and the text after the bar, if the key in brackets contains a bar."""
     end = content.find("]")
     if end == -1:
         return None
@@ -333,13 +332,13 @@ def _read_default(text: str, position: int) -> str:
     match = _DEFAULT.fullmatch(text.strip())
     if match is None:
         raise TemplateError('After the bar only default("…") is allowed.', position)
-    default = clean_value(_unquoted(match["text"].strip(), position))
+    default = clean_value(_unquote(match["text"].strip(), position))
     if not default:
         raise TemplateError("The default is empty.", position)
     return default
 
 
-def _unquoted(text: str, position: int) -> str:
+def _unquote(text: str, position: int) -> str:
     closing = _QUOTES.get(text[:1])
     if closing is None or len(text) < 2 or not text.endswith((closing, text[0])):  # noqa: PLR2004  # a pair of quotes
         raise TemplateError("A default, a key in brackets and the address of a link must be in quotes.", position)

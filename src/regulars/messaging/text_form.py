@@ -1,7 +1,7 @@
-"""The form of a text in one or several languages, shared by all editors of texts: fills it and reads it.
+"""Fill and read the form of a text in one or several languages, for all pages on which texts are edited.
 
-Its fields are `text` (the default), `by` (the attribute that chooses) and, for each other language, `value_N` and
-`text_N`. `templates/text_form.html` renders them. In a form with several texts the fields of
+The fields are `text` (the default), `by` (the customer attribute whose value chooses the language) and, for each other
+language, `value_N` and `text_N`. `templates/text_form.html` renders them. In a form with several texts, the fields of
 each text have a prefix.
 """
 
@@ -24,6 +24,7 @@ from regulars.messaging.template import (
 )
 
 _TEXT_FIELDS = frozenset({"text", *(f"text_{row}" for row in range(VARIANTS_MAX))})
+# Called with the name of a wrong field and the reason.
 Refuse = Callable[[str, str], None]
 ATTRIBUTES_OFFERED_MAX: Final = 200
 # The template of a link, whose address the user completes.
@@ -41,14 +42,14 @@ def fill_text_form(content: str | TextVariants) -> dict[str, str]:
 
 
 def list_rows(values: Mapping[str, str]) -> list[int]:
-    """The rows of other languages that the form shows: those that were filled in, and an empty row."""
+    """The numbers of the other languages that the form shows: all that are filled in, and one that is empty."""
     filled = _filled_rows(values)
     spare = next(row for row in range(VARIANTS_MAX + 1) if row not in filled)
     return [*filled, spare][:VARIANTS_MAX]
 
 
 def read_text_form(values: Mapping[str, str], refuse: Refuse) -> str | TextVariants:
-    """The text of the form, as far as it is valid; `refuse` is called with each wrong field and the reason."""
+    """The text of the form; `refuse` is called for each wrong field, and then the text is not usable."""
     default = _read_text(values, "text", refuse)
     rows, attribute = _filled_rows(values), values.get("by", "").strip()
     texts: dict[str, str] = {}
@@ -66,9 +67,9 @@ def read_text_form(values: Mapping[str, str], refuse: Refuse) -> str | TextVaria
     return TextVariants(attribute, default, texts) if rows and attribute else default
 
 
-def press_button(values: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """The texts of a form after a button that saves nothing was pressed: `replace` has a character that forces
-    Unicode and is replaced, `insert` the name of the text into which the chosen variable is inserted."""
+def apply_button(values: Mapping[str, str], prefix: str = "") -> dict[str, str]:
+    """The texts of a form after a press of a button that changes texts and saves nothing. The button `replace` replaces
+    a character that forces Unicode; the button `insert` inserts the chosen variable into the text that it names."""
     texts = {
         name: value.replace("\r\n", "\n")
         for name, value in values.items()
@@ -76,35 +77,34 @@ def press_button(values: Mapping[str, str], prefix: str = "") -> dict[str, str]:
     }
     if values.get("replace"):
         texts = {name: replace_character(text, values["replace"]) for name, text in texts.items()}
-    variable, into = values.get(f"{prefix}field"), values.get("insert")
-    if variable and into is not None and (into in texts or not prefix):
-        into = into if into in texts else "text"
-        texts[into] = f"{texts.get(into, '')} {variable}".strip()
+    variable, target = values.get(f"{prefix}field"), values.get("insert")
+    if variable and target is not None and (target in texts or not prefix):
+        target = target if target in texts else "text"
+        texts[target] = f"{texts.get(target, '')} {variable}".strip()
     return texts
 
 
 def replace_character(text: str, character: str) -> str:
-    """Replace every occurrence by a similar GSM-7 character; without one the text does not
-    change."""
+    """Replace every occurrence of a character by a similar GSM-7 character, if there is one."""
     return text.replace(character, replace_unicode(character)) if len(character) == 1 else text
 
 
 async def list_variables(
     tx: Tx, organization_id: UUID, labels: Mapping[str, str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """The template variables that the editor offers, each as it is written in a text and its label; and the keys of
-    attributes. `labels` has the labels of the fields that this kind of text may use."""
+    """The template variables that an editor offers, each as it is written in a text with its label; and the keys of the
+    customer attributes. `labels` has the labels of the fields that this kind of text may use."""
     entries = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
-    plain = [(_variable(name), label) for name, label in labels.items()]
+    plain = [(_write_variable(name), label) for name, label in labels.items()]
     keys = [entry.key for entry in entries]
-    attributes = [(_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys]
+    attributes = [(_write_variable(f"{ATTRIBUTE_PREFIX}{key}", key), f"attribute {key}") for key in keys]
     opt_out = [] if short_url("") is None else [(OPT_OUT_VARIABLE, "a link to opt out")]
     return [*plain, (LINK_VARIABLE, "a link"), *opt_out, *attributes], keys
 
 
-def _variable(name: str, key: str | None = None) -> str:
-    """A template variable as it is written. It has a default if its value may be missing, as for
-    values of a profile and for a city."""
+def _write_variable(name: str, key: str | None = None) -> str:
+    """A template variable as it is written in a text: with a default if its value may be missing, as values of a
+    customer and cities may."""
     if key is not None and not key.isidentifier():
         quoted = f"'{key}'" if '"' in key else f'"{key}"'
         name = f"profile.attributes[{quoted}]"

@@ -29,7 +29,7 @@ from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number, send_test_text
 from regulars.messaging.template import PLAIN_FIELDS, TemplateError
-from regulars.messaging.text_form import list_variables, press_button, read_text_form
+from regulars.messaging.text_form import list_variables, apply_button, read_text_form
 from regulars.segments.analysis.client import Analysis
 from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect, render
@@ -98,7 +98,7 @@ class Editor:
         """Apply a button of the form, such as "add variant", and return the form with a new estimate; saves nothing."""
         values = dict(visit.form)
         for number in range(1, VARIANTS_MAX + 1):
-            values |= press_button(values, f"v{number}_")
+            values |= apply_button(values, f"v{number}_")
         act, _, variant = values.get("do", "").partition(" ")
         if act == "add":
             values = forms.add_variant(values)

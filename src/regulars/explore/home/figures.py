@@ -127,7 +127,7 @@ async def read_overview(
         journeys=await find_journeys_needing_attention(tx, organization_id),
         campaigns=await find_in_need(tx, organization_id, is_held=texting is not None and texting.is_held),
         open_collisions=await count_open_collisions(tx, organization_id, most=WAITING_COUNTED_MAX + 1),
-        undecided_replies=await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX + 1),
+        undecided_replies=await count_undecided(tx, organization_id, limit=WAITING_COUNTED_MAX + 1),
         held=texting if texting is not None and texting.is_held else None,
         webhooks=webhooks,
         filled_until=sales.progress.filled_until,

@@ -13,10 +13,10 @@ from regulars.consent.subscription import Subscription
 from regulars.explore.simulator.reply_trace import TraceStep, read_steps
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
-from regulars.messaging.find import find_suppressed, list_phones, read_conversation
+from regulars.messaging.find import find_suppressed, list_simulated_phones, read_conversation
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive
-from regulars.messaging.model import ConversationLine
+from regulars.messaging.model import ConversationMessage
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
@@ -43,7 +43,7 @@ class SimulatedPhone(NamedTuple):
     reference: str
     number_hash: bytes
     number: str
-    lines: list[ConversationLine]
+    lines: list[ConversationMessage]
     subscription: Subscription | None
     is_suppressed: bool
     customer: Profile | None
@@ -57,7 +57,7 @@ class SimulatedPhone(NamedTuple):
         return "DO_NOT_CONTACT" if state.is_erased else state.status.value
 
     @property
-    def on_screen(self) -> list[ConversationLine]:
+    def on_screen(self) -> list[ConversationMessage]:
         return [line for line in self.lines if line.text is None or line.text.state in ON_THE_PHONE]
 
     @property
@@ -94,7 +94,7 @@ async def show_phone(visit: Visit) -> Response:
 
 async def _show(visit: Visit, reference: str | None, form: FormState) -> Response:
     async with visit.database.transaction() as tx:
-        phones = await list_phones(tx, visit.organization_id, limit=PHONES_SHOWN)
+        phones = await list_simulated_phones(tx, visit.organization_id, limit=PHONES_SHOWN)
     async with visit.database.reading() as tx:
         texting = await _texting(tx, visit)
         if reference is None and phones:

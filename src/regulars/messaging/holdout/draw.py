@@ -1,7 +1,7 @@
-"""Draws the global holdout of a quarter, page by page, and deletes the customers of quarters that ended long ago.
+"""Draw the global holdout of a quarter: choose at random which customers get no campaign texts, page by page.
 
 One transaction stores a page of customers together with the progress of the draw, so after a crash no customer is
-missing or drawn twice.
+missing or drawn twice. The customers of quarters that ended long ago are deleted.
 """
 
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ from regulars.work.queue import Due, RowQueue, Schedule
 
 QUEUE: Final = "holdouts"
 PAGE_CUSTOMERS: Final = 5_000
-_START: Final = UUID(int=0)
+_BEFORE_FIRST_ID: Final = UUID(int=0)
 
 
 class HoldoutDraws(RowQueue[HoldoutRow]):
     name = QUEUE
     due = Due(table="holdouts")
     schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
-    # An organization has one row, so a batch is full after one row, and the queue looks for more work at once.
+    # An organization has only one row, so every batch is full, and the queue looks for more work at once.
     batch_rows = 1
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[HoldoutRow]:
@@ -62,7 +62,8 @@ async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
 
 
 async def _advance(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime | None:
-    """Do the next batch of work. Returns the time when the next batch is due; None if there is none."""
+    """Draw the next page of customers, or delete a page of old customers. Returns when the next page is due; None if
+    there is no more to do."""
     zone = await load_zone(tx, organization_id)
     today = day_of(tx.now, zone)
     quarter = quarter_of(today)
@@ -77,7 +78,7 @@ async def _advance(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime |
 
 
 async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter: date, today: date) -> bool:
-    """Draw the next page of customers of the quarter; False if the draw is complete or was stopped."""
+    """Draw the next page of customers for the quarter; False if the draw is complete or was stopped."""
     newest = next(iter(await queries.list_quarters(tx, organization_id)), None)
     if newest is None or newest.quarter < quarter:
         begins_on = first_whole_day(quarter, today)
@@ -85,7 +86,8 @@ async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter:
         await queries.insert_quarter(tx, organization_id, newest)
     if newest.drawn_at is not None or newest.stopped_at is not None:
         return False
-    page = await list_subscribed_profiles(tx, organization_id, after=newest.drawn_to or _START, limit=PAGE_CUSTOMERS)
+    after = newest.drawn_to or _BEFORE_FIRST_ID
+    page = await list_subscribed_profiles(tx, organization_id, after=after, limit=PAGE_CUSTOMERS)
     numbers = await find_text_numbers(tx, organization_id, page)
     suppressed = await find_suppressed(tx, organization_id, {number.number_hash for number in numbers.values()})
     drawn = [

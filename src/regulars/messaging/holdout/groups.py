@@ -1,4 +1,4 @@
-"""Which customers the global holdout excludes at a time, and the two groups of a quarter."""
+"""Find the customers who get no texts because they are in the global holdout, and the two groups of a quarter."""
 
 from collections.abc import Collection
 from datetime import date, datetime
@@ -9,13 +9,13 @@ from regulars.messaging.holdout import queries
 
 
 async def find_held_out(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime) -> set[UUID]:
-    """Customers who get no text of a campaign whose audience was fixed at this time."""
+    """The customers who get no text of a campaign whose recipients were fixed at this time."""
     _, drawn = await find_drawn(tx, organization_id, profile_ids, at=at)
     return {profile_id for profile_id, is_held_out in drawn.items() if is_held_out}
 
 
 async def find_held_out_of_journeys(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> set[UUID]:
-    """Customers who get no text of a journey now."""
+    """The customers who get no text of a journey now."""
     row = await queries.find_holdout(tx, organization_id)
     if row is None or not row.with_journeys:
         return set()
@@ -25,8 +25,9 @@ async def find_held_out_of_journeys(tx: Tx, organization_id: UUID, profile_ids: 
 async def find_drawn(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, at: datetime
 ) -> tuple[int, dict[UUID, bool]]:
-    """The percentage of the draw that is in effect at a time, and whether each customer is held out; customers who were
-    created after the draw are absent. A draw is in effect from its completion until the next draw is complete."""
+    """The percentage of held-out customers in the draw that is in effect at a time, and whether each customer is held
+    out; customers who were created after the draw are absent. A draw is in effect from its completion until the next
+    draw is complete."""
     draws = await tx.fetch(
         """
         SELECT quarter, percent, stopped_at FROM holdout_quarters
@@ -50,7 +51,8 @@ async def find_drawn(
 
 
 async def read_groups(tx: Tx, organization_id: UUID, quarter: date) -> dict[bool, bytes]:
-    """The ids of the customers of a quarter, 16 bytes each, by whether they are held out."""
+    """The ids of the customers of a quarter, joined, 16 bytes each: under True those who are held out, under False the
+    others."""
     rows = await tx.fetch(
         """
         SELECT is_held_out, string_agg(uuid_send(profile_id), ''::bytea) FROM holdout_customers
@@ -74,7 +76,7 @@ async def delete_customers_of(tx: Tx, organization_id: UUID, profile_ids: Collec
 
 
 async def list_quarters_of(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[tuple[date, bool]]:
-    """The quarters in which a person was drawn, and whether they were held out."""
+    """The quarters in whose draw a customer was, and whether the customer was held out."""
     rows = await tx.fetch(
         """
         SELECT quarter, is_held_out FROM holdout_customers

@@ -1,5 +1,5 @@
-"""The global holdout: a share of the customers who may be texted at the start of a quarter, who then get no campaign
-texts. Rows and rules, no I/O."""
+"""The rows and rules of the global holdout: a percentage of the customers who may be texted is drawn for each quarter
+and gets no campaign texts. No I/O."""
 
 import hashlib
 from datetime import date, datetime, timedelta
@@ -9,9 +9,9 @@ from uuid import UUID
 from regulars.messaging.errors import SettingRefused
 
 PERCENT_MAX: Final = 20
-# How long the customers of a quarter are stored after its end; its result is final after 30 days.
+# How long the drawn customers are stored after the end of their quarter; the quarter's result is final after 30 days.
 RETENTION: Final = timedelta(days=180)
-# Customers are hashed into this many buckets; the first ones are held out.
+# Customers are hashed into this many buckets; customers in the first buckets are held out.
 _BUCKETS: Final = 10_000
 _QUARTER_MONTHS: Final = 3
 
@@ -28,8 +28,8 @@ class HoldoutRow(NamedTuple):
 
 
 class QuarterRow(NamedTuple):
-    """One draw. `begins_on` is the first whole day of the comparison; `customers` is the size of both groups
-    together."""
+    """The draw of one quarter. The customers who are held out are compared with the others from `begins_on`;
+    `customers` is the size of both groups together."""
 
     quarter: date
     percent: int
@@ -71,14 +71,14 @@ def last_day_of(quarter: date) -> date:
 
 
 def first_whole_day(quarter: date, today: date) -> date:
-    """The first day of the comparison for a draw that is made today: a quarter that has already begun is compared from
-    tomorrow."""
+    """The first day of the comparison after a draw that is made today: the first day of the quarter, or tomorrow if
+    the quarter has already begun."""
     return quarter if today == quarter else today + timedelta(days=1)
 
 
 def draw(organization_id: UUID, quarter: date, profile_id: UUID, *, percent: int) -> DrawnCustomer:
-    """Whether a customer is held out in a quarter. The result is always the same, so a draw that is repeated after a
-    restore gives the same groups. The groups of other quarters, campaigns and journeys are independent of it."""
+    """Whether a customer is held out in a quarter. The result depends only on the arguments, so a draw that is repeated
+    after a restore gives the same groups. It is independent of the groups of other quarters, campaigns and journeys."""
     key = b"global holdout" + organization_id.bytes + quarter.isoformat().encode() + profile_id.bytes
     bucket = int.from_bytes(hashlib.sha256(key).digest()[:8], "big") % _BUCKETS
     return DrawnCustomer(profile_id, bucket < percent * _BUCKETS // 100)

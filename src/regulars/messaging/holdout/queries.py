@@ -1,4 +1,4 @@
-"""The SQL of the global holdout."""
+"""The SQL of the global holdout: its setting, the draw of each quarter, and the drawn customers."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -20,7 +20,7 @@ async def find_holdout(tx: Tx, organization_id: UUID) -> HoldoutRow | None:
 async def upsert_holdout(
     tx: Tx, organization_id: UUID, *, percent: int, with_journeys: bool, changed_by: str | None
 ) -> None:
-    """Save the setting and make it due now; the queue then does what follows from the change."""
+    """Save the setting and make it due now, so that the queue draws customers or deletes them."""
     await tx.execute(
         """
         INSERT INTO holdouts (organization_id, percent, with_journeys, changed_at, changed_by, due_at)
@@ -56,7 +56,7 @@ async def set_due(tx: Tx, organization_id: UUID, due_at: datetime | None, *, att
 
 
 async def list_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
-    """The quarters of the organization, newest first."""
+    """The draws of the organization, newest quarter first."""
     return await tx.fetch_all(
         QuarterRow,
         "SELECT {columns} FROM holdout_quarters WHERE organization_id = %s ORDER BY quarter DESC",
@@ -95,8 +95,8 @@ async def stop_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
     )
 
 
-_DRAWN: Final = Columns(profile_id=Ids, is_held_out=Booleans)
-_INSERT: Final = _DRAWN.write(
+_CUSTOMER_COLUMNS: Final = Columns(profile_id=Ids, is_held_out=Booleans)
+_INSERT_CUSTOMERS: Final = _CUSTOMER_COLUMNS.write(
     """
     INSERT INTO holdout_customers (organization_id, quarter, {columns})
     SELECT %(organization_id)s, %(quarter)s, it.* FROM {rows}
@@ -107,9 +107,10 @@ _INSERT: Final = _DRAWN.write(
 
 
 async def insert_customers(tx: Tx, organization_id: UUID, quarter: date, drawn: Sequence[DrawnCustomer]) -> None:
-    """Insert customers who still exist. If a profile is erased at the same time, the last pass of the erasure deletes
-    the new row."""
-    await tx.execute(_INSERT, {"organization_id": organization_id, "quarter": quarter, **_DRAWN.of(drawn)})
+    """Insert the drawn customers who still exist. If a profile is erased at the same time, the last pass of the erasure
+    deletes the new row."""
+    values = {"organization_id": organization_id, "quarter": quarter, **_CUSTOMER_COLUMNS.of(drawn)}
+    await tx.execute(_INSERT_CUSTOMERS, values)
 
 
 async def delete_customers_before(tx: Tx, organization_id: UUID, quarter: date, *, limit: int) -> int:

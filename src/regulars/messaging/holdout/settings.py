@@ -1,4 +1,4 @@
-"""Read and change the global holdout of an organization."""
+"""Read and change the global holdout of an organization: how many percent of its customers get no campaign texts."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from regulars.work import outbox
 
 @dataclass(frozen=True, slots=True)
 class GlobalHoldout:
-    """The current setting, and the draws, newest first. `due_at` is when the next draw begins."""
+    """The current setting, and the draw of each quarter, newest first. `due_at` is when the next draw begins."""
 
     percent: int = 0
     with_journeys: bool = False
@@ -45,18 +45,19 @@ async def load_holdout(tx: Tx, organization_id: UUID) -> GlobalHoldout:
 async def change_holdout(
     tx: Tx, organization_id: UUID, *, percent: int, with_journeys: bool, by: str | None
 ) -> GlobalHoldout:
-    """Raises `SettingRefused`. The first draw starts at once. A changed percentage applies from the next quarter, while
-    `with_journeys` applies at once. 0 percent ends the current quarter at once, and it is not drawn again."""
+    """Change the setting, or raise `SettingRefused`. The first draw starts at once. A changed percentage applies from
+    the next quarter, while `with_journeys` applies at once. 0 percent ends the current quarter at once, and this
+    quarter is not drawn again."""
     check_percent(percent)
     await queries.upsert_holdout(tx, organization_id, percent=percent, with_journeys=with_journeys, changed_by=by)
     if not percent:
-        await _stop(tx, organization_id)
+        await _end_quarter(tx, organization_id)
     tx.touched.add((QUEUE, organization_id))
     return await load_holdout(tx, organization_id)
 
 
-async def _stop(tx: Tx, organization_id: UUID) -> None:
-    """End the current quarter; what was measured until yesterday remains."""
+async def _end_quarter(tx: Tx, organization_id: UUID) -> None:
+    """End the current quarter; its comparison ends with yesterday."""
     today = day_of(tx.now, await load_zone(tx, organization_id))
     ended = [
         quarter
@@ -69,6 +70,6 @@ async def _stop(tx: Tx, organization_id: UUID) -> None:
 
 
 async def is_holdout_being_drawn(tx: Tx, organization_id: UUID) -> bool:
-    """Whether a draw is due or in progress, so that a campaign that starts now would still use the last quarter."""
+    """Whether a draw is due or in progress; a campaign that starts now would use the draw of the last quarter."""
     row = await queries.find_holdout(tx, organization_id)
     return row is not None and row.percent > 0 and row.due_at is not None and row.due_at <= tx.now

@@ -1,4 +1,4 @@
-"""Replies: all are stored; a keyword takes effect at once, and any other reply waits for a person's decision.
+"""Customers' replies to texts: a keyword such as STOP takes effect at once, other replies wait for a user's decision.
 
 Owns `replies` and `suppressions`.
 """

@@ -1,11 +1,11 @@
-"""Records the decision of a person about a reply. A possible opt-out that is not decided in time becomes an opt-out."""
+"""Record a user's decision about a reply, and treat a possible opt-out as an opt-out if no user decides in time."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers import lock_consents, lock_available_consents
+from regulars.consent.numbers import lock_available_consents, lock_consents
 from regulars.kit.db import Tx
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.facts import publish_suppression
@@ -21,8 +21,8 @@ _DECIDED_BY_DEADLINE = "nobody in time"
 async def decide(
     tx: Tx, organization_id: UUID, reply_id: UUID, *, is_stop: bool, decided_by: str, texting: Texting
 ) -> None:
-    """Record the withdrawal, or end the suppression of the number."""
-    row = await _lock(tx, organization_id, reply_id)
+    """Record the withdrawal of consent if the reply is a STOP; otherwise allow texts to the number again."""
+    row = await _lock_reply(tx, organization_id, reply_id)
     if row.decided is not None:
         raise ReplyAlreadyDecided(f"This reply was decided before: {row.decided}.")
     await _decide(tx, organization_id, row, is_stop=is_stop, decided_by=decided_by, secret=texting.secret)
@@ -31,9 +31,9 @@ async def decide(
 async def answer(
     tx: Tx, organization_id: UUID, reply_id: UUID, *, text: str, answered_by: str, texting: Texting
 ) -> PlacedOrder:
-    """Answer a reply with a text, which the gate checks like every text. If the reply is a possible opt-out, a person
-    still has to decide about it."""
-    row = await _lock(tx, organization_id, reply_id)
+    """Answer a reply with a text, which is checked like every text before it is sent. If the reply is a possible
+    opt-out, a user still has to decide about it."""
+    row = await _lock_reply(tx, organization_id, reply_id)
     order = TextOrder(
         origin_kind=OriginKind.ANSWER,
         origin_id=row.id,
@@ -60,10 +60,11 @@ class OverdueReplies(RowQueue[ReplyRow]):
             return await replies.find_overdue(tx, organization_id, after=after, limit=count)
 
         async def lock(overdue: Sequence[replies.OverdueReply]) -> Sequence[ReplyRow]:
-            # Locks the numbers before the replies, in the lock order of all transactions.
-            _, locked_hashes = await lock_available_consents(tx, organization_id, {reply.number_hash for reply in overdue})
-            free = [reply.id for reply in overdue if reply.number_hash not in locked_hashes]
-            return await replies.take_overdue(tx, organization_id, free) if free else []
+            # Numbers are locked before replies, in the lock order of all transactions.
+            hashes = {reply.number_hash for reply in overdue}
+            _, locked_elsewhere = await lock_available_consents(tx, organization_id, hashes)
+            available = [reply.id for reply in overdue if reply.number_hash not in locked_elsewhere]
+            return await replies.take_overdue(tx, organization_id, available) if available else []
 
         return await take_free(find, lock, limit=limit)
 
@@ -83,7 +84,7 @@ class OverdueReplies(RowQueue[ReplyRow]):
         await replies.postpone_reply(tx, organization_id, row.id, due_at=due_at)
 
 
-async def _lock(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow:
+async def _lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow:
     """Lock the number before the reply, in the lock order of all transactions."""
     reply = await replies.find_reply(tx, organization_id, reply_id)
     if reply is not None:

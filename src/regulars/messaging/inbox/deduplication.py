@@ -1,7 +1,7 @@
-"""Finds inbound messages that were received before: among the stored replies, and by keyed hashes of erased replies.
+"""Find inbound messages that were received before: among the stored replies, and by keyed hashes of erased replies.
 
 A provider delivers a message several times: by a callback, by repeated callbacks, and in its list of inbound messages.
-Duplicates are dropped before any number is locked.
+Callers drop duplicates before they lock a phone number.
 """
 
 import hmac
@@ -13,8 +13,9 @@ from uuid import UUID
 from regulars.kit.db import Database, Tx
 from regulars.messaging.queries import replies
 
-# Longer than the time for which the provider's list is read.
+# Longer than the seven days for which the provider's list is read.
 HASH_RETENTION: Final = timedelta(days=30)
+# A prefix, so that no other keyed hash of the organization equals the hash of a message.
 _MESSAGE_DOMAIN: Final = b"regulars inbound message\0"
 
 # The name of the provider, and the id that the provider gave the message.
@@ -28,15 +29,16 @@ def hash_message(secret: bytes, key: MessageKey) -> bytes:
 async def find_received(
     tx: Tx, organization_id: UUID, keys: Collection[MessageKey], *, secret: bytes
 ) -> set[MessageKey]:
+    """The messages that were received before."""
     received: set[MessageKey] = set()
     for provider in sorted({provider for provider, _ in keys}):
         provider_ids = [provider_id for name, provider_id in keys if name == provider]
-        received |= {
-            (provider, found) for found in await replies.find_stored_ids(tx, organization_id, provider, provider_ids)
-        }
+        stored_ids = await replies.find_stored_ids(tx, organization_id, provider, provider_ids)
+        received |= {(provider, provider_id) for provider_id in stored_ids}
     hashes = {hash_message(secret, key): key for key in keys if key not in received}
     if hashes:
-        received |= {hashes[found] for found in await replies.find_erased_hashes(tx, organization_id, hashes)}
+        erased_hashes = await replies.find_erased_hashes(tx, organization_id, hashes)
+        received |= {hashes[message_hash] for message_hash in erased_hashes}
     return received
 
 
@@ -48,8 +50,8 @@ async def sweep_hashes(database: Database, organization_id: UUID) -> None:
 async def erase_replies(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes], secret: bytes
 ) -> None:
-    """Delete replies. Keyed hashes of the provider's ids are stored for a time, since the provider's list still
-    contains the messages."""
+    """Delete the replies of erased people. Keyed hashes of the provider's message ids are stored for 30 days, because
+    the provider's list still contains the messages."""
     deleted = await replies.delete_replies_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     if deleted:
         await replies.insert_erased_hashes(tx, organization_id, {hash_message(secret, key) for key in deleted})

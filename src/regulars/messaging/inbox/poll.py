@@ -1,5 +1,5 @@
-"""Polls the provider's list of inbound messages. The provider gives up on a callback after some seconds, and no STOP
-may be lost.
+"""Poll Twilio's list of inbound messages, because Twilio gives up on a callback after some seconds and no STOP may be
+lost.
 
 The list is read for each of our sender numbers, newest message first, back to a stored time, the mark, before which all
 messages were read. A pass reads a limited number of pages; if it does not reach the mark, the next pass continues at
@@ -33,8 +33,9 @@ from regulars.messaging.settings.store import POLL_EVERY, Texting, load_texting,
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
-# How far back the first pass reads, and how far back any pass reads after a long downtime.
+# How far back the first pass of a sender reads.
 READ_BACK: Final = timedelta(hours=24)
+# How far back a pass reads at most, after a long downtime.
 READ_BACK_MAX: Final = timedelta(days=7)
 # A message may appear in the list some time after it was sent, and the provider's clock differs from ours.
 OVERLAP: Final = timedelta(hours=1)
@@ -42,14 +43,14 @@ SENDER_PAGES_MAX: Final = 10
 PASS_PAGES_MAX: Final = 100
 # A longer pass would lose its claim, and its progress would not be stored.
 PASS_S_MAX: Final = 90.0
-# When the next pass starts, if one did not reach the mark.
+# When the next pass starts after a pass that did not reach the mark.
 CONTINUE_AFTER: Final = timedelta(seconds=5)
-# The number of messages per transaction. It locks all their numbers, so a small batch makes an opt-out of one of these
-# numbers wait at most half a second.
-RECEIVED_BATCH: Final = 20
+# The messages per transaction. A transaction locks the numbers of all its messages, and with few messages an opt-out of
+# one of these numbers waits at most half a second.
+BATCH_MESSAGES_MAX: Final = 20
 
 # After these errors the next pass reads the list again.
-_UNREADABLE: Final = (*CONNECTION_ERRORS, aiohttp.ClientError, msgspec.MsgspecError, TimeoutError, VaultError)
+_READ_ERRORS: Final = (*CONNECTION_ERRORS, aiohttp.ClientError, msgspec.MsgspecError, TimeoutError, VaultError)
 
 _log = log.get(__name__)
 
@@ -61,7 +62,7 @@ class InboundPoll:
 
 
 class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
-    """One row for each organization with an account; it is due every five minutes."""
+    """Polls for each organization that has a Twilio account, every five minutes."""
 
     name = "inbound"
     due = Due(table="sms_settings")
@@ -89,8 +90,8 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
         marks = _marks_of(claim.texting)
         try:
             senders = await self._twilio.list_senders(claim.texting)
-        except _UNREADABLE as error:
-            return _with_error(organization_id, claim, marks, _reason(error), error)
+        except _READ_ERRORS as error:
+            return _with_error(organization_id, claim, marks, _describe_error(error), error)
         marks, errors = await self._read_senders(organization_id, claim, marks, senders)
         if errors:
             return _with_error(organization_id, claim, marks, *errors[0])
@@ -110,10 +111,9 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
     async def _read_senders(
         self, organization_id: UUID, claim: InboundPoll, marks: InboundMarks, senders: Sequence[str]
     ) -> tuple[InboundMarks, list[tuple[str, Exception]]]:
-        """The new marks, and the errors of senders that could not be read; the next pass reads those from their old
-        marks.
+        """Return the new marks, and the errors of senders that could not be read and therefore keep their old marks.
 
-        The senders that were read longest ago come first, and those that failed come last, because a pass may end
+        The senders that were read longest ago come first, and senders that failed come last, because a pass may end
         before it has read all senders.
         """
         new_marks = {sender: marks.senders.get(sender) or SenderMark(claim.polled_at - READ_BACK) for sender in senders}
@@ -123,39 +123,39 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
             left_s = until - monotonic()
             if pages_left <= 0 or left_s <= 0:
                 break
-            reading = _SenderReading(sender, new_marks[sender], claim.polled_at)
+            reader = _SenderReader(sender, new_marks[sender], claim.polled_at)
             try:
                 async with asyncio.timeout(left_s):
-                    await reading.read(self._twilio, claim.texting)
-                    await self._receive(organization_id, claim, reading.found)
-            except _UNREADABLE as error:
-                errors.append((f"{sender}: {_reason(error)}", error))
+                    await reader.read(self._twilio, claim.texting)
+                    await self._receive(organization_id, claim, reader.messages)
+            except _READ_ERRORS as error:
+                errors.append((f"{sender}: {_describe_error(error)}", error))
                 new_marks[sender] = _failed_mark(new_marks[sender], error)
             else:
-                new_marks[sender] = reading.mark
-            pages_left -= reading.pages
+                new_marks[sender] = reader.mark
+            pages_left -= reader.pages
         return InboundMarks(account_sid=marks.account_sid, senders=new_marks, failing_since=marks.failing_since), errors
 
-    async def _receive(self, organization_id: UUID, claim: InboundPoll, found: Sequence[InboundMessage]) -> None:
+    async def _receive(self, organization_id: UUID, claim: InboundPoll, messages: Sequence[InboundMessage]) -> None:
         """Drop duplicates without a lock, and receive the new messages in small transactions, oldest first."""
         texting = claim.texting
-        in_order = sorted(found, key=lambda message: message.sent_at or claim.polled_at)
-        incoming = [message for listed in in_order if (message := _incoming(listed, claim.polled_at)) is not None]
+        in_order = sorted(messages, key=lambda message: message.sent_at or claim.polled_at)
+        incoming = [message for listed in in_order if (message := _to_incoming(listed, claim.polled_at)) is not None]
         async with self._database.reading() as tx:
             received = await find_received(
                 tx, organization_id, [message.key for message in incoming], secret=texting.secret
             )
         new = [message for message in incoming if message.key not in received]
-        for start in range(0, len(new), RECEIVED_BATCH):
+        for start in range(0, len(new), BATCH_MESSAGES_MAX):
             async with self._database.transaction() as tx:
-                await receive_all(tx, organization_id, new[start : start + RECEIVED_BATCH], texting=texting)
+                await receive_all(tx, organization_id, new[start : start + BATCH_MESSAGES_MAX], texting=texting)
 
 
-class _SenderReading:
-    """One pass over the messages to one sender."""
+class _SenderReader:
+    """Reads the messages to one sender in one pass."""
 
     def __init__(self, sender: str, mark: SenderMark, polled_at: datetime) -> None:
-        self.found: list[InboundMessage] = []
+        self.messages: list[InboundMessage] = []
         self.mark = mark
         # The number of pages that were requested.
         self.pages = 0
@@ -170,7 +170,9 @@ class _SenderReading:
         while self.pages < SENDER_PAGES_MAX:
             self.pages += 1
             page = await twilio.read_inbound(texting, sender=self._sender, since=since, page=next_page)
-            self.found += [it for it in page.messages if it.sent_at is None or it.sent_at >= since]
+            self.messages += [
+                message for message in page.messages if message.sent_at is None or message.sent_at >= since
+            ]
             next_page = page.next_page
             if next_page is None or page.is_before(since):
                 self.mark = SenderMark(until)
@@ -179,7 +181,7 @@ class _SenderReading:
 
 
 def _marks_of(texting: Texting) -> InboundMarks:
-    """The stored marks; empty if they belong to another account."""
+    """The stored marks; empty if they are of another Twilio account."""
     account_sid = "" if texting.settings.twilio is None else texting.settings.twilio.account_sid
     return texting.marks if texting.marks.account_sid == account_sid else InboundMarks(account_sid)
 
@@ -191,7 +193,7 @@ def _failed_mark(mark: SenderMark, error: Exception) -> SenderMark:
     return msgspec.structs.replace(mark, has_failed=True)
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """A sentence for users; the log has the error itself."""
     if isinstance(error, VaultError):
         return str(error)
@@ -205,14 +207,14 @@ def _reason(error: Exception) -> str:
 
 
 def _with_error(
-    organization_id: UUID, claim: InboundPoll, marks: InboundMarks, why: str, error: Exception
+    organization_id: UUID, claim: InboundPoll, marks: InboundMarks, reason: str, error: Exception
 ) -> InboundMarks:
-    why = why[:200]
-    _log.warning("texts.replies_not_read", organization_id=str(organization_id), reason=why, error=repr(error)[:200])
-    return msgspec.structs.replace(marks, error=why, failing_since=marks.failing_since or claim.polled_at)
+    reason = reason[:200]
+    _log.warning("texts.replies_not_read", organization_id=str(organization_id), reason=reason, error=repr(error)[:200])
+    return msgspec.structs.replace(marks, error=reason, failing_since=marks.failing_since or claim.polled_at)
 
 
-def _incoming(inbound: InboundMessage, now: datetime) -> IncomingMessage | None:
+def _to_incoming(inbound: InboundMessage, now: datetime) -> IncomingMessage | None:
     try:
         number = read_consent_number(inbound.phone_number)
     except InvalidPhoneNumber:

@@ -1,4 +1,4 @@
-"""Receives replies: a keyword takes effect at once, any other reply waits for a person's decision."""
+"""Receive customers' replies to texts: STOP, START and HELP take effect at once, others wait for a user's decision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ BUSINESS_DAYS_TO_DECIDE: Final = 5
 RESPOND_AGAIN_AFTER: Final = timedelta(hours=24)
 _FRIDAY: Final = 4
 
+# The language of our response by the country of the number.
 _LANGUAGES: Final = {
     "FR": "fr", "BE": "fr", "LU": "fr", "MC": "fr", "GP": "fr", "MQ": "fr", "RE": "fr", "GF": "fr",
     "DE": "de", "AT": "de", "CH": "de", "LI": "de",
@@ -59,19 +60,19 @@ _CONTACT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """A message as a provider delivers it. `is_confirmed` is true if the provider has already responded to the
+    """A message that a provider delivers. `is_confirmed` says that the provider has already responded to the
     sender."""
 
     provider: str
     provider_id: str
     phone_number: str
     body: str
-    # How the provider classified it, which takes precedence over our own keywords.
+    # The provider's own classification, which takes precedence over our keywords.
     meaning: Meaning | None = None
     is_confirmed: bool = False
     # When the message was sent; only known for messages from the provider's list.
     sent_at: datetime | None = None
-    # Whether the message arrives late; then it gets no response, and a START does not subscribe.
+    # Whether the message arrived too late to get a response; then a START does not subscribe either.
     is_late: bool = False
 
     @property
@@ -89,7 +90,7 @@ class ReceivedReply:
 
 
 async def receive(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, texting: Texting) -> ReceivedReply:
-    """Store the reply and apply it in one transaction; a duplicate does nothing."""
+    """Store one reply and apply it, in the caller's transaction; a duplicate changes nothing."""
     received = await receive_all(tx, organization_id, [incoming], texting=texting)
     return (
         received[0]
@@ -101,8 +102,8 @@ async def receive(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, t
 async def receive_all(
     tx: Tx, organization_id: UUID, incoming: Sequence[IncomingMessage], *, texting: Texting
 ) -> list[ReceivedReply]:
-    """Receive several messages in their order. Duplicates are dropped before anything is locked. Profiles are locked
-    first, then all numbers, then everything else; sending, withdrawals and erasures have the same lock order."""
+    """Receive several messages in their order. Duplicates are dropped before any row is locked. Profiles are locked
+    first, then all numbers, then other rows: the lock order of sending, withdrawals and erasures too."""
     received = await find_received(tx, organization_id, [message.key for message in incoming], secret=texting.secret)
     parsed = [_ParsedMessage.of(message, texting.secret) for message in incoming if message.key not in received]
     if not parsed:
@@ -134,7 +135,7 @@ async def _receive(
     consent = (await lock_consents(tx, organization_id, [number_hash])).get(number_hash)
     if consent is not None and consent.erased_at is not None and _is_ignored_after_erasure(parsed, consent.erased_at):
         return ReceivedReply(new_uuid(), meaning, is_new=False)
-    decided = _decided_at_once(meaning)
+    decided = _keyword_decision(meaning)
     if meaning is Meaning.START and (
         incoming.is_late or not await was_withdrawn_by_text(tx, organization_id, number_hash)
     ):
@@ -160,22 +161,23 @@ async def _receive(
     if row.meaning == Meaning.START.value and decided == "revived":
         await record_inbound_start(tx, organization_id, [_as_reply(row)], secret=texting.secret, references=references)
     is_confirmed = incoming.is_confirmed or incoming.is_late
-    await _apply(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
+    await _apply_reply(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
     return ReceivedReply(row.id, meaning, is_new=True, decided=decided)
 
 
 def _is_ignored_after_erasure(parsed: _ParsedMessage, erased_at: datetime) -> bool:
     """Whether a message from a number whose person was erased is dropped.
 
-    A message from before the erasure was erased with the person. A keyword changes nothing and gets no
-    response, since the number is never texted. With any other later message the person contacts the retailer again.
+    A message from before the erasure was erased with the person. A keyword changes nothing and gets no response, since
+    an erased number is never texted. Any other message from after the erasure is stored: the person contacts the
+    retailer again.
     """
     sent_at = parsed.incoming.sent_at
-    return _decided_at_once(parsed.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
+    return _keyword_decision(parsed.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
 
 
 def decide_by(phone_number: str, now: datetime) -> datetime:
-    """The deadline for a decision: five business days later, by the calendar of the number's country."""
+    """The deadline for a user's decision: five business days later, by the calendar of the number's country."""
     country = locate_number(phone_number).country
     deadline, days_left = now, BUSINESS_DAYS_TO_DECIDE
     while days_left:
@@ -188,7 +190,7 @@ def _is_business_day(day: date, country: str | None) -> bool:
     return day.weekday() <= _FRIDAY and (country is None or day not in holidays_of(country, day.year))
 
 
-def _decided_at_once(meaning: Meaning) -> str | None:
+def _keyword_decision(meaning: Meaning) -> str | None:
     match meaning:
         case Meaning.STOP:
             return "withdrew"
@@ -204,7 +206,7 @@ def _as_reply(row: ReplyRow) -> Reply:
     return Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
 
 
-async def _apply(
+async def _apply_reply(
     tx: Tx,
     organization_id: UUID,
     row: ReplyRow,

@@ -9,7 +9,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById
 from regulars.messaging.errors import MessagingError
-from regulars.messaging.find import find_reply, list_responses, list_waiting, read_conversation
+from regulars.messaging.find import find_reply, list_responses, list_undecided_replies, read_conversation
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.labels import DECISIONS
@@ -32,7 +32,7 @@ ANSWER_CHARACTERS_MAX: Final = 1_000
 async def show_inbox(visit: Visit) -> Response:
     view = read_view(visit, "inbox", INBOX)
     async with visit.database.reading() as tx:
-        page = make_page(view, await list_waiting(tx, visit.organization_id, view.request))
+        page = make_page(view, await list_undecided_replies(tx, visit.organization_id, view.request))
     return render(visit, "messaging/inbox.html", view=view, page=page, shown=MessageView(visit))
 
 

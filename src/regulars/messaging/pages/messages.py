@@ -69,7 +69,7 @@ async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         rows = PageRows() if text else await _list(tx, visit, view, view.request)
         texting = await load_texting(tx, visit.organization_id)
-        undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
+        undecided = await count_undecided(tx, visit.organization_id, limit=COUNTED_MAX)
         page = make_page(view, rows)
         origins = await find_origins(tx, visit, finders, page.rows)
     return render(

@@ -29,7 +29,7 @@ from regulars.kit.ids import TEXT
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.team_numbers import send_test_text
 from regulars.messaging.template import TemplateError
-from regulars.messaging.text_form import press_button, read_text_form
+from regulars.messaging.text_form import apply_button, read_text_form
 from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
@@ -135,7 +135,7 @@ async def test_step(visit: Visit) -> Response:
 
 
 async def _show_text(visit: Visit, values: dict[str, str], message: str) -> Response:
-    texts = press_button(values)
+    texts = apply_button(values)
     form, place, search = FormState({**values, **texts}), values.get("place", ""), values.get("who", "").strip()
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)

@@ -83,8 +83,8 @@ TemplateText = Annotated[str, Meta(min_length=1, max_length=TEMPLATE_CHARACTERS_
 
 
 class TextVariants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text in several languages. The value of a customer attribute chooses the text; customers with any other value
-    get the default. Values are compared without regard to case."""
+    """A text in several languages. The value of a profile attribute chooses the text; all other customers get the
+    default. Values are compared without regard to case."""
 
     attribute: AttributeKey
     default: TemplateText
@@ -135,9 +135,8 @@ def find_text_faults(content: str | TextVariants, *, attribute_keys: Collection[
         if content.attribute not in attribute_keys:
             yield f"No customer has an attribute called {content.attribute}, which chooses the language."
         values = [_normalize(value) for value in content.texts]
-        yield from (
-            f"Two texts are for {value}." for index, value in enumerate(content.texts) if _normalize(value) in values[:index]
-        )
+        duplicates = [value for index, value in enumerate(content.texts) if values[index] in values[:index]]
+        yield from (f"Two texts are for {value}." for value in duplicates)
     for value, text in list_texts(content).items():
         try:
             check_fields(parse_template(text), attribute_keys=attribute_keys)

@@ -1,7 +1,7 @@
-"""Collects clicks in memory and writes them every half second, so that a redirect does not wait for a write.
+"""Collect clicks on short links in memory and write them every half second, so that a redirect waits for no write.
 
 A process that is killed loses the clicks of its last half second; a process that stops writes them first. While the
-database is unavailable, clicks wait in memory, and those beyond the limit are lost.
+database is unavailable, clicks wait in memory, and clicks beyond `WAITING_CLICKS_MAX` are lost.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from regulars.messaging.links.model import (
 from regulars.work import outbox
 
 WRITE_EVERY_S: Final = 0.5
-# The clicks of one transaction; few, since redirects wait while the rows are prepared.
+# The clicks of one transaction. They are few, since redirects wait while this process prepares the rows.
 CLICKS_PER_WRITE_MAX: Final = 250
 WAITING_CLICKS_MAX: Final = 50_000
 # How many clicks of one IP address and user agent are read to count their distinct codes.
@@ -71,7 +71,7 @@ class ClickLog:
                     self._waiting[organization_id][:0] = clicks
 
     async def _write_all(self, organization_id: UUID, clicks: list[Click]) -> None:
-        """Write clicks in batches, and remove those that were written from the list."""
+        """Write clicks in batches, and remove each batch from the list when it is written."""
         while batch := clicks[:CLICKS_PER_WRITE_MAX]:
             try:
                 async with self._database.transaction() as tx:
@@ -85,19 +85,20 @@ class ClickLog:
 
 
 async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -> None:
-    """Classify, insert and count clicks, and publish those by people on their personal links."""
+    """Classify, insert and count clicks, and publish the clicks of people on their personal links."""
     links = await queries.find_links(tx, organization_id, {click.code for click in clicks})
     text_ids = {link.text_id for link in links.values() if link.text_id is not None}
     claimed = await queries.find_claim_times(tx, organization_id, text_ids) if text_ids else {}
     valid = [_new_click(click, links[click.code], claimed) for click in clicks if click.code in links]
     inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
     new = [click for click in valid if click.id in inserted]
-    scanned = await _find_scanned(tx, organization_id, {(click.address, click.agent) for click in new}, tx.now)
-    links |= await queries.find_links(tx, organization_id, {code for code, _ in scanned} - links.keys())
+    sources = {(click.address, click.agent) for click in new}
+    reclassified = await _reclassify_scanners(tx, organization_id, sources, tx.now)
+    links |= await queries.find_links(tx, organization_id, {code for code, _ in reclassified} - links.keys())
     differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
     for click in new:
         differences[links[click.code].origin, click.class_] += 1
-    for code, _ in scanned:
+    for code, _ in reclassified:
         if code in links:
             differences[links[code].origin, ClickClass.PERSON] -= 1
             differences[links[code].origin, ClickClass.MACHINE] += 1
@@ -105,7 +106,7 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     rows = [(*origin, class_.value, difference) for (origin, class_), difference in differences.items() if difference]
     await queries.add_totals(tx, organization_id, sorted(rows, key=lambda row: (row[1], row[2], row[3], row[0])))
     by_people = [(click.code, click.minute) for click in new if click.class_ is ClickClass.PERSON]
-    await outbox.record(tx, organization_id, [*_touches(links, [*by_people, *scanned])])
+    await outbox.record(tx, organization_id, [*_click_facts(links, [*by_people, *reclassified])])
 
 
 def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) -> queries.NewClick:
@@ -121,11 +122,11 @@ def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) ->
     )
 
 
-async def _find_scanned(
+async def _reclassify_scanners(
     tx: Tx, organization_id: UUID, sources: set[tuple[str, str]], now: datetime
 ) -> list[tuple[str, datetime]]:
-    """Reclassify clicks as made by a machine if their IP address requested too many codes; return those that were
-    classified as made by a person before."""
+    """Reclassify the clicks of link scanners, which are IP addresses with user agents that requested too many codes, as
+    made by a machine. Returns code and minute of the clicks that counted as a person's before."""
     since = now - ADDRESS_WINDOW
     scanners = await queries.find_scanners(
         tx, organization_id, sources, since=since, codes_max=CODES_PER_MINUTE_MAX, limit=CLICKS_READ_MAX
@@ -133,8 +134,8 @@ async def _find_scanned(
     return await queries.mark_as_machines(tx, organization_id, scanners, since=since) if scanners else []
 
 
-def _touches(links: Mapping[str, LinkRow], clicked: Iterable[tuple[str, datetime]]) -> Iterable[LinkClicked]:
-    for code, minute in dict.fromkeys(clicked):
+def _click_facts(links: Mapping[str, LinkRow], clicks: Iterable[tuple[str, datetime]]) -> Iterable[LinkClicked]:
+    for code, minute in dict.fromkeys(clicks):
         link = links.get(code)
         if link is not None and link.profile_id is not None and link.text_id is not None and link.url != OPT_OUT:
             yield LinkClicked(link.profile_id, link.text_id, minute)

@@ -1,7 +1,8 @@
-"""Creates the short codes for the links of texts, in the transaction that queues the texts.
+"""Replace the links of texts by short links with random codes, in the transaction that queues the texts.
 
-A shared link has one code for each origin, step and destination. A personal link has one code for each text. Codes are
-random, so that the code of a customer cannot be guessed; if a code exists already, another one is drawn.
+A shared link has one code for each destination in a variant of a campaign or a step of a journey. A personal link has
+its own code in each text. Codes are random, so that the code of a customer cannot be guessed; if a code is in use,
+another code is generated.
 """
 
 import secrets
@@ -27,7 +28,8 @@ from regulars.messaging.links.queries import SharedLink
 
 
 class LinkedText(NamedTuple):
-    """A text as it was written, with marked links (`marks.py`), and the origin for which their clicks are counted."""
+    """A text whose links still have their destinations, enclosed in marks (`marks.py`), and where clicks on the links
+    are counted."""
 
     id: UUID
     profile_id: UUID | None
@@ -43,7 +45,7 @@ async def shorten_links(tx: Tx, organization_id: UUID, texts: Sequence[LinkedTex
         return {text.id: show_links(text.marked_text) for text in texts}
     prefix = await _load_prefix(tx, organization_id)
     shared = await _load_shared_codes(tx, organization_id, texts)
-    personal = await _draw_personal_codes(tx, organization_id, texts)
+    personal = await _create_personal_codes(tx, organization_id, texts)
 
     def shorten(text: LinkedText, url: str) -> str:
         code = personal[text.id, url] if _is_personal(text, url) else shared[_shared_link(text, url)]
@@ -59,7 +61,7 @@ async def discard_links(tx: Tx, organization_id: UUID, text_ids: Sequence[UUID])
 
 
 def _is_personal(text: LinkedText, url: str) -> bool:
-    """Whether the link is personal. A link to opt out always is, because it must lead to the number."""
+    """Whether the link is personal. An opt-out link always is, because the click must identify the phone number."""
     return text.is_personal or url == OPT_OUT
 
 
@@ -68,35 +70,35 @@ def _shared_link(text: LinkedText, url: str) -> SharedLink:
 
 
 async def _load_prefix(tx: Tx, organization_id: UUID) -> str:
-    """The prefix of the organization's codes, which is drawn when its first link is created."""
+    """The prefix of the organization's codes, which is generated when its first link is created."""
     while (prefix := await queries.find_prefix(tx, organization_id)) is None:
-        await queries.insert_prefix_if_new(tx, organization_id, _draw(PREFIX_CHARACTERS))
+        await queries.insert_prefix_if_new(tx, organization_id, _random_code(PREFIX_CHARACTERS))
     return prefix
 
 
 async def _load_shared_codes(tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]) -> dict[SharedLink, str]:
     """The codes of the shared links in these texts; new links are created."""
-    wanted = {
+    links = {
         _shared_link(text, url)
         for text in texts
         for url in list_marked(text.marked_text)
         if not _is_personal(text, url)
     }
     codes: dict[SharedLink, str] = {}
-    while missing := sorted(wanted - codes.keys()):
+    while missing := sorted(links - codes.keys()):
         codes |= await queries.find_shared(tx, organization_id, missing)
         # Sorted, so that two transactions that create the same shared links never deadlock.
         new = [
-            LinkRow(_draw(CODE_CHARACTERS), it.url, it.origin_kind, it.origin_id, it.step)
-            for it in missing
-            if it not in codes
+            LinkRow(_random_code(CODE_CHARACTERS), link.url, link.origin_kind, link.origin_id, link.step)
+            for link in missing
+            if link not in codes
         ]
         if new:
             await queries.insert_links_if_new(tx, organization_id, new)
     return codes
 
 
-async def _draw_personal_codes(
+async def _create_personal_codes(
     tx: Tx, organization_id: UUID, texts: Sequence[LinkedText]
 ) -> dict[tuple[UUID, str], str]:
     missing = {
@@ -106,7 +108,7 @@ async def _draw_personal_codes(
     while missing:
         rows = {
             (text_id, url): LinkRow(
-                _draw(CODE_CHARACTERS),
+                _random_code(CODE_CHARACTERS),
                 url,
                 *text.origin,
                 personal_since=tx.now,
@@ -121,5 +123,5 @@ async def _draw_personal_codes(
     return codes
 
 
-def _draw(characters: int) -> str:
+def _random_code(characters: int) -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(characters))

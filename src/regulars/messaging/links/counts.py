@@ -1,5 +1,5 @@
-"""What other packages read about clicks: counts by campaign and variant or by journey and step, and the clicks of
-customers."""
+"""Count clicks on short links by campaign and variant or by journey and step, and find clicks of customers, for other
+packages."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -50,6 +50,6 @@ async def find_touches(
 async def add_counts(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, step: str, counts: Mapping[ClickClass, int]
 ) -> None:
-    """Count clicks that do not belong to a short link, such as those of the demo."""
+    """Add clicks that do not belong to a short link, such as the invented clicks of the demo, to the counts."""
     rows = [(kind.value, origin_id, step, class_.value, number) for class_, number in sorted(counts.items())]
     await queries.add_totals(tx, organization_id, rows)

@@ -1,4 +1,4 @@
-"""Find where a short link leads, and the clicks of a person."""
+"""Find the organization and the destination of a short link, and list the clicks of a customer."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -9,11 +9,12 @@ from regulars.messaging.links.model import ClickOfPerson
 
 
 async def find_organization(tx: Tx, prefix: str) -> UUID | None:
-    """The organization whose links begin with these characters."""
+    """The organization whose short codes begin with this prefix."""
     return await queries.find_organization(tx, prefix)
 
 
 async def find_destinations(tx: Tx, organization_id: UUID, codes: Collection[str]) -> dict[str, str]:
+    """The URL of each code; a code that does not exist is absent."""
     return {code: link.url for code, link in (await queries.find_links(tx, organization_id, codes)).items()}
 
 

@@ -1,7 +1,7 @@
-"""Links in a text before they have a short code: each destination is enclosed in two control characters, the marks.
-No I/O.
+"""Mark, list and replace the links of a text that have no short code yet: two control characters, the marks, enclose
+the destination of each link. No I/O.
 
-A process has one host for short links (`REGULARS_LINK_URL`), which is set once when the process starts. Without it,
+A process has one host for short links (`REGULARS_LINK_URL`), which is set once when the process starts. Without a host,
 links are not shortened.
 """
 
@@ -12,13 +12,14 @@ from urllib.parse import urlsplit
 
 LINKS_PER_TEXT_MAX: Final = 3
 URL_CHARACTERS_MAX: Final = 1_000
+# The path of short links on their host.
 PATH: Final = "/l/"
-# The numbers of characters of a code: a prefix for the organization, and the code of the link.
+# A short link ends with a prefix that identifies the organization, and the code of the link.
 PREFIX_CHARACTERS: Final = 4
 CODE_CHARACTERS: Final = 8
-# Used in a preview instead of a code. It is as long as a real code, but contains letters that codes never use.
+# Used in a preview instead of prefix and code. It is as long as both, but contains letters that codes never use.
 SAMPLE_CODE: Final = "examplelink0"
-# The destination of a link to the opt-out page.
+# Stands for the destination of a link to the opt-out page.
 OPT_OUT: Final = "opt-out"
 
 # The marks. They cannot occur otherwise, since they are removed from texts and from inserted values.
@@ -60,8 +61,8 @@ def find_fault(url: str) -> str | None:
 
 
 def find_host_fault(destination: str) -> str | None:
-    """Why this installation cannot have a link to the destination: it is our own host for short links, or an opt-out
-    link without such a host."""
+    """Why this installation cannot have a link to the destination: it is on the host of short links, or it is the
+    opt-out page and there is no host for short links."""
     if destination == OPT_OUT:
         return None if _link_url is not None else "A link to opt out needs the setting REGULARS_LINK_URL."
     host = urlsplit(destination).hostname
@@ -71,6 +72,7 @@ def find_host_fault(destination: str) -> str | None:
 
 
 def mark(destination: str) -> str:
+    """Enclose a destination in the marks."""
     return f"{_OPEN}{destination}{_CLOSE}"
 
 
@@ -84,7 +86,8 @@ def list_marked(text: str) -> list[str]:
 
 
 def replace_marked(text: str, replace: Callable[[str], str]) -> str:
-    return _MARKED.sub(lambda found: replace(found[1]), text)
+    """Replace each marked destination, with its marks, by the result of `replace`."""
+    return _MARKED.sub(lambda match: replace(match[1]), text)
 
 
 def remove_marks(text: str) -> str:
@@ -93,12 +96,13 @@ def remove_marks(text: str) -> str:
 
 
 def show_links(text: str) -> str:
-    """The text with an example instead of each short link, which is as long as the real link; without a host for short
-    links, with the destinations."""
+    """The text with an example in place of each link, which is as long as the short link will be; without a host for
+    short links, with the destinations."""
     sample = short_url(SAMPLE_CODE)
-    return replace_marked(text, lambda destination: sample or _as_written(destination)) if has_links(text) else text
+    return replace_marked(text, lambda destination: sample or _without_host(destination)) if has_links(text) else text
 
 
-def _as_written(destination: str) -> str:
-    """The opt-out page has no URL without the host for short links; a text with such a link is refused earlier."""
+def _without_host(destination: str) -> str:
+    """The destination as it appears in a text if there is no host for short links. The opt-out page then has no URL;
+    a text that links to it is refused earlier."""
     return "" if destination == OPT_OUT else destination

@@ -1,4 +1,4 @@
-"""What a link and a click are, and which clicks probably come from machines. No I/O."""
+"""The types of short links and clicks, and the rules by which a click probably comes from a machine. No I/O."""
 
 import re
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
-# A click so soon after its text was handed to the provider is made by a link scanner.
-SOON: Final = timedelta(seconds=2)
+# A click within this time after its text was handed to the provider is made by a link scanner.
+SCANNER_CLICKS_WITHIN: Final = timedelta(seconds=2)
 # If one IP address and user agent request more codes than this within a minute, they are a link scanner.
 CODES_PER_MINUTE_MAX: Final = 10
 ADDRESS_WINDOW: Final = timedelta(minutes=1)
@@ -18,7 +18,8 @@ AGENT_CHARACTERS_MAX: Final = 300
 # Headers that a browser or an app sends when it loads a page in advance, before a person opens it.
 _PREFETCH_HEADERS: Final = ("purpose", "sec-purpose", "x-purpose", "x-moz")
 _PREFETCH: Final = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
-# User agents of crawlers, link previews in messengers, link scanners and HTTP libraries. Cubot is a brand of phones.
+# User agents of crawlers, link previews in messengers, link scanners and HTTP libraries. Cubot, a brand of phones, is
+# not a bot.
 _MACHINES: Final = re.compile(
     r"(?<!cu)bot\b|crawl|spider|slurp|preview|scanner|facebookexternalhit|whatsapp|embedly|google-safety|googleother"
     r"|safebrowsing|barracuda|proofpoint|mimecast|virustotal|headless|phantom|lighthouse|python|curl/|wget/|java/|okhttp"
@@ -33,7 +34,8 @@ class ClickClass(StrEnum):
 
 
 class LinkOrigin(NamedTuple):
-    """Where a link is counted: a campaign and its variant, a journey and its step, another text and its step."""
+    """Where the clicks on a link are counted: a campaign and its variant, a journey and its step, or another origin of
+    a text and its step."""
 
     kind: str
     id: UUID
@@ -58,7 +60,7 @@ class LinkRow(NamedTuple):
 
 
 class Click(NamedTuple):
-    """A request for a short link. `class_` is the class by the headers of the request alone."""
+    """A request for a short link, from an IP address and a user agent. `class_` follows from the headers alone."""
 
     id: UUID
     code: str
@@ -69,7 +71,7 @@ class Click(NamedTuple):
 
 
 class ClickOfPerson(NamedTuple):
-    """A click on the link of a customer's own text, for their export."""
+    """A click on a personal link of a customer, for the export of the customer's data."""
 
     id: UUID
     url: str
@@ -78,7 +80,7 @@ class ClickOfPerson(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A click by a person on the link of a customer's own text."""
+    """A click by a person on the personal link of a text, which attribution may credit with a purchase."""
 
     profile_id: UUID
     text_id: UUID
@@ -101,4 +103,4 @@ def _classify_agent(agent: str) -> ClickClass:
 
 def is_soon(clicked_at: datetime, claimed_at: datetime | None) -> bool:
     """Whether a click came within two seconds after its text was sent."""
-    return claimed_at is not None and clicked_at - claimed_at < SOON
+    return claimed_at is not None and clicked_at - claimed_at < SCANNER_CLICKS_WITHIN

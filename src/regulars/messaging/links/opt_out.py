@@ -1,4 +1,4 @@
-"""Withdraws consent after a click on the button of the opt-out page, to which a link in a text leads."""
+"""Withdraw consent when a customer presses the button of the opt-out page, to which a link in a text leads."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The SQL of links, clicks and their totals."""
+"""The SQL of short links, of clicks on them, and of the totals of clicks."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ async def find_prefix(tx: Tx, organization_id: UUID) -> str | None:
 
 
 async def insert_prefix_if_new(tx: Tx, organization_id: UUID, prefix: str) -> None:
-    """Does nothing if the prefix is in use, or if the organization has a prefix."""
+    """Insert the prefix, unless the prefix is in use or the organization has a prefix."""
     await tx.execute(
         "INSERT INTO link_prefixes (prefix, organization_id) VALUES (%s, %s) ON CONFLICT DO NOTHING",
         (prefix, organization_id),
@@ -34,14 +34,16 @@ async def find_organization(tx: Tx, prefix: str) -> UUID | None:
 
 
 class SharedLink(NamedTuple):
+    """Identifies a link that all recipients share."""
+
     origin_id: UUID
     step: str
     url: str
     origin_kind: str
 
 
-_SHARED: Final = Columns(origin_id=Ids, step=Texts, url=Texts, origin_kind=Labels)
-_FIND_SHARED: Final = _SHARED.write(
+_SHARED_COLUMNS: Final = Columns(origin_id=Ids, step=Texts, url=Texts, origin_kind=Labels)
+_FIND_SHARED: Final = _SHARED_COLUMNS.write(
     """
     SELECT it.origin_id, it.step, it.url, it.origin_kind, links.code FROM {rows}
     CROSS JOIN LATERAL (
@@ -54,16 +56,17 @@ _FIND_SHARED: Final = _SHARED.write(
 )
 
 
-async def find_shared(tx: Tx, organization_id: UUID, wanted: Collection[SharedLink]) -> dict[SharedLink, str]:
-    rows = await tx.fetch(_FIND_SHARED, {"organization_id": organization_id, **_SHARED.of_tuples(wanted)})
+async def find_shared(tx: Tx, organization_id: UUID, links: Collection[SharedLink]) -> dict[SharedLink, str]:
+    """The codes of shared links; a link that does not exist is absent."""
+    rows = await tx.fetch(_FIND_SHARED, {"organization_id": organization_id, **_SHARED_COLUMNS.of_tuples(links)})
     return {SharedLink(*row[:4]): row[4] for row in rows}
 
 
-_NEW: Final = Columns(
+_LINK_COLUMNS: Final = Columns(
     code=Labels, url=Texts, origin_kind=Labels, origin_id=Ids, step=Texts, personal_since=Timestamps, text_id=Ids,
     profile_id=Ids,
 )  # fmt: skip
-_INSERT: Final = _NEW.write(
+_INSERT_LINKS: Final = _LINK_COLUMNS.write(
     """
     INSERT INTO links (organization_id, created_at, {columns})
     SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
@@ -74,9 +77,9 @@ _INSERT: Final = _NEW.write(
 
 
 async def insert_links_if_new(tx: Tx, organization_id: UUID, links: Sequence[LinkRow]) -> set[str]:
-    """The codes of the links that were inserted. A link is not inserted if its code is in use, or if it is a shared
-    link that exists."""
-    rows = await tx.fetch(_INSERT, {"organization_id": organization_id, "now": tx.now, **_NEW.of(links)})
+    """Insert links, and return the codes of those that were inserted. A link is not inserted if its code is in use, or
+    if it is a shared link that exists."""
+    rows = await tx.fetch(_INSERT_LINKS, {"organization_id": organization_id, "now": tx.now, **_LINK_COLUMNS.of(links)})
     return {row[0] for row in rows}
 
 
@@ -111,7 +114,7 @@ async def delete_links_of_texts(tx: Tx, organization_id: UUID, text_ids: Collect
 async def forget_people(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
 ) -> None:
-    """Remove the customer from their links, which still lead to their destination, and delete the IP addresses and user
+    """Remove customers from their links, which still lead to their destinations, and delete the IP addresses and user
     agents of the clicks."""
     rows = await tx.fetch(
         """
@@ -141,14 +144,17 @@ class NewClick(NamedTuple):
     code: str
     minute: datetime
     class_: ClickClass
+    # The exact time, which is deleted with the IP address and the user agent.
     traced_at: datetime
     address: str
     agent: str
 
 
-_CLICKS: Final = Columns(id=Ids, code=Labels, minute=Timestamps, traced_at=Timestamps, address=Texts, agent=Texts)
-_CLASS: Final = Columns(**{"class": (Labels, "class_")})
-_INSERT_CLICKS: Final = (_CLICKS | _CLASS).write(
+_CLICK_COLUMNS: Final = Columns(
+    id=Ids, code=Labels, minute=Timestamps, traced_at=Timestamps, address=Texts, agent=Texts
+)
+_CLASS_COLUMN: Final = Columns(**{"class": (Labels, "class_")})
+_INSERT_CLICKS: Final = (_CLICK_COLUMNS | _CLASS_COLUMN).write(
     """
     INSERT INTO clicks (organization_id, {columns})
     SELECT %(organization_id)s, it.* FROM {rows}
@@ -159,16 +165,16 @@ _INSERT_CLICKS: Final = (_CLICKS | _CLASS).write(
 
 
 async def insert_clicks_if_new(tx: Tx, organization_id: UUID, clicks: Sequence[NewClick]) -> set[UUID]:
-    """The ids of the clicks that were inserted. Some may exist already, since clicks are written again if the result of
-    a commit is unknown."""
+    """Insert clicks, and return the ids of those that were inserted. Some may exist already, since clicks are written
+    again if the result of a commit is unknown."""
     rows = await tx.fetch(
-        _INSERT_CLICKS, {"organization_id": organization_id, **_CLICKS.of(clicks), **_CLASS.of(clicks)}
+        _INSERT_CLICKS, {"organization_id": organization_id, **_CLICK_COLUMNS.of(clicks), **_CLASS_COLUMN.of(clicks)}
     )
     return {row[0] for row in rows}
 
 
-_SOURCES: Final = Columns(address=Texts, agent=Texts)
-_FIND_SCANNERS: Final = _SOURCES.write(
+_SOURCE_COLUMNS: Final = Columns(address=Texts, agent=Texts)
+_FIND_SCANNERS: Final = _SOURCE_COLUMNS.write(
     """
     SELECT it.address, it.agent FROM {rows}
     CROSS JOIN LATERAL (
@@ -196,14 +202,14 @@ async def find_scanners(
             "since": since,
             "codes_max": codes_max,
             "limit": limit,
-            **_SOURCES.of_tuples(sources),
+            **_SOURCE_COLUMNS.of_tuples(sources),
         },
     )
     return [(row[0], row[1]) for row in rows]
 
 
 # Locked in the order of their ids: two processes that count clicks of one scanner never deadlock.
-_RECLASSIFY: Final = _SOURCES.write(
+_RECLASSIFY: Final = _SOURCE_COLUMNS.write(
     """
     UPDATE clicks SET class = 'machine'
     WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
@@ -221,15 +227,15 @@ _RECLASSIFY: Final = _SOURCES.write(
 async def mark_as_machines(
     tx: Tx, organization_id: UUID, scanners: Collection[tuple[str, str]], *, since: datetime
 ) -> list[tuple[str, datetime]]:
-    """Reclassify the clicks of scanners; return code and minute of those that were classified as made by a person."""
+    """Reclassify the clicks of scanners; return code and minute of the clicks that counted as a person's before."""
     rows = await tx.fetch(
-        _RECLASSIFY, {"organization_id": organization_id, "since": since, **_SOURCES.of_tuples(scanners)}
+        _RECLASSIFY, {"organization_id": organization_id, "since": since, **_SOURCE_COLUMNS.of_tuples(scanners)}
     )
     return [(row[0], row[1]) for row in rows]
 
 
-_TOTALS: Final = Columns(origin_kind=Labels, origin_id=Ids, step=Texts, **{"class": Labels}, clicks=Bigints)
-_ADD_TOTALS: Final = _TOTALS.write(
+_TOTAL_COLUMNS: Final = Columns(origin_kind=Labels, origin_id=Ids, step=Texts, **{"class": Labels}, clicks=Bigints)
+_ADD_TOTALS: Final = _TOTAL_COLUMNS.write(
     """
     INSERT INTO click_totals (organization_id, {columns})
     SELECT %(organization_id)s, it.* FROM {rows}
@@ -240,9 +246,9 @@ _ADD_TOTALS: Final = _TOTALS.write(
 
 
 async def add_totals(tx: Tx, organization_id: UUID, differences: Sequence[tuple[str, UUID, str, str, int]]) -> None:
-    """Each tuple has the origin, the class and the difference. The caller sorts them, so that two processes never
-    deadlock."""
-    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(differences)})
+    """Add differences to the totals; each tuple has the kind, id and step of the origin, the class and the difference.
+    The caller sorts them, so that two processes never deadlock."""
+    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTAL_COLUMNS.of_tuples(differences)})
 
 
 async def find_totals(

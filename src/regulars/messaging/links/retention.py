@@ -1,5 +1,5 @@
-"""Deletes clicks and personal links after 25 months, and the IP address and user agent of a click after an hour. Counts
-remain."""
+"""Delete clicks and personal links after 25 months, and the IP address and user agent of a click after an hour. Counts
+of clicks remain."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -12,13 +12,13 @@ from regulars.messaging.links import queries
 from regulars.messaging.model import RETENTION
 from regulars.work.outbox import rewrite_waiting_facts
 
-# The documented limit is a day; the code needs IP addresses and user agents only for a minute.
+# The documentation promises a day; the classification needs IP addresses and user agents only for a minute.
 TRACE_RETENTION: Final = timedelta(hours=1)
 _BATCH_ROWS: Final = 1_000
 
 
 async def sweep_clicks(database: Database, organization_id: UUID) -> None:
-    """Delete clicks and personal links after 25 months; counts of clicks remain."""
+    """Delete clicks and personal links that are older than 25 months."""
     deleted = _BATCH_ROWS
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
@@ -30,7 +30,7 @@ async def sweep_clicks(database: Database, organization_id: UUID) -> None:
 
 
 async def sweep_click_traces(database: Database, organization_id: UUID) -> None:
-    """Delete IP addresses and user agents of clicks. Only the classification needs them, and only for a minute."""
+    """Delete the IP addresses and user agents of clicks that are older than an hour."""
     deleted = _BATCH_ROWS
     while deleted == _BATCH_ROWS:
         async with database.transaction() as tx:
@@ -39,6 +39,8 @@ async def sweep_click_traces(database: Database, organization_id: UUID) -> None:
 
 
 async def erase_from_click_facts(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    """Remove erased people from recorded clicks that listeners have not handled yet."""
+
     def remove_people(fact: LinkClicked) -> LinkClicked | None:
         return None if fact.profile_id in profile_ids else fact
 
@@ -48,5 +50,5 @@ async def erase_from_click_facts(tx: Tx, organization_id: UUID, profile_ids: Col
 async def forget_people(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
 ) -> None:
-    """Remove people from their links, and IP addresses and user agents from their clicks."""
+    """Remove erased people from their links, and IP addresses and user agents from their clicks."""
     await queries.forget_people(tx, organization_id, profile_ids, text_ids)

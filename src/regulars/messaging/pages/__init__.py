@@ -1,1 +1,1 @@
-"""The pages about texts: messages, conversations, the inbox, and the settings of texting."""
+"""The pages about texts: sent and received messages, conversations, the inbox of replies, and the text settings."""

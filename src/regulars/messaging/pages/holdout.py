@@ -1,4 +1,4 @@
-"""The page of the global holdout: its percentage, the current quarter, and the effect of a change."""
+"""The page of the global holdout: the percentage of customers who get no campaign texts, and the current quarter."""
 
 from functools import partial
 from typing import Final
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.messaging.holdout.model import PERCENT_MAX, check_percent, next_quarter, quarter_of
 from regulars.messaging.holdout.settings import GlobalHoldout, change_holdout, load_holdout
-from regulars.messaging.pages.message_view import checked
+from regulars.messaging.pages.message_view import check_field
 from regulars.messaging.pages.settings import PATH
 from regulars.web.access import Action
 from regulars.web.form import FormState
@@ -18,34 +18,34 @@ from regulars.web.visit import Visit
 
 HOLDOUT: Final = f"{PATH}/holdout"
 # Larger than the allowed percentage, so that `check_percent` refuses it with a message that names the limit.
-_WHOLE_MAX: Final = 1_000_000
+_INPUT_MAX: Final = 1_000_000
 
 
 async def show_holdout(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         holdout = await load_holdout(tx, visit.organization_id)
     values = {"percent": str(holdout.percent), "with_journeys": "on" if holdout.with_journeys else ""}
-    return _page(visit, FormState(values), holdout)
+    return _render_page(visit, FormState(values), holdout)
 
 
 async def save_holdout(visit: Visit) -> Response:
     form = FormState(visit.form)
-    percent = form.whole("percent", minimum=0, maximum=_WHOLE_MAX)
-    checked(form, "percent", partial(check_percent, percent))
+    percent = form.whole("percent", minimum=0, maximum=_INPUT_MAX)
+    check_field(form, "percent", partial(check_percent, percent))
     async with visit.database.transaction() as tx:
         before = await load_holdout(tx, visit.organization_id)
         if form.is_refused:
-            return _page(visit, form, before)
-        journeys = form.is_checked("with_journeys")
+            return _render_page(visit, form, before)
+        with_journeys = form.is_checked("with_journeys")
         after = await change_holdout(
-            tx, visit.organization_id, percent=percent, with_journeys=journeys, by=visit.user.email
+            tx, visit.organization_id, percent=percent, with_journeys=with_journeys, by=visit.user.email
         )
-        recorded = {"before": before.as_data(), "after": after.as_data()}
-        await record(tx, visit.organization_id, actor_of(visit), "texts.holdout", "texts", **recorded)
+        change = {"before": before.as_data(), "after": after.as_data()}
+        await record(tx, visit.organization_id, actor_of(visit), "texts.holdout", "texts", **change)
     return redirect(visit, visit.url(HOLDOUT), done="Saved.")
 
 
-def _page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Response:
+def _render_page(visit: Visit, form: FormState, holdout: GlobalHoldout) -> Response:
     today = visit.now.astimezone(visit.format.zone).date()
     return render_form(
         visit,

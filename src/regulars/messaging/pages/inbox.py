@@ -1,4 +1,4 @@
-"""The inbox: replies without a keyword, and what a person decides about them."""
+"""The pages of the inbox: customers' replies without a keyword, which a user answers or treats as an opt-out."""
 
 from functools import partial
 from typing import Any, Final
@@ -25,7 +25,7 @@ from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
-LINES_SHOWN: Final = 20
+MESSAGES_SHOWN_MAX: Final = 20
 ANSWER_CHARACTERS_MAX: Final = 1_000
 
 
@@ -37,8 +37,8 @@ async def show_inbox(visit: Visit) -> Response:
 
 
 async def _find_reply_in_path(tx: Tx, visit: Visit) -> ReplyRow:
-    identifier = REPLY.decode(visit.references[0])
-    reply = None if identifier is None else await find_reply(tx, visit.organization_id, identifier)
+    reply_id = REPLY.decode(visit.references[0])
+    reply = None if reply_id is None else await find_reply(tx, visit.organization_id, reply_id)
     if reply is None:
         raise PageNotFound(
             "There is no reply with this id; replies are stored for 25 months, or until the person is erased."
@@ -53,8 +53,8 @@ async def show_reply(finders: OriginFinders, visit: Visit) -> Response:
 async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Response:
     async with visit.database.reading() as tx:
         reply = await _find_reply_in_path(tx, visit)
-        lines = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=LINES_SHOWN)
-        origins = await find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
+        messages = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=MESSAGES_SHOWN_MAX)
+        origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
         answers = await list_responses(tx, visit.organization_id, reply.id)
         customer = None
         if reply.profile_id is not None:
@@ -62,7 +62,7 @@ async def _show(finders: OriginFinders, visit: Visit, form: FormState) -> Respon
     values: dict[str, Any] = {
         "reply": reply,
         "identifier": REPLY.encode(reply.id),
-        "lines": lines,
+        "lines": messages,
         "origins": origins,
         "answers": answers,
         "customer": customer,
@@ -87,7 +87,7 @@ async def withdraw(finders: OriginFinders, visit: Visit) -> Response:
     return response
 
 
-async def not_a_withdrawal(finders: OriginFinders, visit: Visit) -> Response:
+async def keep_consent(finders: OriginFinders, visit: Visit) -> Response:
     return await _decide(finders, visit, is_stop=False, done="Noted; the number may be texted as before.")
 
 
@@ -136,7 +136,7 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
 
 
 def read_plain_text(form: FormState, name: str) -> str:
-    """The text of an answer. It is written to one person, so variables are not allowed in it."""
+    """The text to one customer in a form field, with its links read; variables are refused."""
     text = form.value(name).replace("\r\n", "\n").strip()
     if len(text) > ANSWER_CHARACTERS_MAX:
         form.refuse(name, f"At most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
@@ -153,13 +153,13 @@ def read_plain_text(form: FormState, name: str) -> str:
 
 
 def pages(*, origins: OriginFinders) -> tuple[Page, ...]:
-    """`origins` has for each kind of origin with pages the function that finds these origins."""
+    """`origins` has the functions that find the journeys and campaigns that requested texts, by kind."""
     reply_path, write = f"{INBOX}/{{reply}}", partial(Form, needs=Action.WRITE_TEXTS)
     return (
         Page(path=INBOX, needs=Action.READ, handle=show_inbox),
         Page(path=reply_path, needs=Action.READ, handle=partial(show_reply, origins)),
         Page(path=f"{reply_path}/withdraw", needs=Action.WRITE_TEXTS, handle=ask_to_withdraw),
         write(path=f"{reply_path}/withdraw", handle=partial(withdraw, origins)),
-        write(path=f"{reply_path}/not-a-withdrawal", handle=partial(not_a_withdrawal, origins)),
+        write(path=f"{reply_path}/not-a-withdrawal", handle=partial(keep_consent, origins)),
         write(path=f"{reply_path}/answer", handle=partial(answer, origins)),
     )

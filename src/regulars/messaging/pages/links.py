@@ -1,7 +1,7 @@
-"""The responses to a customer who opens a short link: the redirect, the opt-out page, or a page that says that there is
-no such link.
+"""Respond to a customer who opens a short link: with a redirect, the opt-out page, or a page that says that there is no
+such link.
 
-Lookups that arrive while one is running share the next SQL statement, and results are cached, because a link never
+Lookups that arrive while a lookup is running share the next SQL statement, and results are cached, because a link never
 changes its destination. A redirect does not wait for a write: clicks are written afterwards.
 """
 
@@ -29,10 +29,10 @@ from regulars.messaging.links.model import AGENT_CHARACTERS_MAX, Click, classify
 from regulars.messaging.links.opt_out import withdraw_by_link
 from regulars.web.render import render_public
 
-LOOK_UPS_PER_STATEMENT_MAX: Final = 256
+LOOKUPS_PER_STATEMENT_MAX: Final = 256
 # How long a customer waits for the database before the page shows the fallback address.
-LOOK_UP_S: Final = 3.0
-CACHED_MAX: Final = 50_000
+LOOKUP_TIMEOUT_S: Final = 3.0
+LINKS_CACHED_MAX: Final = 50_000
 TEMPLATE: Final = "messaging/link.html"
 HEADERS: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
 
@@ -45,15 +45,16 @@ class _Destination(NamedTuple):
     url: str
 
 
-class _Waiting(NamedTuple):
-    """A lookup that waits for the next statement; `found` gets the URL, or None if there is no such link."""
+class _Lookup(NamedTuple):
+    """A lookup that waits for the next statement; `url` gets the destination, or None if there is no such link."""
 
     code: str
-    found: "asyncio.Future[str | None]"
+    url: "asyncio.Future[str | None]"
 
 
 class ShortLinkPages:
-    """One object per process. `fallback_url` is shown while the database is unavailable."""
+    """Handles the requests for short links; one object per process. `fallback_url` is shown while the database is
+    unavailable."""
 
     def __init__(self, database: Database, *, fallback_url: str | None) -> None:
         self.clicks = ClickLog(database)
@@ -61,8 +62,8 @@ class ShortLinkPages:
         self._fallback_url = fallback_url
         self._organizations: dict[str, UUID] = {}
         self._cached: OrderedDict[str, _Destination] = OrderedDict()
-        self._looking_up: Coalescer[UUID, _Waiting] = Coalescer(
-            self._look_up, items_max=lambda _: LOOK_UPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
+        self._lookups: Coalescer[UUID, _Lookup] = Coalescer(
+            self._look_up, items_max=lambda _: LOOKUPS_PER_STATEMENT_MAX, flushers=LOOKING_UP_MAX
         )
 
     def routes(self) -> list[Route]:
@@ -77,7 +78,7 @@ class ShortLinkPages:
         if link is None:
             return _missing()
         if request.method == "GET":
-            self._count(request, link)
+            self._record_click(request, link)
         if link.url == OPT_OUT:
             return _page("Stop our texts?", "Press the button to get no more texts from us at this number.", asks=True)
         return RedirectResponse(link.url, HTTPStatus.FOUND, HEADERS)
@@ -97,7 +98,7 @@ class ShortLinkPages:
             return self._unavailable(error)
         return _page("You get no more texts", "We stopped all texts from us to this number.")
 
-    def _count(self, request: Request, link: _Destination) -> None:
+    def _record_click(self, request: Request, link: _Destination) -> None:
         click = Click(
             id=new_uuid(),
             code=link.code,
@@ -108,22 +109,22 @@ class ShortLinkPages:
         )
         self.clicks.record(link.organization_id, click)
 
-    async def _find(self, full: str) -> _Destination | None:
-        full = full.lower()
-        cached = self._cached.get(full)
+    async def _find(self, full_code: str) -> _Destination | None:
+        full_code = full_code.lower()
+        cached = self._cached.get(full_code)
         if cached is not None:
-            self._cached.move_to_end(full)
+            self._cached.move_to_end(full_code)
             return cached
-        if len(full) != PREFIX_CHARACTERS + CODE_CHARACTERS or not full.isascii() or not full.isalnum():
+        if len(full_code) != PREFIX_CHARACTERS + CODE_CHARACTERS or not full_code.isascii() or not full_code.isalnum():
             return None
-        prefix, code = full[:PREFIX_CHARACTERS], full[PREFIX_CHARACTERS:]
-        async with asyncio.timeout(LOOK_UP_S):
+        prefix, code = full_code[:PREFIX_CHARACTERS], full_code[PREFIX_CHARACTERS:]
+        async with asyncio.timeout(LOOKUP_TIMEOUT_S):
             organization_id = await self._find_organization(prefix)
-            url = None if organization_id is None else await self._wait_for(organization_id, code)
+            url = None if organization_id is None else await self._find_url(organization_id, code)
         if organization_id is None or url is None:
             return None
-        self._cached[full] = destination = _Destination(organization_id, code, url)
-        if len(self._cached) > CACHED_MAX:
+        self._cached[full_code] = destination = _Destination(organization_id, code, url)
+        if len(self._cached) > LINKS_CACHED_MAX:
             self._cached.popitem(last=False)
         return destination
 
@@ -136,24 +137,24 @@ class ShortLinkPages:
                 self._organizations[prefix] = organization_id
         return organization_id
 
-    async def _wait_for(self, organization_id: UUID, code: str) -> str | None:
-        waiting = _Waiting(code, asyncio.get_running_loop().create_future())
-        self._looking_up.put(organization_id, waiting, size=1)
-        return await waiting.found
+    async def _find_url(self, organization_id: UUID, code: str) -> str | None:
+        lookup = _Lookup(code, asyncio.get_running_loop().create_future())
+        self._lookups.put(organization_id, lookup, size=1)
+        return await lookup.url
 
-    async def _look_up(self, organization_id: UUID, batch: Sequence[_Waiting]) -> None:
-        """Look up a batch; every waiting request gets its destination, or the error."""
+    async def _look_up(self, organization_id: UUID, batch: Sequence[_Lookup]) -> None:
+        """Look up a batch of codes; every waiting request gets its destination, or the error."""
         try:
-            async with asyncio.timeout(LOOK_UP_S), self._database.looking_up() as tx:
-                urls = await find_destinations(tx, organization_id, {waiting.code for waiting in batch})
+            async with asyncio.timeout(LOOKUP_TIMEOUT_S), self._database.looking_up() as tx:
+                urls = await find_destinations(tx, organization_id, {lookup.code for lookup in batch})
         except Exception as error:  # noqa: BLE001  # every waiting request gets the error
-            for waiting in batch:
-                if not waiting.found.done():
-                    waiting.found.set_exception(error)
+            for lookup in batch:
+                if not lookup.url.done():
+                    lookup.url.set_exception(error)
             return
-        for waiting in batch:
-            if not waiting.found.done():
-                waiting.found.set_result(urls.get(waiting.code))
+        for lookup in batch:
+            if not lookup.url.done():
+                lookup.url.set_result(urls.get(lookup.code))
 
     def _unavailable(self, error: Exception) -> Response:
         _log.warning("links.database_unavailable", error=type(error).__name__)

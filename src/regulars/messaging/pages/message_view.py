@@ -1,4 +1,4 @@
-"""Shared by the pages about texts: labels and URLs for templates, and numbers by their hash."""
+"""Functions that the pages about texts share: labels and URLs for templates, origins of texts, text settings."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
@@ -8,7 +8,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.labels import ORIGINS, TextLabel, label_meaning, label_reason, label_state, reason_detail
-from regulars.messaging.model import ConversationLine, MessageLine, TextRow
+from regulars.messaging.model import ConversationMessage, MessageListItem, TextRow
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
@@ -37,10 +37,10 @@ class MessageView:
         """The provider's message, which is masked because it may contain a number."""
         return mask.text(self._visit, reason_detail(reason))
 
-    def message_url(self, line: MessageLine) -> str:
-        if line.is_received:
-            return self.reply_url(line.id)
-        return self.text_url(line.id)
+    def message_url(self, message: MessageListItem) -> str:
+        if message.is_received:
+            return self.reply_url(message.id)
+        return self.text_url(message.id)
 
     def text_url(self, text_id: UUID) -> str:
         return self._visit.url(MESSAGES, TEXT.encode(text_id))
@@ -54,21 +54,21 @@ class MessageView:
     def customer_url(self, profile_id: UUID) -> str:
         return self._visit.url("/customers", PROFILE.encode(profile_id))
 
-    def label(self, line: ConversationLine) -> TextLabel:
-        """The state of a line of a conversation."""
-        if line.text is not None:
-            return label_state(line.text.state)
-        if line.reply is not None:
-            return label_meaning(line.reply.meaning)
-        raise AssertionError("a line is a text or a reply")
+    def label(self, message: ConversationMessage) -> TextLabel:
+        """The label of a text's state, or of a reply's meaning."""
+        if message.text is not None:
+            return label_state(message.text.state)
+        if message.reply is not None:
+            return label_meaning(message.reply.meaning)
+        raise AssertionError("a message is a text or a reply")
 
-    def may_have_reached(self, line: ConversationLine) -> bool:
-        """Whether a line of a conversation reached, or may have reached, the other side."""
-        return line.text is None or line.text.state not in {"skipped", "failed"}
+    def may_have_reached(self, message: ConversationMessage) -> bool:
+        """Whether a message reached, or may have reached, its recipient."""
+        return message.text is None or message.text.state not in {"skipped", "failed"}
 
 
 class TextOrigin(NamedTuple):
-    """The journey or campaign that a text came from, and the path of its page below the organization."""
+    """The journey or campaign that requested a text, and the path of its page below the organization."""
 
     name: str
     path: tuple[str, ...]
@@ -80,8 +80,9 @@ OriginFinders = Mapping[str, FindOrigins]
 
 
 async def find_origins(
-    tx: Tx, visit: Visit, finders: OriginFinders, texts: Iterable[MessageLine | TextRow]
+    tx: Tx, visit: Visit, finders: OriginFinders, texts: Iterable[MessageListItem | TextRow]
 ) -> dict[UUID, TextOrigin]:
+    """The journeys and campaigns that requested the texts, by id."""
     ids_by_kind: dict[str, set[UUID]] = {}
     for text in texts:
         if text.origin_id is not None:
@@ -94,7 +95,7 @@ async def find_origins(
 
 
 def read_hash(text: str) -> bytes:
-    """The keyed hash of a number in a URL; the number itself is not in the URL, since it is personal data."""
+    """Parse the keyed hash that stands for a phone number in a URL, because the number itself is personal data."""
     try:
         number_hash = bytes.fromhex(text)
     except ValueError:
@@ -105,6 +106,7 @@ def read_hash(text: str) -> bytes:
 
 
 async def load_texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -> Texting:
+    """The text settings of the visitor's organization, locked if they are to be changed."""
     load = lock_texting if is_to_change else load_texting
     texting = await load(tx, visit.organization_id)
     if texting is None:
@@ -112,8 +114,8 @@ async def load_texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -
     return texting
 
 
-def checked(form: FormState, name: str, check: Callable[[], T]) -> T | None:
-    """The result of a check; None if it refuses, and then the error is shown at the field."""
+def check_field(form: FormState, name: str, check: Callable[[], T]) -> T | None:
+    """The result of `check`; if it raises `SettingRefused`, show the error at the form field and return None."""
     try:
         return check()
     except SettingRefused as error:

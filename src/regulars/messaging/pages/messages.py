@@ -20,7 +20,7 @@ from regulars.kit.keyset import PageRequest, PageRows
 from regulars.messaging.errors import MessagingError
 from regulars.messaging.find import count_undecided, find_suppressed, find_text, list_messages, read_conversation
 from regulars.messaging.labels import REASONS, STATES
-from regulars.messaging.model import MessageFilter, MessageLine, TextRow
+from regulars.messaging.model import MessageFilter, MessageListItem, TextRow
 from regulars.messaging.pages.message_view import (
     INBOX,
     MESSAGES,
@@ -43,9 +43,9 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 CSV_HEADER: Final = ("id", "direction", "at", "number", "customer", "state", "reason", "parts", "origin", "text")
-LINES_SHOWN: Final = 60
+MESSAGES_SHOWN_MAX: Final = 60
 UNDECIDED: Final = "undecided"
-COUNTED_MAX: Final = 100
+UNDECIDED_COUNTED_MAX: Final = 100
 
 
 def filters(visit: Visit) -> tuple[Filter, ...]:
@@ -67,9 +67,9 @@ async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
     if text and (target := _url_of_exact_match(visit, text)) is not None and not visit.is_htmx:
         return redirect(visit, target)
     async with visit.database.transaction() as tx:
-        rows = PageRows() if text else await _list(tx, visit, view, view.request)
+        rows = PageRows() if text else await _list_page(tx, visit, view, view.request)
         texting = await load_texting(tx, visit.organization_id)
-        undecided = await count_undecided(tx, visit.organization_id, limit=COUNTED_MAX)
+        undecided = await count_undecided(tx, visit.organization_id, limit=UNDECIDED_COUNTED_MAX)
         page = make_page(view, rows)
         origins = await find_origins(tx, visit, finders, page.rows)
     return render(
@@ -86,8 +86,8 @@ async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
 
 
 def _url_of_exact_match(visit: Visit, text: str) -> str | None:
-    """The URL of the page for a number or id that was typed in full; None if there is none. A visitor who may not see
-    personal data cannot look up numbers."""
+    """The URL of the page for a phone number or message id that the visitor typed in full; None if the text is neither.
+    A visitor who may not see personal data cannot look up numbers."""
     if TEXT.decode(text) is not None:
         return visit.url(MESSAGES, text)
     if REPLY.decode(text) is not None:
@@ -115,35 +115,35 @@ def message_filter_of(visit: Visit, view: ListView) -> MessageFilter:
     )
 
 
-async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[MessageLine]:
+async def _list_page(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[MessageListItem]:
     return await list_messages(tx, visit.organization_id, message_filter_of(visit, view), page)
 
 
 async def export_messages(visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
-    lines = walk(visit.database.transaction, lambda tx, page: _list(tx, visit, view, page))
-    rows = (_csv_row(visit, line) async for line in lines)
+    messages = walk(visit.database.transaction, lambda tx, page: _list_page(tx, visit, view, page))
+    rows = (_csv_row(visit, message) async for message in messages)
     return export_csv(visit, "messages.export", "messages.csv", CSV_HEADER, rows)
 
 
-def _csv_row(visit: Visit, line: MessageLine) -> list[str]:
+def _csv_row(visit: Visit, message: MessageListItem) -> list[str]:
     return [
-        (REPLY if line.is_received else TEXT).encode(line.id),
-        "received" if line.is_received else "sent",
-        format_timestamp(line.at),
-        (line.phone_number if visit.sees_personal else mask.phone(visit, line.phone_number)) or "",
-        "" if line.profile_id is None else PROFILE.encode(line.profile_id),
-        line.state,
-        (line.reason or "") if visit.sees_personal else (line.reason or "").partition(":")[0],
-        str(line.parts) if not line.is_received else "",
-        line.origin_kind,
-        mask.text(visit, line.body) or "",
+        (REPLY if message.is_received else TEXT).encode(message.id),
+        "received" if message.is_received else "sent",
+        format_timestamp(message.at),
+        (message.phone_number if visit.sees_personal else mask.phone(visit, message.phone_number)) or "",
+        "" if message.profile_id is None else PROFILE.encode(message.profile_id),
+        message.state,
+        (message.reason or "") if visit.sees_personal else (message.reason or "").partition(":")[0],
+        str(message.parts) if not message.is_received else "",
+        message.origin_kind,
+        mask.text(visit, message.body) or "",
     ]
 
 
 async def _find_text_in_path(tx: Tx, visit: Visit) -> TextRow:
-    identifier = TEXT.decode(visit.references[0])
-    text = None if identifier is None else await find_text(tx, visit.organization_id, identifier)
+    text_id = TEXT.decode(visit.references[0])
+    text = None if text_id is None else await find_text(tx, visit.organization_id, text_id)
     if text is None:
         raise PageNotFound(
             "There is no text with this id; texts are stored for 25 months, or until the person is erased."
@@ -208,24 +208,25 @@ async def send_again(visit: Visit) -> Response:
 async def show_number(finders: OriginFinders, visit: Visit) -> Response:
     number_hash = read_hash(visit.references[0])
     async with visit.database.reading() as tx:
-        lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
+        messages = await read_conversation(tx, visit.organization_id, number_hash, limit=MESSAGES_SHOWN_MAX)
         subscription = await find_by_hash(tx, visit.organization_id, number_hash)
-        if not lines and subscription is None:
+        if not messages and subscription is None:
             raise PageNotFound("There are no messages to or from this number.")
-        origins = await find_origins(tx, visit, finders, [line.text for line in lines if line.text is not None])
+        origins = await find_origins(tx, visit, finders, [message.text for message in messages if message.text])
         is_suppressed = bool(await find_suppressed(tx, visit.organization_id, [number_hash]))
         texting = await load_texting(tx, visit.organization_id)
         customer = None
         if subscription is not None and subscription.profile is not None:
             customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
-    numbers = [row.phone_number for line in lines for row in (line.text, line.reply) if row and row.phone_number]
+    rows = [row for message in messages for row in (message.text, message.reply) if row is not None]
+    numbers = [row.phone_number for row in rows if row.phone_number]
     state = None if subscription is None else subscription.state
     return render(
         visit,
         "messaging/number.html",
-        lines=lines,
+        lines=messages,
         origins=origins,
-        is_cut=len(lines) == LINES_SHOWN,
+        is_cut=len(messages) == MESSAGES_SHOWN_MAX,
         number=numbers[-1] if numbers else None if state is None else state.phone_number,
         number_hash=number_hash,
         consent=None if state is None else "DO_NOT_CONTACT" if state.is_erased else state.status.value,
@@ -234,7 +235,7 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
         else visit.url("/consent/numbers", SUBSCRIPTION.encode(subscription.id)),
         customer=customer,
         is_suppressed=is_suppressed,
-        last_reply=next((line.reply for line in reversed(lines) if line.reply is not None), None),
+        last_reply=next((message.reply for message in reversed(messages) if message.reply is not None), None),
         texting=texting,
         shown=MessageView(visit),
         form=FormState(),
@@ -242,8 +243,9 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
 
 
 def pages(*, origins: OriginFinders, attribution_card: TextCard) -> tuple[Page, ...]:
-    """`origins` has for each kind of origin with pages the function that finds these origins. `attribution_card`
-    renders the tickets that are credited to a text; it comes from a package that this one must not import."""
+    """`origins` has the functions that find the journeys and campaigns that requested texts, by kind.
+    `attribution_card` renders the purchases that are credited to a text. Both come from packages that import this
+    one."""
     return (
         Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
         Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, needs_password=True),

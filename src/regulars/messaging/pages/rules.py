@@ -1,4 +1,4 @@
-"""The pages of the rules of texting: hours of each country, public holidays, caps, notices and reply paths."""
+"""The pages of the rules for texts: frequency caps, and sending hours, opt-out notice and sender of each country."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.number_location import zones_by_country
-from regulars.messaging.pages.message_view import checked, load_texting_of
+from regulars.messaging.pages.message_view import check_field, load_texting_of
 from regulars.messaging.pages.settings import PATH
 from regulars.messaging.public_holidays import find_closed_days
 from regulars.messaging.settings.change import (
@@ -55,20 +55,24 @@ from regulars.web.visit import Visit
 RULES: Final = f"{PATH}/rules"
 COUNTRIES: Final = f"{PATH}/countries"
 CAPS_MAX: Final = 4
-_DAY_MINUTES: Final = 24 * 60
+_MINUTES_PER_DAY: Final = 24 * 60
 
 
 class DayBar(NamedTuple):
-    """One day of a week as a bar from midnight to midnight, in percent."""
+    """The sending hours of one day as a bar from midnight to midnight."""
 
     day: str
     hours: str
+    # Start and width of the bar, in percent of the day.
     x: str
     width: str
+    # The default hours of the country.
     default: str
 
 
-class CountryLine(NamedTuple):
+class CountryRow(NamedTuple):
+    """A country in the list of countries."""
+
     code: str
     name: str
     rule: SendHoursRule
@@ -88,25 +92,25 @@ def format_window(window: OpenHours | None) -> str:
     return "closed" if window is None else f"{format_minute(window.opens_minute)}-{format_minute(window.closes_minute)}"
 
 
-def week(rule: SendHoursRule, default: SendHoursRule) -> list[DayBar]:
+def make_week_bars(rule: SendHoursRule, default: SendHoursRule) -> list[DayBar]:
     bars = []
     for day, hours, usual in zip(DAYS, rule.days, default.days, strict=True):
-        x = 0.0 if hours is None else hours.opens_minute / _DAY_MINUTES * 100
-        width = 0.0 if hours is None else (hours.closes_minute - hours.opens_minute) / _DAY_MINUTES * 100
+        x = 0.0 if hours is None else hours.opens_minute / _MINUTES_PER_DAY * 100
+        width = 0.0 if hours is None else (hours.closes_minute - hours.opens_minute) / _MINUTES_PER_DAY * 100
         bars.append(DayBar(day, format_window(hours), f"{x:.2f}", f"{width:.2f}", format_window(usual)))
     return bars
 
 
-def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
+def _list_countries(visit: Visit, texting: Texting) -> list[CountryRow]:
     settings = texting.settings
     codes = {*DEFAULT_RULES, *settings.rules, *settings.notices, *settings.senders, *settings.prices}
     if visit.organization.default_country in zones_by_country():
         codes.add(visit.organization.default_country or "")
-    lines = []
+    rows = []
     for code in sorted(codes - {""}, key=country_name):
         notice = texting.opt_out_notice_of(code)
-        lines.append(
-            CountryLine(
+        rows.append(
+            CountryRow(
                 code,
                 country_name(code),
                 settings.rule_of(code),
@@ -117,7 +121,7 @@ def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
                 settings.prices.get(code),
             )
         )
-    return lines
+    return rows
 
 
 async def show_rules(visit: Visit) -> Response:
@@ -129,8 +133,8 @@ async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
         texting = await load_texting_of(tx, visit)
     values: dict[str, Any] = {
         "texting": texting,
-        "lines": _lines(visit, texting),
-        "week": week,
+        "lines": _list_countries(visit, texting),
+        "week": make_week_bars,
         "default_rule": default_rule,
         "looser": looser_caps(texting.settings.caps),
         "choices": [(code, country_name(code)) for code in sorted(zones_by_country(), key=country_name)],
@@ -178,7 +182,7 @@ def _describe_caps(settings: SmsSettings) -> dict[str, Any]:
 
 
 async def open_country(visit: Visit) -> Response:
-    """Redirect from the country select to the page of the country; without a country, to the list."""
+    """Redirect to the page of the country that was selected in the form; without a country, to the list."""
     code = visit.query.get("country", "")
     return redirect(visit, visit.url(COUNTRIES, code) if code in zones_by_country() else visit.url(RULES))
 
@@ -188,7 +192,7 @@ async def show_country(visit: Visit) -> Response:
 
 
 async def _show_country(visit: Visit, refused_form: FormState | None) -> Response:
-    code = _code(visit)
+    code = _country_in_path(visit)
     async with visit.database.reading() as tx:
         texting = await load_texting_of(tx, visit)
         today = visit.now.astimezone(visit.format.zone).date()
@@ -200,7 +204,7 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
         "name": country_name(code),
         "texting": texting,
         "rule": rule,
-        "bars": week(rule, default_rule(code)),
+        "bars": make_week_bars(rule, default_rule(code)),
         "has_own_hours": code in texting.settings.rules,
         "looser": looser_than_default(code, rule),
         "closed": closed,
@@ -228,7 +232,7 @@ def _currencies(settings: SmsSettings) -> list[str]:
     return list(dict.fromkeys([*(price.currency for price in reversed(settings.prices.values())), *CURRENCIES]))
 
 
-def _code(visit: Visit) -> str:
+def _country_in_path(visit: Visit) -> str:
     code = visit.references[0]
     if code not in zones_by_country():
         raise PageNotFound("There is no such country; write its two letters, such as FR.")
@@ -237,10 +241,10 @@ def _code(visit: Visit) -> str:
 
 async def change_hours(visit: Visit) -> Response:
     form = FormState(visit.form)
-    code = _code(visit)
+    code = _country_in_path(visit)
     hours = {day: form.text(day, characters_max=20) for day in DAYS}
     for day, text in hours.items():
-        checked(form, day, partial(with_hours, SmsSettings(), code, {day: text or "closed"}))
+        check_field(form, day, partial(with_hours, SmsSettings(), code, {day: text or "closed"}))
     if form.is_refused:
         return await _show_country(visit, form)
     async with visit.database.transaction() as tx:
@@ -254,7 +258,7 @@ async def change_hours(visit: Visit) -> Response:
 
 
 async def reset_hours(visit: Visit) -> Response:
-    code = _code(visit)
+    code = _country_in_path(visit)
     async with visit.database.transaction() as tx:
         texting = await load_texting_of(tx, visit, is_to_change=True)
         await change_settings(tx, visit.organization_id, texting, with_default_hours(texting.settings, code))
@@ -269,9 +273,9 @@ def _describe_rule(rule: SendHoursRule) -> dict[str, Any]:
 
 
 async def change_notice(visit: Visit) -> Response:
-    """Change the notice. Empty fields remove it, and then nothing is sent to the country."""
+    """Change the opt-out notice. Empty fields remove it, and then nothing is sent to the country."""
     form = FormState(visit.form)
-    code = _code(visit)
+    code = _country_in_path(visit)
     words = form.text("words", required=False)
     reply_path = form.text("reply_path", required=False, characters_max=40)
     try:
@@ -303,20 +307,20 @@ def _describe_notice(settings: SmsSettings, code: str) -> dict[str, Any]:
 
 
 async def change_sender(visit: Visit) -> Response:
-    """Change the sender of a country, its rate, and the price of a part; an empty field means the default."""
+    """Change the sender of a country, its rate, and the price of an SMS part; an empty field means the default."""
     form = FormState(visit.form)
-    code = _code(visit)
+    code = _country_in_path(visit)
     sender = form.text("sender", required=False, characters_max=SENDER_CHARACTERS_MAX)
     async with visit.database.transaction() as tx:
         texting = await load_texting_of(tx, visit, is_to_change=True)
         settings = texting.settings
         changes: dict[str, Callable[[SmsSettings], SmsSettings]] = {
-            "sender": lambda it: with_sender(it, code, sender or None),
-            "parts_per_second": lambda it: with_rate(it, it.senders.get(code), form.value("parts_per_second")),
-            "price": lambda it: with_price(it, code, form.value("price"), form.value("currency")),
+            "sender": lambda old: with_sender(old, code, sender or None),
+            "parts_per_second": lambda old: with_rate(old, old.senders.get(code), form.value("parts_per_second")),
+            "price": lambda old: with_price(old, code, form.value("price"), form.value("currency")),
         }
         for name, change in changes.items():
-            settings = checked(form, name, partial(change, settings)) or settings
+            settings = check_field(form, name, partial(change, settings)) or settings
         if not form.is_refused:
             await change_settings(tx, visit.organization_id, texting, settings)
             before, after = describe_sender(texting.settings, code), describe_sender(settings, code)

@@ -1,4 +1,4 @@
-"""The pages of the text settings: the provider, a test text, hold and release."""
+"""The pages of the text settings: choose the SMS provider, send a test text, hold and release all texts."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +17,7 @@ from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import read_plain_text
-from regulars.messaging.pages.message_view import MESSAGES, checked, load_texting_of
+from regulars.messaging.pages.message_view import MESSAGES, check_field, load_texting_of
 from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.change import check_sender, with_rate
@@ -35,6 +35,7 @@ REASON_CHARACTERS_MAX: Final = 200
 BRAND_CHARACTERS_MAX: Final = 30
 DELAY_MS_MAX: Final = 7_000
 PERCENT_MAX: Final = 100
+TOKEN_CHARACTERS_MAX: Final = 100
 TEST_TEXT: Final = "This is a test."
 PROVIDERS: Final = (
     ("simulator", "Simulator", "Sends nothing; texts appear on the simulator's phones."),
@@ -44,7 +45,7 @@ PROVIDERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProviderForm:
-    """The fields of the provider's form."""
+    """The fields of the form that chooses the provider."""
 
     provider: ProviderName
     settings: SmsSettings
@@ -75,11 +76,11 @@ class SettingsPages:
     async def _show(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
-        values: dict[str, Any] = {"texting": texting, "inbound": self._inbound(visit, texting)}
+        values: dict[str, Any] = {"texting": texting, "inbound": self._inbound_url(visit, texting)}
         return render_form(visit, "messaging/settings.html", form, **values)
 
-    def _inbound(self, visit: Visit, texting: Texting) -> str | None:
-        """The URL to which the provider delivers replies; it contains a secret token."""
+    def _inbound_url(self, visit: Visit, texting: Texting) -> str | None:
+        """The URL to which Twilio delivers replies. It contains a secret token, so few users see it."""
         if texting.provider != "twilio" or not visit.may(Action.MANAGE_TEXTS):
             return None
         host = visit.request.headers.get("host", "").encode("latin-1")
@@ -88,9 +89,9 @@ class SettingsPages:
     async def edit(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
-        return self._form(visit, texting, FormState(_as_form(texting)))
+        return self._show_form(visit, texting, FormState(_as_form(texting)))
 
-    def _form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
+    def _show_form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
         values: dict[str, Any] = {"texting": texting, "providers": PROVIDERS, "has_public_url": bool(self._public_url)}
         return render_form(visit, "messaging/provider.html", form, **values)
 
@@ -98,9 +99,9 @@ class SettingsPages:
         form = FormState(visit.form)
         async with visit.database.reading() as tx:
             texting = await load_texting_of(tx, visit)
-        entered = _read(form, texting)
+        entered = _read_form(form, texting)
         if entered is None:
-            return self._form(visit, texting, form)
+            return self._show_form(visit, texting, form)
         try:
             sealed = texting.sealed
             if entered.token:
@@ -119,15 +120,15 @@ class SettingsPages:
                 changed = await change_provider(
                     tx, visit.organization_id, texting, provider=entered.provider, settings=settings, sealed=sealed
                 )
-                await _record(tx, visit, "texts.provider", before=_describe(texting), after=_describe(changed))
+                await _record(tx, visit, "texts.provider", before=_as_audit(texting), after=_as_audit(changed))
         except (SettingRefused, VaultError) as error:
             form.refuse("provider", str(error))
-            return self._form(visit, texting, form)
+            return self._show_form(visit, texting, form)
         done = "Saved; texts are on hold until a user releases them." if changed.is_held else "Saved."
         return redirect(visit, visit.url(PATH), done=done)
 
     async def test(self, visit: Visit) -> Response:
-        """Send a test text. The gate checks it like every text, and the page of the text shows the result."""
+        """Send a test text. It is checked like every text, and the page of the text shows the result."""
         form = FormState(visit.form)
         number = ""
         try:
@@ -177,7 +178,7 @@ class SettingsPages:
             await holds.release(tx, visit.organization_id, texting)
             before = {"reason": texting.held_reason}
             await _record(tx, visit, "texts.release", before=before, after={"reason": reason})
-        return redirect(visit, visit.url(PATH), done="Released; texts that are not too old are now checked and sent.")
+        return redirect(visit, visit.url(PATH), done="Released; texts that are not too old are now check_field and sent.")
 
 
 def _as_form(texting: Texting) -> dict[str, str]:
@@ -196,8 +197,8 @@ def _as_form(texting: Texting) -> dict[str, str]:
     }
 
 
-def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
-    """None if a field is wrong; only the fields of the chosen provider are required."""
+def _read_form(form: FormState, texting: Texting) -> _ProviderForm | None:
+    """The fields of the form; None if a field is wrong. Only the fields of the chosen provider are required."""
     chosen = form.choice("provider", [value for value, _, _ in PROVIDERS])
     brand = form.text("brand", required=False, characters_max=BRAND_CHARACTERS_MAX)
     contact = form.text("help_contact", required=False, characters_max=80)
@@ -216,12 +217,12 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
             form.refuse("account_sid", "It begins with AC, and is shown on the first page of Twilio's console.")
         sender = form.text("sender", characters_max=SENDER_CHARACTERS_MAX)
         if sender:
-            sender = checked(form, "sender", lambda: check_sender(sender)) or sender
+            sender = check_field(form, "sender", lambda: check_sender(sender)) or sender
         rate = form.value("parts_per_second")
-        checked(form, "parts_per_second", lambda: with_rate(SmsSettings(), sender, rate))
+        check_field(form, "parts_per_second", lambda: with_rate(SmsSettings(), sender, rate))
         if not token and texting.sealed is None:
             form.refuse("auth_token", "Twilio needs the token of its account.")
-        if len(token) > PERCENT_MAX or not token.isascii():
+        if len(token) > TOKEN_CHARACTERS_MAX or not token.isascii():
             form.refuse("auth_token", "This is not a token of Twilio.")
         twilio = TwilioAccount(account_sid, sender)
     if form.is_refused:
@@ -232,7 +233,7 @@ def _read(form: FormState, texting: Texting) -> _ProviderForm | None:
     return _ProviderForm(provider=provider, settings=settings, token=token, parts_per_second=rate)
 
 
-def _describe(texting: Texting) -> dict[str, Any]:
+def _as_audit(texting: Texting) -> dict[str, Any]:
     """The settings for the audit log, without the token."""
     settings = texting.settings
     return {
@@ -246,5 +247,5 @@ def _describe(texting: Texting) -> dict[str, Any]:
     }
 
 
-async def _record(tx: Tx, visit: Visit, act: str, **more: Any) -> None:
-    await record(tx, visit.organization_id, actor_of(visit), act, "texts", **more)
+async def _record(tx: Tx, visit: Visit, act: str, **change: Any) -> None:
+    await record(tx, visit.organization_id, actor_of(visit), act, "texts", **change)

@@ -1,4 +1,4 @@
-"""The number on which the signed-in member of the team gets test texts: request a code, and verify it."""
+"""The page on which a team member verifies the own phone number for test texts: request a code, and enter it."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The page to write a text to one customer; the gate checks it like every text."""
+"""The page on which a user writes a text to one customer; consent, hours and caps are checked as for every text."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -27,23 +27,23 @@ from regulars.web.visit import Visit
 
 CUSTOMERS: Final = "/customers"
 TEMPLATE: Final = "messaging/person.html"
-# The form field with the id of the text, so that a second press of the button does not send a second text.
+# The form field with a new id for the text, so that a second press of the button does not send a second text.
 ONCE: Final = "once"
 
 
 async def write_text(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        values = await _values(tx, visit, "")
+        values = await _page_values(tx, visit, "")
     return render(visit, TEMPLATE, form=FormState({ONCE: str(new_uuid())}), **values)
 
 
 async def send_text(visit: Visit) -> Response:
     form = FormState(visit.form)
     text = read_plain_text(form, "words")
-    once = _read_once(form)
+    origin_id = _read_once(form)
     if form.is_refused or visit.form.get("act") == "preview":
         async with visit.database.reading() as tx:
-            values = await _values(tx, visit, text)
+            values = await _page_values(tx, visit, text)
         return (
             refused(visit, TEMPLATE, form, **values)
             if form.is_refused
@@ -51,7 +51,9 @@ async def send_text(visit: Visit) -> Response:
         )
     async with visit.database.transaction() as tx:
         profile = await _find_customer_in_path(tx, visit)
-        order = TextOrder(origin_kind=OriginKind.PERSON, origin_id=once, step="1", rendered=text, profile_id=profile.id)
+        order = TextOrder(
+            origin_kind=OriginKind.PERSON, origin_id=origin_id, step="1", rendered=text, profile_id=profile.id
+        )
         [placed] = await request_texts(tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit))
         stored = await find_text(tx, visit.organization_id, placed.id)
         if placed.is_new:
@@ -75,14 +77,14 @@ def _read_once(form: FormState) -> UUID:
 
 
 async def _find_customer_in_path(tx: Tx, visit: Visit) -> Profile:
-    identifier = PROFILE.decode(visit.references[0])
-    profile = None if identifier is None else await find_profile(tx, visit.organization_id, ById(identifier))
+    profile_id = PROFILE.decode(visit.references[0])
+    profile = None if profile_id is None else await find_profile(tx, visit.organization_id, ById(profile_id))
     if profile is None:
         raise PageNotFound("No customer of this organization has this id; they may have been erased.")
     return profile
 
 
-async def _values(tx: Tx, visit: Visit, text: str) -> dict[str, Any]:
+async def _page_values(tx: Tx, visit: Visit, text: str) -> dict[str, Any]:
     profile = await _find_customer_in_path(tx, visit)
     numbers = await find_text_numbers(tx, visit.organization_id, [profile.id])
     number: TextNumber | None = numbers.get(profile.id)

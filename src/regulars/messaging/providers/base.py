@@ -1,4 +1,4 @@
-"""The interface of a provider: it sends one text and returns the outcome."""
+"""The interface of an SMS provider: `send` sends one text and returns the outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from uuid import UUID
 
 from regulars.messaging.settings.store import Texting
 
-# The worker connects to the provider within this time after the claim, or returns the text to the queue, because the
-# gate checked the consent at the time of the claim.
+# The worker connects to the provider within this time after it claimed the text, or returns the text to the queue,
+# because consent was checked at the time of the claim.
 DIAL_WITHIN_S: Final = 1.0
 RESPONSE_WITHIN_S: Final = 8.0
 
@@ -29,16 +29,18 @@ class OutgoingText:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
+    """The provider accepted the text, and gave it an id."""
+
     provider_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The provider refused the text finally."""
+    """The provider refused the text; it is not sent again."""
 
     code: str
     message: str
-    # Whether the provider has this number as opted out, because of a STOP that did not reach us.
+    # Whether the provider refused it because the person opted out there, with a STOP that did not reach us.
     is_stop: bool = False
 
 
@@ -54,14 +56,14 @@ class NotReached:
 
 @dataclass(frozen=True, slots=True)
 class NotAuthorized:
-    """The provider refused the account. No text is sent until a user corrects it: all texts are put on hold."""
+    """The provider refused the account, so all texts are held until a user corrects the settings."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """The text may have been sent. It is sent again only if a person decides so."""
+    """The text may have been sent. It is sent again only if a user decides so."""
 
     message: str
 

@@ -1,6 +1,6 @@
-"""The providers that the worker uses, and the URLs that they call back.
+"""Create the SMS providers that the worker uses, and the callback URLs to which a provider sends replies and receipts.
 
-A URL contains the organization, a secret token and, for a delivery receipt, the text.
+A callback URL contains the id of the organization, a secret token and, for a delivery receipt, the id of the text.
 """
 
 import hashlib
@@ -18,6 +18,8 @@ from regulars.messaging.settings.store import Texting, open_token
 
 @dataclass(frozen=True, slots=True)
 class Gateways:
+    """The providers by name, and Twilio again, whose list of inbound messages the worker reads."""
+
     providers: Providers
     twilio: Twilio
     database: Database
@@ -35,20 +37,21 @@ def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, publi
 
 def inbound_url(public_url: str, texting: Texting) -> str:
     """The URL that the retailer enters at the provider for inbound messages."""
-    return _url(public_url, texting, "inbound", "inbound")
+    return _callback_url(public_url, texting, "inbound", "inbound")
 
 
 def receipt_url(public_url: str, text: OutgoingText, texting: Texting) -> str:
     text_id = ids.TEXT.encode(text.text_id)
-    return _url(public_url, texting, text_id, f"texts/{text_id}?attempt={text.attempt}")
+    return _callback_url(public_url, texting, text_id, f"texts/{text_id}?attempt={text.attempt}")
 
 
-def _url(public_url: str, texting: Texting, subject: str, path: str) -> str:
+def _callback_url(public_url: str, texting: Texting, subject: str, path: str) -> str:
     organization = ids.ORGANIZATION.encode(texting.organization_id)
     return f"{public_url.rstrip('/')}/sms/twilio/{organization}/{_token(texting, subject)}/{path}"
 
 
 def _token(texting: Texting, subject: str) -> str:
+    """The secret token of a callback URL; `subject` is the id of the text, or `inbound`."""
     return hmac.new(texting.secret, b"regulars sms callback\0" + subject.encode(), hashlib.sha256).hexdigest()[:32]
 
 

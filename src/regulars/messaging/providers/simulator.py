@@ -1,4 +1,4 @@
-"""The default provider: it sends nothing, and stores texts for the page that shows simulated phones."""
+"""The default SMS provider: it sends nothing, and stores texts for the page that shows simulated phones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from regulars.messaging.queries import texts
 from regulars.messaging.settings.model import Simulation
 from regulars.messaging.settings.store import Texting
 
-# The id of a text is reduced to one of this many values, to decide its outcome.
+# The id of a text modulo this number decides its outcome.
 _BUCKETS = 10_000
 
 
 class Simulator:
-    """Accepts, refuses, delays or loses texts as configured. The outcome depends on the id of the text, so a text
-    always has the same outcome."""
+    """Accepts, refuses, delays or loses texts as configured. The outcome depends on the id of the text, so it is the
+    same if the text is sent again."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -31,7 +31,7 @@ class Simulator:
         failure = _choose_failure(simulation, text.text_id)
         if failure is not None:
             return failure
-        # Texts that arrive during a commit are written in one transaction after it, like writes of the API.
+        # Texts that arrive during a commit are written together, in the next transaction.
         written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((text, written))
         if self._writer is None:
@@ -45,8 +45,8 @@ class Simulator:
                 by_organization: dict[UUID, list[tuple[OutgoingText, asyncio.Future[Outcome]]]] = {}
                 for text, written in batch:
                     by_organization.setdefault(text.organization_id, []).append((text, written))
-                for organization_id, of_organization in by_organization.items():
-                    await self._write(organization_id, of_organization)
+                for organization_id, texts_and_futures in by_organization.items():
+                    await self._write(organization_id, texts_and_futures)
         finally:
             self._writer = None
 
@@ -76,7 +76,7 @@ class Simulator:
 
 
 def _choose_failure(simulation: Simulation, text_id: UUID) -> Outcome | None:
-    drawn = text_id.int % _BUCKETS / _BUCKETS
-    if drawn < simulation.fails:
+    position = text_id.int % _BUCKETS / _BUCKETS
+    if position < simulation.fails:
         return Refused("SIMULATED", "The simulator was told to fail.")
-    return Unclear("The simulator was told to lose it.") if drawn < simulation.fails + simulation.loses else None
+    return Unclear("The simulator was told to lose it.") if position < simulation.fails + simulation.loses else None

@@ -1,5 +1,7 @@
-"""Twilio: sends texts, reads delivery receipts and inbound messages. The response to a send request only says whether
-Twilio accepted the text."""
+"""The client of the SMS provider Twilio: send texts, read delivery receipts and inbound messages.
+
+The response to a send request only says whether Twilio accepted the text; a receipt says whether it was delivered.
+"""
 
 import base64
 import hashlib
@@ -31,6 +33,7 @@ from regulars.messaging.providers.base import (
 from regulars.messaging.settings.senders import is_name, is_service
 from regulars.messaging.settings.store import Texting
 
+# The longest time for which Twilio tries to deliver a text: ten hours.
 VALIDITY_S_MAX: Final = 36_000
 RESPONSE_BYTES_MAX: Final = 64 << 10
 PAGE_MESSAGES: Final = 500
@@ -42,10 +45,10 @@ _QUEUE_FULL: Final = 21611
 # Wrong credentials, an account that is suspended or closed, or an IP address that may not use the account.
 _ACCOUNT_REFUSED: Final = frozenset({20003, 20005, 20006, 20008})
 _UNAUTHORIZED: Final = 401
-_TOO_MANY: Final = 429
-# Statuses below 300 are successes, and below 500 refusals.
-_OK: Final = 300
-_REFUSED: Final = 500
+_TOO_MANY_REQUESTS: Final = 429
+# HTTP statuses below 300 are successes, and from 300 to 499 refusals.
+_REFUSAL_STATUS_MIN: Final = 300
+_SERVER_ERROR_MIN: Final = 500
 _OPT_OUT_TYPES: Final = {"STOP": Meaning.STOP, "START": Meaning.START, "HELP": Meaning.HELP}
 _STATES: Final = {
     "sent": TextState.SENT,
@@ -66,14 +69,15 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True)
 class InboundPage:
-    """Inbound messages of one page of the provider's list, newest first."""
+    """The inbound messages of one page of Twilio's list, newest first."""
 
     messages: Sequence[InboundMessage]
     next_page: str | None
 
-    def is_before(self, moment: datetime) -> bool:
-        """Whether all messages of this page, and so of all following pages, are older."""
-        return bool(self.messages) and all(it.sent_at is not None and it.sent_at < moment for it in self.messages)
+    def is_before(self, time: datetime) -> bool:
+        """Whether all messages of this page, and so of all following pages, are older than `time`."""
+        sent_times = [message.sent_at for message in self.messages]
+        return bool(sent_times) and all(sent_at is not None and sent_at < time for sent_at in sent_times)
 
 
 class _SendResponse(msgspec.Struct, frozen=True):
@@ -136,12 +140,11 @@ class Twilio:
         if callback is not None:
             form["StatusCallback"] = callback
         try:
-            async with self._opened().post(
-                self._address(account.account_sid), data=form, headers=self._headers(texting), allow_redirects=False
-            ) as response:
+            url, headers = self._messages_url(account.account_sid), self._headers(texting)
+            async with self._open_session().post(url, data=form, headers=headers, allow_redirects=False) as response:
                 body = await response.content.read(RESPONSE_BYTES_MAX)
-                after = read_retry_after(response.headers.get("Retry-After"), now=text.sent_at)
-                return _outcome(response.status, body, after)
+                retry_after = read_retry_after(response.headers.get("Retry-After"), now=text.sent_at)
+                return _read_outcome(response.status, body, retry_after)
         except VaultError:
             return NotAuthorized("The token of the account cannot be opened with this key.")
         except aiohttp.ClientConnectorError as error:
@@ -156,12 +159,12 @@ class Twilio:
         numbers: list[str] = []
         for sender in texting.settings.all_senders():
             if is_service(sender):
-                numbers += await self._list_service(sender, texting)
+                numbers += await self._list_service_senders(sender, texting)
             elif not is_name(sender):
                 numbers.append(sender)
         return list(dict.fromkeys(numbers))
 
-    async def _list_service(self, service: str, texting: Texting) -> Sequence[str]:
+    async def _list_service_senders(self, service: str, texting: Texting) -> Sequence[str]:
         numbers: list[str] = []
         for kind in ("PhoneNumbers", "ShortCodes"):
             # Messaging services have their own host.
@@ -181,14 +184,15 @@ class Twilio:
     async def read_inbound(
         self, texting: Texting, *, sender: str, since: datetime, page: str | None = None
     ) -> InboundPage:
-        """A page of the messages to a sender: the first page since a day, or the page to which another page refers."""
+        """A page of the messages to one of our senders: the first page since the day of `since`, or with `page` the
+        page to which an earlier page refers."""
         account = texting.settings.twilio
         if account is None:
             return InboundPage([], None)
         if page is None:
             day = since.strftime("%Y-%m-%d")
             query = f"DateSent%3E={day}&PageSize={PAGE_MESSAGES}&To={quote(sender, safe='')}"
-            url = f"{self._address(account.account_sid)}?{query}"
+            url = f"{self._messages_url(account.account_sid)}?{query}"
         else:
             url = self._base_url + page
         listed = msgspec.json.decode(await self._get(url, texting), type=_MessagePage)
@@ -200,7 +204,7 @@ class Twilio:
         return InboundPage(messages, listed.next_page_uri)
 
     async def _get(self, url: str, texting: Texting) -> bytes:
-        async with self._opened().get(url, headers=self._headers(texting), allow_redirects=False) as response:
+        async with self._open_session().get(url, headers=self._headers(texting), allow_redirects=False) as response:
             response.raise_for_status()
             return await response.read()
 
@@ -208,7 +212,7 @@ class Twilio:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # No limit, since waiting for a free connection would look as if the provider did not respond.
@@ -219,7 +223,7 @@ class Twilio:
             )
         return self._session
 
-    def _address(self, account_sid: str) -> str:
+    def _messages_url(self, account_sid: str) -> str:
         return f"{self._base_url}/2010-04-01/Accounts/{quote(account_sid, safe='')}/Messages.json"
 
     def _headers(self, texting: Texting) -> dict[str, str]:
@@ -230,7 +234,8 @@ class Twilio:
 
 
 def sign(token: str, url: str, form: Mapping[str, str]) -> str:
-    """The signature of a callback of Twilio: over the URL and all form fields with their values, sorted by name."""
+    """The signature that Twilio sends with a callback: over the URL and all form fields with their values, sorted by
+    name."""
     message = url + "".join(name + form[name] for name in sorted(form))
     return base64.b64encode(hmac.digest(token.encode(), message.encode(), hashlib.sha1)).decode()
 
@@ -240,13 +245,14 @@ def is_signed(token: str, url: str, form: Mapping[str, str], signature: str) -> 
 
 
 def read_receipt(form: Mapping[str, str]) -> tuple[TextState, str | None] | None:
-    """The state that a receipt reports, with the provider's error; None for intermediate states."""
+    """The state that a receipt reports, with Twilio's error code; None for intermediate states."""
     state = _STATES.get(form.get("MessageStatus", ""))
     return None if state is None else (state, form.get("ErrorCode") or None)
 
 
 def read_opt_out_type(form: Mapping[str, str]) -> Meaning | None:
-    """How Twilio classified an inbound message by its own keywords; if it did, it has already replied to the sender."""
+    """Twilio's classification of an inbound message by its own keywords; if there is one, Twilio has already replied to
+    the sender."""
     return _OPT_OUT_TYPES.get(form.get("OptOutType", "").upper())
 
 
@@ -254,22 +260,22 @@ def is_stop_code(code: str | None) -> bool:
     return code == str(_UNSUBSCRIBED)
 
 
-def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome:
+def _read_outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome:
     try:
         # PostgreSQL does not accept NUL characters in strings.
         response = msgspec.json.decode(body.replace(b"\\u0000", b""), type=_SendResponse)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         response = _SendResponse()
-    if status == _TOO_MANY:
+    if status == _TOO_MANY_REQUESTS:
         return NotReached("The provider is rate limiting.", retry_after, is_busy=True)
-    if status < _OK and response.sid:
+    if status < _REFUSAL_STATUS_MIN and response.sid:
         return Accepted(response.sid)
-    if status == _UNAUTHORIZED or (status >= _OK and response.code in _ACCOUNT_REFUSED):
-        why = " ".join(f"{response.code or status} {response.message}".split())[:200].rstrip(".")
-        return NotAuthorized(f"Twilio refused the account: {why}.")
-    if _OK <= status < _REFUSED and response.code == _QUEUE_FULL:
+    if status == _UNAUTHORIZED or (status >= _REFUSAL_STATUS_MIN and response.code in _ACCOUNT_REFUSED):
+        reason = " ".join(f"{response.code or status} {response.message}".split())[:200].rstrip(".")
+        return NotAuthorized(f"Twilio refused the account: {reason}.")
+    if _REFUSAL_STATUS_MIN <= status < _SERVER_ERROR_MIN and response.code == _QUEUE_FULL:
         return NotReached("The provider's queue is full.", retry_after, is_busy=True)
-    if _OK <= status < _REFUSED:
+    if _REFUSAL_STATUS_MIN <= status < _SERVER_ERROR_MIN:
         code = str(response.code or status)
         return Refused(code, response.message[:200], is_stop=response.code == _UNSUBSCRIBED)
     return Unclear(f"The provider responded with {status}.")

@@ -1,7 +1,8 @@
-"""The SQL of the send queue: finds due texts, claims them, returns them to the queue, and stores their outcome.
+"""The SQL of the queue that sends texts: find due texts, claim them, return them to the queue, and store their outcome.
 
-Several numbers are looked up one at a time, through LATERAL: before the first ANALYZE, PostgreSQL would plan a lookup
-of a list as a scan of all texts of the organization.
+A claim gives a text an owner, the worker that sends it, and a deadline. Phone numbers are looked up one at a time,
+through LATERAL: before the first ANALYZE, PostgreSQL would plan a lookup of a list as a scan of all texts of the
+organization.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,9 +18,7 @@ from regulars.kit.db import Tx
 from regulars.messaging.model import TextRow
 
 _COLUMNS: Final = names_of(TextRow, "texts")
-
-
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DueText(NamedTuple):
@@ -30,11 +29,11 @@ class DueText(NamedTuple):
     phone_number: str | None
 
 
-async def find_due_numbers(
+async def find_due_texts(
     tx: Tx, organization_id: UUID, *, lowest: int, after: DueText | None, limit: int
 ) -> list[DueText]:
-    """Due texts with their numbers, most urgent first. They are not locked, because the caller must lock the numbers
-    first.
+    """Due texts with their phone numbers, most urgent first; `lowest` is the lowest priority to find. The texts are not
+    locked, because the caller must lock the numbers first.
 
     Each priority is a range of the index, and its rows are read only until the limit is reached. So texts of a lower
     priority, and texts that are not due yet, cost nothing, however many there are.
@@ -60,7 +59,7 @@ async def find_due_numbers(
             "organization_id": organization_id,
             "now": tx.now,
             "lowest": lowest,
-            "after": _LONG_AGO if after is None else after.due_at,
+            "after": _EARLIEST if after is None else after.due_at,
             "after_id": UUID(int=0) if after is None else after.id,
             "after_priority": 0 if after is None else after.priority,
             "limit": limit,
@@ -80,7 +79,7 @@ async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
             FOR UPDATE SKIP LOCKED
             """
         ).format(columns=SQL(_COLUMNS)),
-        (organization_id, Uuids(it.bytes for it in ids), tx.now),
+        (organization_id, Uuids(text_id.bytes for text_id in ids), tx.now),
     )
     return [TextRow(*row) for row in rows]
 
@@ -88,12 +87,11 @@ async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
 async def find_counted_times(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, since: datetime
 ) -> dict[bytes, list[datetime]]:
-    """For each number, when the texts that count against its caps passed the gate.
+    """For each number, when the texts that count against its frequency caps were claimed.
 
-    OFFSET 0 prevents that the planner moves the filter by state into the inner query, where it scanned all sent texts
-    of the organization for each number. ORDER BY has the order of the index by number, which no other index has;
-    without it, and without statistics of the organization, the planner may choose any index that begins with the
-    organization.
+    OFFSET 0 stops the planner from moving the filter by state into the inner query, which would scan all sent texts of
+    the organization for each number. ORDER BY makes the planner use the index by number, the only index in this order;
+    without ORDER BY and statistics, the planner may choose any index that begins with the organization.
     """
     rows = await tx.fetch(
         """
@@ -111,8 +109,8 @@ async def find_counted_times(
         {"organization_id": organization_id, "number_hashes": Blobs(number_hashes), "since": since},
     )
     times: dict[bytes, list[datetime]] = {}
-    for number_hash, moment in rows:
-        times.setdefault(number_hash, []).append(moment)
+    for number_hash, claimed_at in rows:
+        times.setdefault(number_hash, []).append(claimed_at)
     return times
 
 
@@ -128,7 +126,7 @@ async def claim_texts(
         """,
         {
             "organization_id": organization_id,
-            "ids": Uuids(it.bytes for it in ids),
+            "ids": Uuids(text_id.bytes for text_id in ids),
             "owner": owner,
             "until": until,
             "now": tx.now,
@@ -138,16 +136,15 @@ async def claim_texts(
 
 
 class Postponement(NamedTuple):
-    """A text that returns to the queue; `attempt` is the number of its claim, or 0 if it was not
-    claimed."""
+    """A text that returns to the queue; `attempt` is the number of its claim, from 1, or 0 if it was not claimed."""
 
     id: UUID
     due_at: datetime
     attempt: int = 0
 
 
-_WAITS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints)
-_POSTPONE: Final = _WAITS.write(
+_POSTPONEMENT_COLUMNS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints)
+_POSTPONE: Final = _POSTPONEMENT_COLUMNS.write(
     """
     UPDATE texts
     SET state = 'queued', owner = NULL, claimed_at = NULL,
@@ -160,14 +157,15 @@ _POSTPONE: Final = _WAITS.write(
 
 
 async def postpone_texts(
-    tx: Tx, organization_id: UUID, waits: Sequence[Postponement], *, owner: UUID | None = None
+    tx: Tx, organization_id: UUID, postponements: Sequence[Postponement], *, owner: UUID | None = None
 ) -> None:
-    """Return texts that were not sent to the queue. With an owner, only texts whose claim is still held by this owner.
-    A text that was paused meanwhile waits until it is resumed."""
-    await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)})
+    """Put texts that were not sent back into the queue. With an owner, only texts that this owner still claims. A text
+    that was paused meanwhile is not due until it is resumed."""
+    values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENT_COLUMNS.of(postponements)}
+    await tx.execute(_POSTPONE, values)
 
 
-_DELETE_IN_QUEUE: Final = _WAITS.write(
+_DELETE_IN_QUEUE: Final = _POSTPONEMENT_COLUMNS.write(
     """
     DELETE FROM texts USING {rows}
     WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
@@ -179,16 +177,16 @@ _DELETE_IN_QUEUE: Final = _WAITS.write(
 
 
 async def delete_texts_in_queue(
-    tx: Tx, organization_id: UUID, waits: Sequence[Postponement], *, owner: UUID | None = None
+    tx: Tx, organization_id: UUID, postponements: Sequence[Postponement], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Delete texts that would return to the queue. With an owner, only texts whose claim is still held by this
-    owner."""
-    values = {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)}
+    """Delete texts instead of putting them back into the queue, and return them. With an owner, only texts that this
+    owner still claims."""
+    values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENT_COLUMNS.of(postponements)}
     return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
 
 
 async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> int:
-    """Postpone all queued texts that are due, because the organization's texts are on hold."""
+    """Postpone up to `limit` due texts, because the organization's texts are on hold."""
     return await tx.execute(
         """
         UPDATE texts SET due_at = %(until)s
@@ -205,7 +203,7 @@ async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, li
 
 
 async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int:
-    """Make queued texts that become due by `not_after` due now; used when a hold is released."""
+    """Make the queued texts that are due until `not_after` due now, because the hold was released."""
     return await tx.execute(
         """
         UPDATE texts SET due_at = %(now)s
@@ -228,12 +226,12 @@ class EndedText(NamedTuple):
     state: str
     reason: str | None
     provider_id: str | None = None
-    # The number of its claim, or 0 if it was not claimed.
+    # The number of its claim, from 1, or 0 if it was not claimed.
     attempt: int = 0
 
 
-_ENDED: Final = Columns(id=Ids, state=Labels, reason=Labels, provider_id=Texts, attempt=Bigints)
-_END_TEXTS: Final = _ENDED.write(
+_ENDED_COLUMNS: Final = Columns(id=Ids, state=Labels, reason=Labels, provider_id=Texts, attempt=Bigints)
+_END_TEXTS: Final = _ENDED_COLUMNS.write(
     """
     UPDATE texts
     SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
@@ -250,6 +248,7 @@ _END_TEXTS: Final = _ENDED.write(
 async def end_texts(
     tx: Tx, organization_id: UUID, ended: Sequence[EndedText], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Store outcomes. With an owner, only texts whose claim is still held by this owner. Returns the changed rows."""
-    values = {"organization_id": organization_id, "now": tx.now, "owner": owner, **_ENDED.of(ended)}
+    """Store the final states of texts. With an owner, only of texts that this owner still claims. Returns the changed
+    rows."""
+    values = {"organization_id": organization_id, "now": tx.now, "owner": owner, **_ENDED_COLUMNS.of(ended)}
     return [TextRow(*row) for row in await tx.fetch(_END_TEXTS, values)]

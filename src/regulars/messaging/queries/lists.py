@@ -1,4 +1,4 @@
-"""The SQL of lists of texts and replies: first a page from an index, then the names of its customers."""
+"""The SQL that lists texts and replies: by page, number, customer, origin or step."""
 
 from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
@@ -9,26 +9,29 @@ from psycopg.sql import SQL
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.messaging.model import MessageFilter, MessageLine, NumberLine, ReplyRow, ReplyToOrigin, TextRow
+from regulars.messaging.model import MessageFilter, MessageListItem, LatestMessage, ReplyRow, ReplyToOrigin, TextRow
 
 _TEXT_COLUMNS: Final = SQL(names_of(TextRow, "t"))
 _REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
 OLDEST: Final = Keyset({"t.id": UUID})
 NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
 _BETWEEN: Final[dict[str, LiteralString]] = {"since": "t.id >= %(since)s", "until": "t.id < %(until)s"}
-# The index has the states that few texts have; the states of most texts are found among the next rows.
+# A partial index has the states of few texts. The other states are so frequent that a scan of the newest rows finds
+# them.
 _STATES_INDEXED: Final = frozenset({"queued", "failed", "skipped", "unknown"})
 _STATE: Final[dict[str, LiteralString]] = {"state": "t.state = %(state)s"}
 _STATE_INDEXED: Final[dict[str, LiteralString]] = {
     "state": "t.state = %(state)s AND t.state IN ('queued', 'failed', 'skipped', 'unknown')"
 }
+# One page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 10_000
 _TEXT_FILTERS: Final[dict[str, LiteralString]] = {
     **_BETWEEN,
     "reason": "substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL",
 }
 _REPLY_FILTERS: Final = {**_BETWEEN, "is_undecided": "t.decided IS NULL"}
-_LIST_LINES: Final = SQL(
+# The inner query selects a page from an index; only then are the customers of the page joined.
+_LIST_ITEMS: Final = SQL(
     """
     SELECT t.id, t.is_received, t.at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
            p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason, t.origin_id
@@ -50,17 +53,17 @@ _LIST_LINES: Final = SQL(
 )
 
 
-async def list_text_lines(
+async def list_text_items(
     tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
-) -> PageRows[MessageLine]:
+) -> PageRows[MessageListItem]:
     """A page of texts, newest first."""
     is_indexed = filters.state in _STATES_INDEXED
     return await NEWEST.scan(
         tx,
-        _LIST_LINES,
+        _LIST_ITEMS,
         page,
         {"organization_id": organization_id, **filters._asdict()},
-        make=MessageLine,
+        make=MessageListItem,
         table="texts AS t",
         columns=SQL("false AS is_received, t.created_at AS at, t.parts, t.origin_kind, t.state, t.reason, t.origin_id"),
         indexed={**_TEXT_FILTERS, **(_STATE_INDEXED if is_indexed else {})},
@@ -69,16 +72,16 @@ async def list_text_lines(
     )
 
 
-async def list_reply_lines(
+async def list_reply_items(
     tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
-) -> PageRows[MessageLine]:
+) -> PageRows[MessageListItem]:
     """A page of replies, newest first."""
     return await NEWEST.scan(
         tx,
-        _LIST_LINES,
+        _LIST_ITEMS,
         page,
         {"organization_id": organization_id, **filters._asdict()},
-        make=MessageLine,
+        make=MessageListItem,
         table="replies AS t",
         columns=SQL(
             "true AS is_received, t.received_at AS at, 0 AS parts, 'reply' AS origin_kind, t.meaning AS state,"
@@ -121,7 +124,7 @@ async def list_replies_of_number(tx: Tx, organization_id: UUID, number_hash: byt
     return [ReplyRow(*row) for row in rows]
 
 
-_OF_PERSON: Final = SQL(
+_LIST_OF_PERSON: Final = SQL(
     """
     SELECT {columns} FROM {table} AS t
     WHERE t.organization_id = %s AND (t.profile_id = %s OR t.number_hash = ANY (%s::bytea[])) AND t.id > %s
@@ -136,7 +139,7 @@ async def list_texts_of_person(
 ) -> list[TextRow]:
     """Texts to the person or to one of their numbers, oldest first."""
     rows = await tx.fetch(
-        _OF_PERSON.format(table=SQL("texts"), columns=_TEXT_COLUMNS),
+        _LIST_OF_PERSON.format(table=SQL("texts"), columns=_TEXT_COLUMNS),
         (organization_id, profile_id, list(number_hashes), after, limit),
     )
     return [TextRow(*row) for row in rows]
@@ -147,7 +150,7 @@ async def list_replies_of_person(
 ) -> list[ReplyRow]:
     """Replies of the person or from one of their numbers, oldest first."""
     rows = await tx.fetch(
-        _OF_PERSON.format(table=SQL("replies"), columns=_REPLY_COLUMNS),
+        _LIST_OF_PERSON.format(table=SQL("replies"), columns=_REPLY_COLUMNS),
         (organization_id, profile_id, list(number_hashes), after, limit),
     )
     return [ReplyRow(*row) for row in rows]
@@ -176,7 +179,7 @@ async def list_texts_of_origin(
 async def find_texts_of_steps(
     tx: Tx, organization_id: UUID, origin_kind: str, steps: Collection[tuple[UUID, str]]
 ) -> list[TextRow]:
-    """The texts of these steps of these origins."""
+    """The texts of steps; each step is named by the id of its origin and its own name."""
     rows = await tx.fetch(
         SQL(
             """
@@ -202,7 +205,8 @@ async def find_texts_of_steps(
 async def find_texted_numbers(
     tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, number_hashes: Collection[bytes]
 ) -> dict[bytes, str]:
-    """Reads the few texts of each number, since the index by origin does not contain numbers."""
+    """The numbers for which this origin requested a text, with the step of that text. The query reads the few texts of
+    each number, since the index by origin does not contain numbers."""
     rows = await tx.fetch(
         """
         SELECT it.number_hash, t.step FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
@@ -226,8 +230,8 @@ async def find_texted_numbers(
 async def list_replies_to_origin(
     tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID, *, since: UUID, until: UUID, limit: int
 ) -> tuple[list[ReplyToOrigin], bool]:
-    """Reads the newest replies of the time range, and for each the few texts to its number. Also returns whether the
-    range has more replies than the limit."""
+    """The newest replies between two ids from numbers that this origin had texted before, and whether there are more
+    replies than the limit. For each reply, the query reads the few texts to its number."""
     rows = await tx.fetch(
         """
         SELECT r.id, r.meaning, r.decided, r.received_at, t.step FROM (
@@ -256,7 +260,7 @@ async def list_replies_to_origin(
     return [ReplyToOrigin(*row) for row in rows[:limit] if row[-1] is not None], len(rows) > limit
 
 
-async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
+async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
     """The latest texts to the simulator's phones; a number may occur several times."""
     rows = await tx.fetch(
         """
@@ -281,10 +285,10 @@ async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> l
         """,
         {"organization_id": organization_id, "limit": limit},
     )
-    return [NumberLine(*row) for row in rows]
+    return [LatestMessage(*row) for row in rows]
 
 
-async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
+async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> list[LatestMessage]:
     """The latest replies, from any provider."""
     rows = await tx.fetch(
         """
@@ -304,17 +308,17 @@ async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> lis
         """,
         {"organization_id": organization_id, "limit": limit},
     )
-    return [NumberLine(*row) for row in rows]
+    return [LatestMessage(*row) for row in rows]
 
 
-async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
+async def count_undecided(tx: Tx, organization_id: UUID, *, limit: int) -> int:
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (
             SELECT 1 FROM replies WHERE organization_id = %s AND decided IS NULL ORDER BY id LIMIT %s
         ) AS waiting
         """,
-        (organization_id, most),
+        (organization_id, limit),
     )
     return int(rows[0][0])
 

@@ -1,4 +1,4 @@
-"""Queries on stopped origins: campaigns that are paused or cancelled and so may not send."""
+"""The SQL of stopped origins: campaigns that are paused or cancelled, so that none of their texts is sent."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -13,7 +13,8 @@ class QueuedText(NamedTuple):
 
 
 async def upsert_stop(tx: Tx, organization_id: UUID, origin_id: UUID, *, reason: str | None) -> None:
-    """Stop an origin. A pause after a cancellation changes nothing."""
+    """Stop an origin: with a reason it is cancelled, without it is paused. A pause after a cancellation changes
+    nothing."""
     await tx.execute(
         """
         INSERT INTO stopped_origins (organization_id, origin_id, reason, stopped_at)
@@ -44,8 +45,8 @@ async def find_stops(tx: Tx, organization_id: UUID, origin_ids: Collection[UUID]
 async def lock_queued(tx: Tx, organization_id: UUID, origin_id: UUID, *, priority: int) -> list[QueuedText]:
     """Lock the queued texts of an origin in the order of their ids, like every transaction that locks several texts.
 
-    OFFSET 0 and ORDER BY make the planner use the index of waiting texts; the index by origin contains all texts that
-    were ever sent.
+    OFFSET 0 and ORDER BY make the planner use the index of waiting texts, because the index by origin also contains all
+    texts that were ever sent.
     """
     return await tx.fetch_all(
         QueuedText,

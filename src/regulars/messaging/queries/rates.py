@@ -1,4 +1,4 @@
-"""The SQL of the rate limits of senders, which are token buckets."""
+"""The SQL of the token buckets that limit the rate of each sender of texts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,8 +23,8 @@ async def lock_tokens(tx: Tx, organization_id: UUID, senders: Sequence[str]) -> 
 
 
 async def insert_tokens_if_new(tx: Tx, organization_id: UUID, tokens: Mapping[str, float]) -> None:
-    """Insert the first tokens of senders. It waits for another transaction that inserts the same rows, so that the
-    tokens are not spent twice."""
+    """Insert the first tokens of senders. The statement waits for another transaction that inserts the same rows, so
+    that tokens are not spent twice."""
     await tx.execute(
         """
         INSERT INTO sender_rates (organization_id, sender, tokens, refilled_at)

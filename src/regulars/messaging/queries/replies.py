@@ -1,4 +1,4 @@
-"""The SQL of replies, and of the numbers that are suppressed until a person has decided about a reply."""
+"""The SQL of customers' replies, and of phone numbers that get no texts until a user has decided about a reply."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -112,7 +112,7 @@ async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided
 
 
 async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
-    """Decide all waiting replies of a number together: after a withdrawal there is nothing to decide."""
+    """Decide all undecided replies of a number together: after a withdrawal there is nothing to decide."""
     await tx.execute(
         """
         UPDATE replies
@@ -138,7 +138,7 @@ class OverdueReply(NamedTuple):
 
 
 async def find_overdue(tx: Tx, organization_id: UUID, *, after: OverdueReply | None, limit: int) -> list[OverdueReply]:
-    """Overdue replies. They are not locked, because the caller must lock the numbers first."""
+    """Replies whose decision is overdue. They are not locked, because the caller must lock the numbers first."""
     return await tx.fetch_all(
         OverdueReply,
         """
@@ -239,9 +239,9 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
 async def delete_replies_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[tuple[str, str]]:
-    """Delete the replies of people, and their suppressions, since a deleted reply cannot be decided. Returns provider
-    and provider id of each reply. A number that now belongs to another person gets texts again, unless another reply
-    from it still waits for a decision."""
+    """Delete the replies of erased people, and the suppressions of their numbers, since no user can decide about a
+    deleted reply. Returns provider and provider id of each reply. A number that now belongs to another person gets
+    texts again, unless another reply from it still waits for a decision."""
     rows = await tx.fetch(
         """
         DELETE FROM replies

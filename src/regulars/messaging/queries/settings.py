@@ -1,4 +1,5 @@
-"""The SQL of the text settings. The table `organizations` is only read, for the brand and the secret."""
+"""The SQL of the text settings of organizations. The table `organizations` is only read, for the name and the
+secret."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -120,7 +121,7 @@ async def lock_settings(tx: Tx, organization_id: UUID) -> None:
 
 
 async def lock_settings_shared(tx: Tx, organization_id: UUID) -> None:
-    """Take the same lock in shared mode."""
+    """Take the lock of `lock_settings` in shared mode."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock_shared(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},

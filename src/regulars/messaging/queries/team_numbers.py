@@ -1,4 +1,4 @@
-"""The SQL of the numbers that get test texts."""
+"""The SQL of the phone numbers of team members, which get test texts once they are verified."""
 
 from collections.abc import Collection
 from datetime import datetime

@@ -1,4 +1,5 @@
-"""The SQL of texts, except that of the send queue: inserts, finds, pauses, deletes, and counts them in daily totals."""
+"""The SQL that inserts, finds, pauses and deletes texts, and adds up daily totals; `claims.py` has the SQL of
+sending."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -13,12 +14,12 @@ from regulars.kit.db import Tx
 from regulars.messaging.model import TextRow
 
 _COLUMNS: Final = SQL(names_of(TextRow, "texts"))
-_NEW_TEXTS: Final = Columns(
+_TEXT_COLUMNS: Final = Columns(
     id=Ids, origin_kind=Labels, origin_id=Ids, step=Labels, profile_id=Ids, number_hash=Blobs, phone_number=Texts,
     body=Texts, parts=Bigints, state=Labels, reason=Labels, due_at=Timestamps, expires_at=Timestamps,
     ended_at=Timestamps, priority=Bigints,
 )  # fmt: skip
-_INSERT_TEXTS: Final = _NEW_TEXTS.write(
+_INSERT_TEXTS: Final = _TEXT_COLUMNS.write(
     """
     INSERT INTO texts (organization_id, created_at, {columns})
     SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
@@ -29,8 +30,8 @@ _INSERT_TEXTS: Final = _NEW_TEXTS.write(
 
 
 async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[TextRow]) -> set[UUID]:
-    """Insert texts, and return the ids of the new ones. A step of an origin has only one text."""
-    rows = await tx.fetch(_INSERT_TEXTS, {"organization_id": organization_id, "now": tx.now, **_NEW_TEXTS.of(texts)})
+    """Insert texts, and return the ids of those that were inserted. A step of an origin has only one text."""
+    rows = await tx.fetch(_INSERT_TEXTS, {"organization_id": organization_id, "now": tx.now, **_TEXT_COLUMNS.of(texts)})
     return {row[0] for row in rows}
 
 
@@ -99,8 +100,8 @@ class PausedText(NamedTuple):
 
 
 async def pause_texts(tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]) -> None:
-    """Pause texts. A text that is being sent still has the deadline of its claim; it is paused only if it returns to
-    the queue."""
+    """Pause the texts of origins. A text that is being sent keeps the deadline of its claim, and is paused only if it
+    returns to the queue."""
     await tx.execute(
         """
         UPDATE texts SET is_paused = true, due_at = CASE WHEN state = 'sending' THEN due_at END
@@ -119,7 +120,7 @@ async def pause_texts(tx: Tx, organization_id: UUID, *, origin_kind: str, origin
 async def resume_texts(
     tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
 ) -> list[PausedText]:
-    """Make the paused texts due now, and return them, locked."""
+    """Make the paused texts of origins due now, and return them, locked."""
     rows = await tx.fetch(
         """
         UPDATE texts SET is_paused = false, due_at = CASE WHEN state = 'queued' THEN %(now)s ELSE due_at END
@@ -143,7 +144,7 @@ async def resume_texts(
 
 
 async def is_any_in_flight_to_withdrawn(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes] | None) -> bool:
-    """Whether a text is being sent to one of the numbers, or to any number, that has no consent any more.
+    """Whether a text is being sent to one of the numbers (None: to any number) although the number has no consent.
 
     A text whose claim has expired does not count as being sent.
     """
@@ -232,8 +233,8 @@ async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
 
 
 async def blank_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
-    """Remove the personal data. The hash of the number remains, because a withdrawal uses it to wait until the text is
-    sent."""
+    """Remove the personal data of texts. The hash of the number remains, because a withdrawal uses it to wait until the
+    text is sent."""
     await tx.execute(
         """
         UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
@@ -256,8 +257,8 @@ async def find_zone(tx: Tx, organization_id: UUID) -> str:
     return str(rows[0][0]) if rows else "UTC"
 
 
-_TOTALS: Final = Columns(state=Labels, texts=Bigints, parts=Bigints)
-_ADD_TOTALS: Final = _TOTALS.write(
+_TOTAL_COLUMNS: Final = Columns(state=Labels, texts=Bigints, parts=Bigints)
+_ADD_TOTALS: Final = _TOTAL_COLUMNS.write(
     """
     INSERT INTO text_totals (organization_id, day, {columns})
     SELECT %(organization_id)s, %(day)s, it.* FROM {rows}
@@ -269,8 +270,9 @@ _ADD_TOTALS: Final = _TOTALS.write(
 
 
 async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[tuple[str, int, int]]) -> None:
-    """Count texts and parts by the state they reached, sorted by state, so that two workers never deadlock."""
-    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, "day": day, **_TOTALS.of_tuples(counts)})
+    """Add texts and SMS parts to the totals of the state that the texts reached; sorted by state, so that two workers
+    never deadlock."""
+    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, "day": day, **_TOTAL_COLUMNS.of_tuples(counts)})
 
 
 class SimulatedRow(NamedTuple):
@@ -281,14 +283,14 @@ class SimulatedRow(NamedTuple):
     sent_at: datetime
 
 
-_SIMULATED: Final = Columns(id=Ids, text_id=Ids, phone_number=Texts, body=Texts, sent_at=Timestamps)
-_INSERT_SIMULATED: Final = _SIMULATED.write(
+_SIMULATED_COLUMNS: Final = Columns(id=Ids, text_id=Ids, phone_number=Texts, body=Texts, sent_at=Timestamps)
+_INSERT_SIMULATED: Final = _SIMULATED_COLUMNS.write(
     "INSERT INTO simulated_texts (organization_id, {columns}) SELECT %(organization_id)s, it.* FROM {rows}"
 )
 
 
 async def insert_simulated(tx: Tx, organization_id: UUID, sent: Sequence[SimulatedRow]) -> None:
-    await tx.execute(_INSERT_SIMULATED, {"organization_id": organization_id, **_SIMULATED.of(sent)})
+    await tx.execute(_INSERT_SIMULATED, {"organization_id": organization_id, **_SIMULATED_COLUMNS.of(sent)})
 
 
 async def delete_simulated(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:

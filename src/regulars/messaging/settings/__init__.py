@@ -1,1 +1,2 @@
-"""The text settings of an organization: brand, provider, rules, caps, notices, hold. Owns `sms_settings`."""
+"""The text settings of an organization: brand, SMS provider, sending hours, frequency caps, opt-out notices and hold.
+Owns `sms_settings`."""

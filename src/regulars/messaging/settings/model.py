@@ -1,4 +1,5 @@
-"""The text settings of an organization: its brand, provider, hours, caps and notices, stored as one JSON document.
+"""The text settings of an organization, stored as one JSON document: brand, SMS provider, sending hours, frequency caps
+and opt-out notices.
 
 The default hours and caps are stricter than the law of each country. Sources are in docs/texting.md.
 """
@@ -14,14 +15,15 @@ from regulars.messaging.settings import senders
 
 ProviderName = Literal["simulator", "twilio"]
 SIMULATED_NOTICE: Final = "Reply STOP to opt out"
-_FRENCH_STOP: Final = re.compile(r"36[0-9]{3}")
+_FRENCH_STOP_NUMBER: Final = re.compile(r"36[0-9]{3}")
 # A text that cannot be sent within this time is skipped, since its content would be out of date.
 WAIT_MAX: Final = timedelta(hours=96)
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class OpenHours(msgspec.Struct, frozen=True):
-    """The local hours of one day in which texts are sent, the end excluded; it may be 24:00."""
+    """The local hours of one day in which texts are sent, in minutes from midnight; the end is excluded and may be
+    24:00."""
 
     opens_minute: int
     closes_minute: int
@@ -71,15 +73,15 @@ def default_rule(country: str) -> SendHoursRule:
 
 
 class OptOutNotice(msgspec.Struct, frozen=True):
-    """The opt-out notice at the end of every text to a country, and the number or keyword to which people reply."""
+    """The opt-out notice at the end of every text to a country, and the number or keyword by which people opt out."""
 
     words: str
     reply_path: str
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """The shares of texts, from 0 to 1, that the simulator refuses or loses. The outcome depends on the id of the text,
-    so that a test can repeat it."""
+    """The fractions of texts, from 0 to 1, that the simulator refuses (`fails`) or loses, and how long it takes. The
+    outcome depends on the id of the text, so that a test can repeat it."""
 
     fails: float = 0.0
     loses: float = 0.0
@@ -95,22 +97,22 @@ class TwilioAccount(msgspec.Struct, frozen=True):
 
 
 class Price(msgspec.Struct, frozen=True):
-    """The price of the provider for one part."""
+    """The price of the provider for one SMS part."""
 
     amount: Decimal
     currency: str
 
 
 class SenderMark(msgspec.Struct, frozen=True):
-    """How far the replies to one of our senders were fetched from the provider."""
+    """How far the replies to one of our sender numbers were fetched from the provider."""
 
     # All replies to this sender before this time were fetched.
     heard_until: datetime
-    # Set if a pass ended before it reached this time: the next page to read, and the value of `heard_until` when all
-    # pages are read.
+    # Set if a pass ended before it reached `heard_until`: the next page to read, and the value that `heard_until` gets
+    # when all pages are read.
     next_page: str | None = None
     next_until: datetime | None = None
-    # Whether the last run failed to read this sender; then the next run reads the other senders first.
+    # Whether the last pass failed to read this sender; then the next pass reads the other senders first.
     has_failed: bool = False
 
 
@@ -119,7 +121,7 @@ class InboundMarks(msgspec.Struct, frozen=True):
 
     account_sid: str = ""
     senders: dict[str, SenderMark] = {}
-    # Why the last runs could not read the list.
+    # Why the last passes could not read the list.
     error: str | None = None
     failing_since: datetime | None = None
 
@@ -140,17 +142,18 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
     notices: dict[str, OptOutNotice] = {}
     simulation: Simulation = Simulation()
     twilio: TwilioAccount | None = None
-    # By country: the sender that is used instead of that of the account, and the price of a part.
+    # By country: the sender that replaces the sender of the account, and the price of an SMS part.
     senders: dict[str, str] = {}
     prices: dict[str, Price] = {}
-    # By sender; a sender that is not listed has the default rate of the provider.
+    # The rate by sender; a sender that is not listed has the default rate of the provider.
     parts_per_second: dict[str, float] = {}
 
     def rule_of(self, country: str) -> SendHoursRule:
         return self.rules.get(country) or default_rule(country)
 
     def opt_out_notice_of(self, country: str, provider: ProviderName) -> OptOutNotice | None:
-        """The notice of a country; None if nothing can be sent there yet. The simulator has a default notice."""
+        """The opt-out notice of a country; None if nothing can be sent there yet. The simulator has a default
+        notice."""
         notice = self.notices.get(country)
         if notice is None and provider == "simulator":
             return OptOutNotice(SIMULATED_NOTICE, "STOP")
@@ -170,7 +173,7 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def why_not_sent(self, country: str) -> str | None:
         """Why no text can be sent to a country, because of its sender or of its notice with this sender; None if texts
-        can."""
+        can be sent."""
         sender = self.sender_of(country)
         refused = None if sender is None else senders.why_refused(country, sender)
         notice = self.notices.get(country)
@@ -187,4 +190,4 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
         sender must contain a number of the operators: five digits that begin with 36."""
         sender = self.sender_of(country)
         has_name = sender is not None and senders.is_name(sender)
-        return not (country in senders.FRENCH and has_name) or _FRENCH_STOP.fullmatch(reply_path) is not None
+        return not (country in senders.FRENCH and has_name) or _FRENCH_STOP_NUMBER.fullmatch(reply_path) is not None

@@ -1,14 +1,16 @@
-"""The sender of a text: a number, a short code, a name or a messaging service; and which country refuses which. No I/O.
+"""Parse the sender of a text (a number, a short code, a name or a messaging service of Twilio), and find whether a
+country refuses it. No I/O.
 
-Operators refuse some senders or drop their texts. So such a sender is refused here with a reason: when it is saved, and
+Operators refuse some senders or drop their texts. So these senders are refused with a reason, when they are saved and
 again when a text is sent. Sources are in docs/texting.md.
 """
 
 import re
 from typing import Final
 
-# The overseas departments follow the rules of France.
+# France and its overseas departments, which follow the same rules.
 FRENCH: Final = frozenset({"FR", "GF", "GP", "MQ", "RE", "YT"})
+# The countries that refuse a name as sender.
 NAMES_REFUSED: Final = frozenset({"CA", "US"})
 NAME_CHARACTERS_MAX: Final = 11
 SENDER_CHARACTERS_MAX: Final = 64
@@ -46,7 +48,7 @@ def read_sender(text: str) -> str | None:
 
 
 def why_refused(country: str, sender: str) -> str | None:
-    """Why a country refuses a sender, as a sentence; None if it does not."""
+    """Why a country refuses a sender, as a sentence; None if the country accepts the sender."""
     if country in FRENCH and _FRENCH_MOBILE.match(sender):
         return "France refuses a French mobile number (+33 6 or +33 7) as sender; use a name or a short code."
     if country in NAMES_REFUSED and is_name(sender):

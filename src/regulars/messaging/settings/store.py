@@ -22,7 +22,8 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texting:
-    """The current text settings of an organization. `sealed` is the encrypted token of the provider account."""
+    """The current text settings of an organization. `sealed` is the encrypted token of the provider account; `marks`
+    says how far the provider's list of replies was read."""
 
     organization_id: UUID
     organization_name: str
@@ -33,7 +34,7 @@ class Texting:
     held_since: datetime | None = None
     held_reason: str | None = None
     marks: InboundMarks = field(default_factory=InboundMarks)
-    # Whether the organization has made-up customers; then it always uses the simulator, whatever provider is set.
+    # Whether the organization has the invented customers of the demo; then it always uses the simulator.
     is_demo: bool = False
 
     @property
@@ -77,15 +78,15 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
 
 
 async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """Load the settings in a transaction that will save them. Until it ends, no other transaction changes them or sets
-    a hold."""
+    """Load the settings in a transaction that will save them. Until it ends, no other transaction changes the settings
+    or sets a hold."""
     await queries.lock_settings(tx, organization_id)
     return await load_texting(tx, organization_id)
 
 
 async def load_texting_shared(tx: Tx, organization_id: UUID) -> Texting | None:
-    """Load the settings in a transaction that claims texts. Until it ends, no other transaction changes them; so every
-    claim after the commit of a hold sees the hold."""
+    """Load the settings in a transaction that claims texts for sending. Until it ends, no other transaction changes the
+    settings; so every claim after the commit of a hold sees the hold."""
     await queries.lock_settings_shared(tx, organization_id)
     return await load_texting(tx, organization_id)
 
@@ -112,8 +113,7 @@ async def change_provider(
     settings: SmsSettings,
     sealed: bytes | None,
 ) -> Texting:
-    """Change the provider. If the provider or the account is another one, texts are on hold until a user releases
-    them."""
+    """Change the provider. If the provider or its account changes, texts are on hold until a user releases them."""
     if texting.is_demo and provider != "simulator":
         raise SettingRefused("This organization has the demo's made-up customers, so it only simulates texts.")
     changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
@@ -129,7 +129,7 @@ async def change_provider(
 
 
 async def hold_for_account(tx: Tx, organization_id: UUID, used_texting: Texting, *, reason: str) -> None:
-    """Hold the texts because the provider refused the account, unless another account was set
+    """Hold the texts because the provider refused the account of `used_texting`, unless another account was set
     meanwhile."""
     texting = await lock_texting(tx, organization_id)
     if texting is None or texting.is_held:

@@ -178,7 +178,7 @@ class SettingsPages:
             await holds.release(tx, visit.organization_id, texting)
             before = {"reason": texting.held_reason}
             await _record(tx, visit, "texts.release", before=before, after={"reason": reason})
-        return redirect(visit, visit.url(PATH), done="Released; texts that are not too old are now check_field and sent.")
+        return redirect(visit, visit.url(PATH), done="Released; texts that are not too old are now checked and sent.")
 
 
 def _as_form(texting: Texting) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Count the phone numbers with and without consent, by source, by store and by day, for the pages that show them.
 
 Counting reads every subscription of the organization, which takes too long for a page. So a page shows the last count
-and its time; if that count is too old, the page requests a new one, which the worker usually stores a second later.
+and its time; if that count is too old, the page requests a new count, which the worker usually stores a second later.
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ class ChangeCount(NamedTuple):
 
 
 async def read_figures(database: Database, organization_id: UUID, *, time_zone: str) -> FiguresSnapshot:
-    """Return the last count, and request a new count if the last one is too old."""
+    """Return the last count, and request a new count if the last count is too old."""
     async with database.reading() as tx:
         stored = await _find_figures(tx, organization_id)
         now = tx.now

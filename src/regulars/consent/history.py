@@ -1,4 +1,4 @@
-"""Read the ledger of a number: its entries, and whether a text was allowed at a given time."""
+"""Read the consent ledger of a phone number: its entries, and whether a text was allowed at a past time."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -256,11 +256,11 @@ def _payload(event: Event, details: EventDetails, *, is_erased: bool) -> Payload
     )
     if not isinstance(event, OptIn):
         return payload
-    found, store = event.found_profile_id, event.store_id
+    found_profile_id, store_id = event.found_profile_id, event.store_id
     return msgspec.structs.replace(
         payload,
-        found_profile_id=None if found is None else ids.PROFILE.encode(found),
-        store_id=None if store is None else ids.STORE.encode(store),
+        found_profile_id=None if found_profile_id is None else ids.PROFILE.encode(found_profile_id),
+        store_id=None if store_id is None else ids.STORE.encode(store_id),
         consent_source=event.source,
         terms_url=event.proof.terms_url if event.proof else None,
         terms_version=event.proof.terms_version if event.proof else None,
@@ -274,7 +274,7 @@ def _named_profile(event: Event) -> UUID | None:
 
 
 async def _publish_changes(tx: Tx, organization_id: UUID, appended: Sequence[AppendedEvent]) -> None:
-    """Record the events that changed a subscription, in order, if a listener is interested in them."""
+    """Record the changes of subscriptions in the outbox, in order, if a listener is interested in them."""
     changes = [event for event in appended if event.is_change]
     if not changes or not await outbox.has_interest(tx, organization_id, SubscriptionsChanged):
         return

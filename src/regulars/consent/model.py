@@ -5,8 +5,8 @@ earlier. Among events of the same time, an opt-out comes after every opt-in, and
 last. The last event decides the status, so a number ends in the same status, with the same time of withdrawal, whatever
 the order in which its events arrive.
 
-`apply` needs only the state before the event, not the history. A test compares its results with those of a whole
-history in order.
+`apply` needs only the state before the event, not the earlier events. A test compares its results with the result of
+applying all events in order.
 """
 
 from dataclasses import dataclass, replace

@@ -32,7 +32,7 @@ class Consent:
     proof: Proof | None = None
     profile: Reference | None = None
     store: Reference | None = None
-    # The body of the text message by which the person consented, if it was one.
+    # The body of the text message, if the person consented by a text message.
     message: str | None = None
     # Whether the number stays linked to the profile that it had before its withdrawal.
     keeps_profile: bool = False
@@ -97,7 +97,7 @@ class OptInReferences:
         store_references = {consent.store for consent in consents if consent.store is not None}
         named = await find_profiles(tx, organization_id, references) if references else {}
         by_number = await find_profiles_by_phone(tx, organization_id, numbers) if numbers else {}
-        only_profiles = {number: found[0] for number, found in by_number.items() if len(found) == 1}
+        only_profiles = {number: profiles[0] for number, profiles in by_number.items() if len(profiles) == 1}
         # The look-up and the lock are two statements: a profile that was erased between them counts as missing.
         ids = {profile.id for profile in (*named.values(), *only_profiles.values())}
         existing = await lock_profiles(tx, organization_id, ids) if ids else set()
@@ -126,7 +126,7 @@ def _make_event(consent: Consent, references: OptInReferences, *, now: datetime)
     store = references.stores.get(consent.store) if consent.store is not None else None
     if consent.store is not None and store is None:
         return StoreNotFound("store_id names no store of this organization.")
-    found = references.only_profiles.get(consent.phone_number) if consent.profile is None else None
+    only_profile = references.only_profiles.get(consent.phone_number) if consent.profile is None else None
     return OptIn(
         phone_number=consent.phone_number,
         source=consent.source,
@@ -134,7 +134,7 @@ def _make_event(consent: Consent, references: OptInReferences, *, now: datetime)
         received_at=now,
         proof=consent.proof,
         profile_id=named.id if named else None,
-        found_profile_id=found.id if found else None,
+        found_profile_id=only_profile.id if only_profile else None,
         store_id=store.id if store else None,
         keeps_profile=consent.keeps_profile,
     )

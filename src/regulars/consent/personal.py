@@ -49,10 +49,10 @@ async def erase_consent(
     own_hashes = [
         chain.hash_number(secret, number) for text in numbers.values() if text and (number := read_if_number(text))
     ]
-    known = {number_hash for hashes in linked.values() for number_hash in hashes}
-    ledger = await reserve_ledger(tx, organization_id, new=[*own_hashes, *replayed_hashes], known=known)
-    own_to_erase = [number_hash for number_hash in own_hashes if ledger.linked_profile(number_hash) in (None, *numbers)]
-    still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_profile(number_hash) in numbers]
+    linked_hashes = {number_hash for hashes in linked.values() for number_hash in hashes}
+    ledger = await reserve_ledger(tx, organization_id, new=[*own_hashes, *replayed_hashes], known=linked_hashes)
+    own_to_erase = [key for key in own_hashes if ledger.linked_profile(key) in (None, *numbers)]
+    still_linked = [key for key in sorted(linked_hashes) if ledger.linked_profile(key) in numbers]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
     numbers_to_erase = dict.fromkeys([*own_to_erase, *still_linked, *replayed_hashes])
     for number_hash in numbers_to_erase:

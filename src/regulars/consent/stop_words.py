@@ -8,7 +8,7 @@ from typing import Final
 
 from regulars.consent.stop_phrases import HARMLESS_WORDS, LANGUAGES, START_WORDS, STOP_PAIRS
 
-# A keyword counts anywhere in a message of up to this many words; in a longer one it may be part of a sentence.
+# A keyword counts anywhere in a message of up to this many words; in a longer message it may be part of a sentence.
 SHORT_MESSAGE_WORDS_MAX: Final = 3
 
 STOP_KEYWORDS: Final = frozenset().union(*(language.stop for language in LANGUAGES))

@@ -45,16 +45,16 @@ def subscription_of(head: HeadRow, state: SubscriptionState, external_ids: Mappi
 
 
 async def find_external_ids(
-    tx: Tx, organization_id: UUID, states: Collection[SubscriptionState], known: Mapping[UUID, str] | None = None
+    tx: Tx, organization_id: UUID, states: Collection[SubscriptionState], loaded: Mapping[UUID, str] | None = None
 ) -> Mapping[UUID, str]:
-    """The external ids, by id, of the profiles and stores that the states are linked to; `known` ones are not read
-    again."""
-    known = known or {}
-    profiles = {state.profile_id for state in states if state.profile_id is not None} - known.keys()
-    stores = {state.store_id for state in states if state.store_id is not None} - known.keys()
+    """The external ids, by id, of the profiles and stores that the states are linked to. `loaded` has external ids that
+    the caller knows; they are not read again."""
+    loaded = loaded or {}
+    profiles = {state.profile_id for state in states if state.profile_id is not None} - loaded.keys()
+    stores = {state.store_id for state in states if state.store_id is not None} - loaded.keys()
     if not profiles and not stores:
-        return known
-    return {**known, **await queries.find_external_ids(tx, organization_id, profiles=profiles, stores=stores)}
+        return loaded
+    return {**loaded, **await queries.find_external_ids(tx, organization_id, profiles=profiles, stores=stores)}
 
 
 def show_subscription(subscription: Subscription) -> SubscriptionOut:

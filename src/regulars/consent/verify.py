@@ -1,4 +1,5 @@
-"""Verify the consent ledger of a number: no entry is missing or changed, and the stored state follows from them."""
+"""Verify the consent ledger of a phone number: no entry was removed or changed, and the entries give the stored
+state."""
 
 import hmac
 from collections.abc import Callable
@@ -29,8 +30,8 @@ class Verification:
 
 
 async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Verification | None:
-    """Verify every entry, and the head (the row with the current state and the last hash) against them; None if there
-    is no such subscription."""
+    """Verify every entry, and that the head (the row with the current state and the last hash) agrees with the entries;
+    None if there is no such subscription."""
     row = await queries.find_subscription(tx, organization_id, subscription_id)
     if row is None:
         return None

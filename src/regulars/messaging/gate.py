@@ -94,8 +94,8 @@ def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
 
 
 def find_country_fault(texting: Texting, country: str | None, body: str) -> SkipReason | None:
-    """Why the text is not sent to a country: the country has no opt-out notice, the notice was set after the text was
-    queued and is not in it, or the country refuses the sender."""
+    """Why the text is not sent to a country: the country has no opt-out notice, the text lacks the notice because the
+    notice was set later, or the country refuses the sender."""
     notice = texting.opt_out_notice_of(country)
     if notice is None or notice.words not in body:
         return SkipReason.COUNTRY_NOT_SET
@@ -103,7 +103,7 @@ def find_country_fault(texting: Texting, country: str | None, body: str) -> Skip
 
 
 def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetime) -> datetime | None:
-    """When the caps allow one more text to a number; None if they allow it now."""
+    """When the caps allow one more text to a number; None if they allow a text now."""
     ends = [end for cap in caps if (end := _find_cap_end(cap, earlier, now)) > now]
     return max(ends, default=None)
 
@@ -226,7 +226,7 @@ class BatchGate:
             self._earlier.setdefault(row.number_hash or b"", []).append(self._now)
 
     def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
-        """The location of the number; its region is that of the store where consent was given, if that is in the same
+        """The location of the number, with the region of the store where consent was given if the store is in the same
         country."""
         if phone_number is None:
             return _NO_LOCATION

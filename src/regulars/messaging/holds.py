@@ -26,6 +26,7 @@ async def release(tx: Tx, organization_id: UUID, texting: Texting) -> Texting:
     released = replace(texting, held_since=None, held_reason=None)
     await save_texting(tx, organization_id, released)
     await claims.make_due(tx, organization_id, not_after=tx.now + HOLD_POSTPONES_BY + timedelta(minutes=1))
+    # Wakes the queue of texts after the commit.
     tx.touched.add(("texts", organization_id))
     return released
 

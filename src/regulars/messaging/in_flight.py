@@ -19,7 +19,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.messaging.queries import texts
 
-# A response may take nine seconds; this part of them is reserved for sending the response.
+# A response may take nine seconds, of which this many are reserved for sending it.
 RESPONSE_S: Final = 0.5
 WAIT_S_MAX: Final = 9.0 - RESPONSE_S
 _CHECK_EVERY_S: Final = 0.05
@@ -34,8 +34,8 @@ async def wait_for_texts_in_flight(
     *,
     within_s: float = WAIT_S_MAX,
 ) -> bool:
-    """Wait for texts to those of the numbers that have no consent; False if one is still in flight when the time is
-    over. Without numbers, as for a stored response that is sent again, wait for all numbers of the organization.
+    """Wait for texts to numbers without consent; False if a text is still in flight when the time is over. Without
+    `number_hashes`, as for a stored response that is sent again, wait for all numbers of the organization.
 
     The withdrawal is committed, so if the server stops, only the wait is cancelled, and the response is still sent.
     """

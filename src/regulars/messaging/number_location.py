@@ -23,10 +23,10 @@ class NumberLocation(NamedTuple):
 
 
 def find_country(phone_number: str) -> str | None:
-    """The country of an E.164 number by the tables of assigned ranges; None if it is in no table.
+    """The country of an E.164 number by the library's tables of assigned ranges; None if no table has the number.
 
-    Segment conditions and counts use it. `locate_number` falls back on the calling code, because sending needs a
-    country.
+    Segment conditions and counts use this function. `locate_number` falls back on the calling code, because sending
+    needs a country.
     """
     digits = phone_number.removeprefix("+")
     by_code = _countries_by_calling_code()
@@ -42,7 +42,7 @@ def find_country(phone_number: str) -> str | None:
 
 @cache
 def _countries_by_calling_code() -> dict[str, str]:
-    """The country of each calling code that only one country has: for these, no other digit matters."""
+    """The country of each calling code that only one country has: the digits after this code do not matter."""
     return {
         str(code): countries[0]
         for code, countries in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items()
@@ -78,8 +78,8 @@ def locate_by_tables(phone_number: str) -> NumberLocation:
 
 @cache
 def _locations_by_calling_code() -> dict[str, NumberLocation]:
-    """The location of each calling code that only one country with one time zone has, such as that of France: for
-    these, no other digit matters."""
+    """The location of each calling code that only one country with one time zone has, such as +33 of France: the digits
+    after this code do not matter."""
     zones = zones_by_country()
     return {
         str(code): NumberLocation(countries[0], zones[countries[0]])

@@ -1,5 +1,5 @@
-"""Limit the rate of each sender number, in SMS parts per second, with a token bucket. Tokens are spent when a worker
-claims a text, because texts that are already in the queue of the provider cannot be stopped.
+"""Limit how many SMS parts per second each sender (a number or a name) sends, with a token bucket. Tokens are spent
+when a worker claims a text, because texts that are already in the queue of the provider cannot be stopped.
 
 The tokens are stored in the database and locked by the claim, so several workers share them, and a restart grants no
 additional tokens. A text may be claimed if there is at least part of a token, and spends one token for each of its

@@ -29,8 +29,8 @@ async def apply_receipt(
     is_stop: bool,
     texting: Texting,
 ) -> bool:
-    """Change the state of the text; False if there is no such text, if its state is already a later one, or if the
-    receipt is for another attempt.
+    """Change the state of the text; False if there is no such text, if it has a later state already, or if the receipt
+    is for another attempt.
 
     With `is_stop` the provider reports that the person opted out, and consent is withdrawn. Callback URLs of earlier
     releases have no `attempt`, which means 1.

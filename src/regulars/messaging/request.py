@@ -110,6 +110,7 @@ async def request_texts(
     if shortened:
         await discard_links(tx, organization_id, [text.id for text in texts if text.id not in inserted])
     if any(text.id in inserted and text.due_at is not None for text in texts):
+        # Wakes the queue of texts after the commit.
         tx.touched.add(("texts", organization_id))
     skipped = [text for text in texts if text.id in inserted and text.state == TextState.SKIPPED]
     await publish_text_changes(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)

@@ -48,7 +48,7 @@ HELD_BATCH_ROWS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class NotDialled:
-    """The worker did not connect to the provider within a second of the claim, so the text must be checked again."""
+    """The worker did not start to send the text within a second of the claim, so the text must be checked again."""
 
 
 class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
@@ -92,7 +92,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed)
         if len(rows) == limit:
-            # More texts may be due.
+            # More texts may be due: wake this queue again after the commit.
             tx.touched.add((self.name, organization_id))
         await end_texts(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)
         return claimed

@@ -27,8 +27,8 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """`at` is the time asked about if texts are allowed then, otherwise the next time at which they are; None if they
-    are not allowed within 96 hours."""
+    """The next time at which texts are allowed, which may be now, and when they are no longer allowed. Both are None if
+    no text is allowed within 96 hours."""
 
     at: datetime | None
     closes_at: datetime | None

@@ -117,7 +117,7 @@ def _find_unicode(text: str) -> Iterator[UnicodeCharacter]:
 
 
 def _word_at(text: str, position: int) -> str:
-    """The word at a position, shortened to `_WORD_CHARACTERS_MAX` on each side of it."""
+    """The word at a position, at most `_WORD_CHARACTERS_MAX` characters before and after the position."""
     one_line = text.replace("\n", " ")
     before = one_line[max(0, position - _WORD_CHARACTERS_MAX) : position].rpartition(" ")[2]
     return before + one_line[position : position + _WORD_CHARACTERS_MAX].partition(" ")[0]

@@ -28,7 +28,7 @@ class HoldoutRow(NamedTuple):
 
 
 class QuarterRow(NamedTuple):
-    """The draw of one quarter. The customers who are held out are compared with the others from `begins_on`;
+    """The draw of one quarter. From `begins_on`, customers who are held out are compared with customers who get texts;
     `customers` is the size of both groups together."""
 
     quarter: date

@@ -52,6 +52,7 @@ async def change_holdout(
     await queries.upsert_holdout(tx, organization_id, percent=percent, with_journeys=with_journeys, changed_by=by)
     if not percent:
         await _end_quarter(tx, organization_id)
+    # Wakes the queue after the commit.
     tx.touched.add((QUEUE, organization_id))
     return await load_holdout(tx, organization_id)
 

@@ -74,7 +74,7 @@ class TextOrigin(NamedTuple):
     path: tuple[str, ...]
 
 
-# Finds the origins of one kind by their ids. The functions come from packages that this one must not import.
+# Finds the journeys or the campaigns with these ids. The functions come from packages that import `messaging`.
 FindOrigins = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, TextOrigin]]]
 OriginFinders = Mapping[str, FindOrigins]
 

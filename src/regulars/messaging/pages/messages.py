@@ -244,8 +244,8 @@ async def show_number(finders: OriginFinders, visit: Visit) -> Response:
 
 def pages(*, origins: OriginFinders, attribution_card: TextCard) -> tuple[Page, ...]:
     """`origins` has the functions that find the journeys and campaigns that requested texts, by kind.
-    `attribution_card` renders the purchases that are credited to a text. Both come from packages that import this
-    one."""
+    `attribution_card` renders the purchases that are credited to a text. Both come from packages that import
+    `messaging`."""
     return (
         Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
         Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, needs_password=True),

@@ -220,7 +220,7 @@ async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int
 
 
 class EndedText(NamedTuple):
-    """The final state of a text; without a `provider_id` the stored one remains."""
+    """The final state of a text; without a `provider_id` the stored `provider_id` remains."""
 
     id: UUID
     state: str

@@ -54,7 +54,7 @@ def check_country(country: str) -> str:
 def with_hours(
     settings: SmsSettings, country: str, hours: dict[str, str], *, on_holidays: bool | None = None
 ) -> tuple[SmsSettings, list[str]]:
-    """Set the hours of a country; also return one sentence for each way in which they are looser than its defaults.
+    """Set the sending hours of a country; also return one sentence for each way in which they exceed its defaults.
 
     `hours` has the hours (`8-20`, `9:30-17:00`, `closed`) by the name of the day (`Monday`, `mon`).
     """

@@ -80,8 +80,8 @@ class OptOutNotice(msgspec.Struct, frozen=True):
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """The fractions of texts, from 0 to 1, that the simulator refuses (`fails`) or loses, and how long it takes. The
-    outcome depends on the id of the text, so that a test can repeat it."""
+    """The fractions of texts, from 0 to 1, that the simulator refuses (`fails`) or loses, and how long it takes for a
+    text. The outcome depends on the id of the text, so that a test can repeat it."""
 
     fails: float = 0.0
     loses: float = 0.0

@@ -37,7 +37,7 @@ def is_long_code(sender: str) -> bool:
 
 
 def read_sender(text: str) -> str | None:
-    """Parse a sender as a user writes it, without the spaces in a number; None if it is not a sender."""
+    """Parse a sender as a user writes it, and remove the spaces of a number; None if the text is not a sender."""
     sender = text.strip()
     digits = _BETWEEN_DIGITS.sub("", sender)
     if _NUMBER.fullmatch(digits) or _SHORT_CODE.fullmatch(digits):

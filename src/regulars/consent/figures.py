@@ -42,7 +42,7 @@ class DailyChange(msgspec.Struct, frozen=True):
 
 
 class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of phone numbers, by the state of their consent."""
+    """Counts of phone numbers by the state, the source and the store of their consent, and of changes by day."""
 
     subscribed: int = 0
     withdrawn: int = 0

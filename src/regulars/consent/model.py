@@ -78,7 +78,7 @@ class OptIn:
     found_profile_id: UUID | None = None
     # The store where the consent was given.
     store_id: UUID | None = None
-    # Whether the number stays linked to its profile after a withdrawal: so after START, which the same person sends.
+    # Whether a withdrawn number stays linked to its profile: true for START, which the same person sends.
     keeps_profile: bool = False
 
     @property

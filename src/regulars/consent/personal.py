@@ -58,7 +58,7 @@ async def erase_consent(
     for number_hash in numbers_to_erase:
         ledger.append(number_hash, event, EventDetails(origin=EventOrigin()))
     erased = [ledger.subscription_id(number_hash) for number_hash in numbers_to_erase]
-    # Payloads are deleted before the entries of this erasure are written: theirs have no personal data and stay.
+    # Deleted before `write`, which adds the payloads of this erasure: these have no personal data and stay.
     await queries.delete_payloads(tx, organization_id, subscription_ids=erased, profile_ids=numbers)
     await ledger.write()
     await erase_waiting_changes(tx, organization_id, profile_ids=numbers, subscription_ids=erased)

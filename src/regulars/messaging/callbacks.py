@@ -38,8 +38,8 @@ Handle = Callable[["_Callback"], Awaitable[Response]]
 
 
 class Callbacks:
-    """`open_token` decrypts the token of the provider account. `public_url` is the base URL that the provider calls:
-    its signature covers the URL, and behind a proxy the URL of the request differs."""
+    """`open_token` decrypts the token of the provider account. `public_url` is the base URL that the provider requests:
+    the provider's signature covers this URL, and behind a proxy the URL of the request differs."""
 
     def __init__(self, database: Database, *, public_url: str | None, open_token: Callable[[Texting], str]) -> None:
         self._database = database

@@ -25,8 +25,8 @@ RETURNED: Final = "returned"
 async def stop_origin(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_id: UUID, *, skip_reason: SkipReason | None
 ) -> list[str]:
-    """Pause or end an origin. Without a skip reason it is paused: its queued texts are deleted, so that it can request
-    them again. With a reason it has ended: its queued texts are skipped. Returns the steps of its queued texts.
+    """Pause or end an origin, and return the steps of its queued texts. Without a skip reason the origin is paused: its
+    queued texts are deleted, so that it can request them again. With a reason it has ended: its texts are skipped.
 
     In the lock order the text settings come before the row of a campaign.
     """

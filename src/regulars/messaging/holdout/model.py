@@ -1,5 +1,5 @@
-"""The rows and rules of the global holdout: a percentage of the customers who may be texted is drawn for each quarter
-and gets no campaign texts. No I/O."""
+"""The rows and rules of the global holdout: each quarter, a random percentage of the customers who may be texted is
+held out and gets no campaign texts. No I/O."""
 
 import hashlib
 from datetime import date, datetime, timedelta
@@ -9,7 +9,7 @@ from uuid import UUID
 from regulars.messaging.errors import SettingRefused
 
 PERCENT_MAX: Final = 20
-# How long the drawn customers are stored after the end of their quarter; the quarter's result is final after 30 days.
+# How long the customers of a draw are stored after the end of its quarter; the quarter's result is final after 30 days.
 RETENTION: Final = timedelta(days=180)
 # Customers are hashed into this many buckets; customers in the first buckets are held out.
 _BUCKETS: Final = 10_000
@@ -34,7 +34,7 @@ class QuarterRow(NamedTuple):
     quarter: date
     percent: int
     begins_on: date
-    # The last customer who was drawn; None before the first page.
+    # The last customer of the draw so far; None before the first page.
     drawn_to: UUID | None
     # When the draw was complete; None while it runs.
     drawn_at: datetime | None

@@ -1,4 +1,4 @@
-"""The SQL of the global holdout: its setting, the draw of each quarter, and the drawn customers."""
+"""The SQL of the global holdout: its setting, the draw of each quarter, and whether each customer was held out."""
 
 from collections.abc import Sequence
 from datetime import date, datetime

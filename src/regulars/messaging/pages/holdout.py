@@ -17,7 +17,7 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 HOLDOUT: Final = f"{PATH}/holdout"
-# Larger than the allowed percentage, so that `check_percent` refuses it with a message that names the limit.
+# The form field accepts more than the allowed percentage, so that the message of `check_percent` names the limit.
 _INPUT_MAX: Final = 1_000_000
 
 

@@ -159,8 +159,8 @@ _POSTPONE: Final = _POSTPONEMENT_COLUMNS.write(
 async def postpone_texts(
     tx: Tx, organization_id: UUID, postponements: Sequence[Postponement], *, owner: UUID | None = None
 ) -> None:
-    """Put texts that were not sent back into the queue. With an owner, only texts that this owner still claims. A text
-    that was paused meanwhile is not due until it is resumed."""
+    """Queue unsent texts again. With an owner, only texts that this owner still claims. A text that was paused
+    meanwhile is not due until it is resumed."""
     values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENT_COLUMNS.of(postponements)}
     await tx.execute(_POSTPONE, values)
 
@@ -179,7 +179,7 @@ _DELETE_IN_QUEUE: Final = _POSTPONEMENT_COLUMNS.write(
 async def delete_texts_in_queue(
     tx: Tx, organization_id: UUID, postponements: Sequence[Postponement], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Delete texts instead of putting them back into the queue, and return them. With an owner, only texts that this
+    """Delete unsent texts instead of queueing them again, and return their rows. With an owner, only texts that this
     owner still claims."""
     values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENT_COLUMNS.of(postponements)}
     return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]

@@ -13,8 +13,7 @@ class QueuedText(NamedTuple):
 
 
 async def upsert_stop(tx: Tx, organization_id: UUID, origin_id: UUID, *, reason: str | None) -> None:
-    """Stop an origin: with a reason it is cancelled, without it is paused. A pause after a cancellation changes
-    nothing."""
+    """Stop an origin: with a reason it is cancelled, otherwise paused. A pause after a cancellation changes nothing."""
     await tx.execute(
         """
         INSERT INTO stopped_origins (organization_id, origin_id, reason, stopped_at)

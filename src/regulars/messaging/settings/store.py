@@ -1,4 +1,4 @@
-"""Loads, locks and saves the text settings of an organization, and encrypts the token of its provider account."""
+"""Load, lock and save the text settings of an organization, and encrypt the token of its provider account."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

@@ -149,9 +149,8 @@ class Desk:
     def may_text(self, number: str = NUMBER) -> tuple[bool, str]:
         """What `POST /v1/subscriptions/check` would say."""
         secret = self.texting.secret
+        items = [CheckItem(phone_number=number)]
         [verdict] = self.do(
-            lambda tx: check(
-                tx, self.organization_id, [CheckItem(phone_number=number)], secret=secret, find_suppressed=find_suppressed
-            )
+            lambda tx: check(tx, self.organization_id, items, secret=secret, find_suppressed=find_suppressed)
         )
         return verdict.reason is Reason.SUBSCRIBED, verdict.reason.value

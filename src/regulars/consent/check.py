@@ -64,7 +64,7 @@ async def check(
     ids = {profile.id for profile in profiles.values()}
     by_profile = {
         row.head.state.profile_id: subscription_from_row(row)
-        for row in (await queries.find_deciding_subscriptions(tx, organization_id, ids) if ids else ())
+        for row in (await queries.find_deciding_rows(tx, organization_id, ids) if ids else ())
         if row.head.state is not None
     }
     verdicts = []
@@ -104,8 +104,6 @@ def _judge(
     if subscription is None:
         return ConsentVerdict(Reason.NEVER_ASKED, phone_number, profile)
     state = subscription.state
-    if state.status is Status.SUBSCRIBED:
-        reason = Reason.SUBSCRIBED
-    else:
-        reason = Reason.DO_NOT_CONTACT if state.is_erased else Reason.UNSUBSCRIBED
+    withdrawn = Reason.DO_NOT_CONTACT if state.is_erased else Reason.UNSUBSCRIBED
+    reason = Reason.SUBSCRIBED if state.status is Status.SUBSCRIBED else withdrawn
     return ConsentVerdict(reason, phone_number or state.phone_number, profile or subscription.profile, subscription)

@@ -18,7 +18,8 @@ from regulars.kit.clock import monotonic, start_of_last
 from regulars.kit.db import Database, Tx
 from regulars.work.queue import Due, Queue
 
-CHANGES_WEEKS: Final = 26
+# How many weeks of opt-ins and withdrawals are counted by day.
+WEEKS: Final = 26
 STORE_OPT_INS_DAYS: Final = 30
 # A count is fresh for this many seconds, or for this many times the time that counting took, whichever is longer.
 FRESH_S_MIN: Final = 30.0
@@ -145,7 +146,7 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         started = monotonic()
         counts = await _count_subscriptions(tx, organization_id)
         zone = ZoneInfo(time_zone)
-        since = tx.now - timedelta(weeks=CHANGES_WEEKS)
+        since = tx.now - timedelta(weeks=WEEKS)
         changes = await _count_changes(tx, organization_id, since=since, time_zone=time_zone)
         stores = await _count_by_store(tx, organization_id, since=start_of_last(STORE_OPT_INS_DAYS, tx.now, zone))
         figures = _sum_counts(counts, stores, changes, zone)
@@ -199,7 +200,6 @@ async def _request_count(tx: Tx, organization_id: UUID, *, time_zone: str) -> No
         """,
         {"organization_id": organization_id, "time_zone": time_zone, "now": tx.now},
     )
-
 
 
 async def _lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:

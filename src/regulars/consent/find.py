@@ -16,7 +16,8 @@ from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
 # With a filter that matches few rows, one page scans at most this many rows; then the user may load the next page.
 ROWS_SCANNED_MAX: Final = 20_000
-NUMBERS_PER_CUSTOMER_MAX: Final = 20
+# How many numbers of one customer are listed.
+NUMBERS_MAX: Final = 20
 # The filter value for numbers of erased people: they are withdrawn, and only a keyed hash of each is stored.
 DO_NOT_CONTACT: Final = "DO_NOT_CONTACT"
 
@@ -89,9 +90,7 @@ async def search_subscription(
 
 async def list_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[Subscription]:
     """The subscriptions of the numbers that are linked to a customer."""
-    return await list_subscriptions(
-        tx, organization_id, secret=secret, profile_id=profile_id, limit=NUMBERS_PER_CUSTOMER_MAX
-    )
+    return await list_subscriptions(tx, organization_id, secret=secret, profile_id=profile_id, limit=NUMBERS_MAX)
 
 
 class SubscriptionItem(NamedTuple):

@@ -77,7 +77,7 @@ class ConsentAtTime:
         return self.recorded.may_text != self.known.may_text
 
 
-async def find_consent_at(tx: Tx, organization_id: UUID, subscription_id: UUID, at: datetime) -> ConsentAtMoment:
+async def find_consent_at(tx: Tx, organization_id: UUID, subscription_id: UUID, at: datetime) -> ConsentAtTime:
     recorded, known = await _find_deciding_entries(
         tx, organization_id, [(subscription_id, at, at), (subscription_id, at, tx.now)]
     )

@@ -227,10 +227,8 @@ def _new_heads(tx: Tx, organization_id: UUID, number_hashes: Iterable[bytes]) ->
     """Heads without an entry. The caller's transaction appends the first entry, which sets the status."""
     distinct = list(dict.fromkeys(number_hashes))
     return [
-        HeadRow(
-            head_id, number_hash, None, 0, chain.genesis_hash(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED"
-        )
-        for number_hash, id_bytes in zip(distinct, ids.new_uuids(len(distinct)), strict=True)
+        HeadRow(head_id, key, None, 0, chain.genesis_hash(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED")
+        for key, id_bytes in zip(distinct, ids.new_uuids(len(distinct)), strict=True)
         for head_id in [UUID(bytes=id_bytes)]
     ]
 

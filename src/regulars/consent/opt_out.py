@@ -54,8 +54,8 @@ async def opt_out(
     tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal], *, secret: bytes
 ) -> list[OptOutResult | ApiError]:
     """Record the withdrawals in order; returns for each withdrawal its subscriptions right after it."""
-    references = await _OptOutReferences.load(tx, organization_id, withdrawals)
-    targets = [_find_target(withdrawal, references, now=tx.now, secret=secret) for withdrawal in withdrawals]
+    references = await _References.load(tx, organization_id, withdrawals)
+    targets = [_target_of(withdrawal, references, now=tx.now, secret=secret) for withdrawal in withdrawals]
     accepted = [target for target in targets if isinstance(target, _Target)]
     ledger = await reserve_ledger(
         tx,
@@ -79,7 +79,7 @@ async def opt_out(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OptOutReferences:
+class _References:
     """The profiles that a batch names, which are locked, and their numbers, which are not locked yet."""
 
     profiles: Mapping[Reference, ProfileRef] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _OptOutReferences:
     linked: Mapping[UUID, list[bytes]] = field(default_factory=dict)
 
     @classmethod
-    async def load(cls, tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal]) -> "_OptOutReferences":
+    async def load(cls, tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal]) -> "_References":
         references = {withdrawal.profile for withdrawal in withdrawals if withdrawal.profile is not None}
         if not references:
             return cls()
@@ -119,9 +119,7 @@ class _Target:
     linked: Sequence[bytes] = ()
 
 
-def _find_target(
-    withdrawal: Withdrawal, references: _OptOutReferences, *, now: datetime, secret: bytes
-) -> _Target | ApiError:
+def _target_of(withdrawal: Withdrawal, references: _References, *, now: datetime, secret: bytes) -> _Target | ApiError:
     if withdrawal.unsubscribed_at is not None and withdrawal.unsubscribed_at > now + CLAIM_AHEAD_MAX:
         return invalid("unsubscribed_at", "IN_FUTURE", "It lies more than five minutes ahead of the service's clock.")
     number = withdrawal.phone_number

@@ -212,9 +212,7 @@ async def find_by_numbers(tx: Tx, organization_id: UUID, number_hashes: Collecti
     )
 
 
-async def find_deciding_subscriptions(
-    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
-) -> list[SubscriptionRow]:
+async def find_deciding_rows(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[SubscriptionRow]:
     """For each profile the subscription that decides its status: of those subscribed the one with the latest consent,
     or if none is subscribed, the one withdrawn last."""
     return await _select_subscriptions(

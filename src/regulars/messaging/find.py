@@ -10,10 +10,10 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.kit.keyset import PageRequest, PageRows, read_in_index_order
 from regulars.messaging.model import (
-    ConversationMessage,
+    ConversationItem,
+    LatestMessage,
     MessageFilter,
     MessageListItem,
-    LatestMessage,
     OriginKind,
     ReplyRow,
     ReplyToOrigin,
@@ -148,14 +148,12 @@ async def list_messages(
     return messages
 
 
-async def read_conversation(
-    tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int
-) -> list[ConversationMessage]:
+async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ConversationItem]:
     """The latest texts to a number and replies from it, in the order of time."""
     sent = await lists.list_texts_of_number(tx, organization_id, number_hash, limit=limit)
     received = await lists.list_replies_of_number(tx, organization_id, number_hash, limit=limit)
-    messages = [ConversationMessage(row.claimed_at or row.created_at, text=row) for row in sent]
-    messages += [ConversationMessage(row.received_at, reply=row) for row in received]
+    messages = [ConversationItem(row.claimed_at or row.created_at, text=row) for row in sent]
+    messages += [ConversationItem(row.received_at, reply=row) for row in received]
     return sorted(messages, key=lambda message: message.at)[-limit:]
 
 

@@ -157,7 +157,7 @@ class ReplyRow(NamedTuple):
         return 0
 
 
-class ConversationMessage(NamedTuple):
+class ConversationItem(NamedTuple):
     """One message of the conversation with a number: a text of ours, or a reply."""
 
     at: datetime

@@ -22,7 +22,7 @@ _LANGUAGE: Final = "en_US"
 _COUNTRYWIDE_ONLY: Final = frozenset({"US"})
 # A day that is a holiday in at least this fraction of a country's regions counts as national: Good Friday is a holiday
 # in 24 of 26 Swiss cantons, but not by federal law.
-_NATIONAL_FRACTION_MIN: Final = 2 / 3
+_NATIONAL_FRACTION: Final = 2 / 3
 # French departments with additional holidays, by the first two digits of the postal code.
 _FRENCH_DEPARTMENTS: Final = {"57": "57", "67": "6AE", "68": "6AE"}
 NamedDays = list[tuple[date, str]]
@@ -67,8 +67,7 @@ def holidays_of(country: str, year: int, region: str | None = None) -> dict[date
             regional = holidays.country_holidays(country, subdiv=other_region, years=year, language=_LANGUAGE)
             regions_by_day.update(regional.keys())
             names = {**regional, **names}
-        regions_min = _NATIONAL_FRACTION_MIN * len(regions)
-        days |= {day: names[day] for day, count in regions_by_day.items() if count >= regions_min}
+        days |= {day: names[day] for day, count in regions_by_day.items() if count >= _NATIONAL_FRACTION * len(regions)}
     return dict(sorted(days.items()))
 
 

@@ -20,8 +20,8 @@ from regulars.messaging.links.codes import LinkedText, discard_links, shorten_li
 from regulars.messaging.links.marks import has_links, show_links
 from regulars.messaging.links.model import LinkOrigin
 from regulars.messaging.model import (
-    EXEMPT_ORIGINS,
     EXEMPT_EXPIRES_AFTER,
+    EXEMPT_ORIGINS,
     EXPIRES_AFTER,
     OriginKind,
     SkipReason,

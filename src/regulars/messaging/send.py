@@ -113,18 +113,16 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
     ) -> None:
         retries = {claim.text.id: _retry_at(claim.text, outcome, tx.now) for claim, outcome in done}
-        returning = [claim.text for claim, _ in done if retries[claim.text.id] is not None]
+        retried = [claim.text for claim, _ in done if retries[claim.text.id] is not None]
         # The settings are locked first, then the number, then the text: the lock order of all transactions.
         await self._hold_if_refused(tx, organization_id, done)
-        if any(text.origin_kind == OriginKind.CAMPAIGN for text in returning):
+        if any(text.origin_kind == OriginKind.CAMPAIGN for text in retried):
             # With this lock, a campaign is stopped either before this transaction, which then sees the stop, or after
             # it, when the stop finds the text in the queue.
             await lock_settings_shared(tx, organization_id)
         await self._withdraw_numbers(tx, organization_id, done)
         await texts.lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
-        stopped_ids = await end_stopped_texts(
-            tx, organization_id, returning, previous=TextState.SENDING, owner=self.owner
-        )
+        ended_ids = await end_stopped_texts(tx, organization_id, retried, previous=TextState.SENDING, owner=self.owner)
         ended: list[claims.EndedText] = []
         postponed: list[claims.Postponement] = []
         for claim, outcome in done:
@@ -133,7 +131,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             retry_at = retries[claim.text.id]
             if retry_at is None:
                 ended.append(_ended_text(claim.text.id, outcome)._replace(attempt=attempt))
-            elif claim.text.id not in stopped_ids:
+            elif claim.text.id not in ended_ids:
                 postponed.append(claims.Postponement(claim.text.id, retry_at, attempt))
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed, owner=self.owner)

@@ -29,7 +29,7 @@ from regulars.messaging.links.marks import short_url
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.team_numbers import find_team_number, send_test_text
 from regulars.messaging.template import PLAIN_FIELDS, TemplateError
-from regulars.messaging.text_form import list_variables, apply_button, read_text_form
+from regulars.messaging.text_form import apply_button, list_variables, read_text_form
 from regulars.segments.analysis.client import Analysis
 from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect, render

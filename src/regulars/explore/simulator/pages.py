@@ -16,7 +16,7 @@ from regulars.kit.ids import REPLY, ById, new_uuid
 from regulars.messaging.find import find_suppressed, list_simulated_phones, read_conversation
 from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive
-from regulars.messaging.model import ConversationMessage
+from regulars.messaging.model import ConversationItem
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
@@ -43,7 +43,7 @@ class SimulatedPhone(NamedTuple):
     reference: str
     number_hash: bytes
     number: str
-    lines: list[ConversationMessage]
+    lines: list[ConversationItem]
     subscription: Subscription | None
     is_suppressed: bool
     customer: Profile | None
@@ -57,7 +57,7 @@ class SimulatedPhone(NamedTuple):
         return "DO_NOT_CONTACT" if state.is_erased else state.status.value
 
     @property
-    def on_screen(self) -> list[ConversationMessage]:
+    def on_screen(self) -> list[ConversationItem]:
         return [line for line in self.lines if line.text is None or line.text.state in ON_THE_PHONE]
 
     @property

@@ -32,7 +32,7 @@ from regulars.work.queue import Due, RowQueue, Schedule
 
 QUEUE: Final = "holdouts"
 PAGE_CUSTOMERS: Final = 5_000
-_BEFORE_FIRST_ID: Final = UUID(int=0)
+_NIL_ID: Final = UUID(int=0)
 
 
 class HoldoutDraws(RowQueue[HoldoutRow]):
@@ -86,8 +86,7 @@ async def _draw_page(tx: Tx, organization_id: UUID, row: HoldoutRow, *, quarter:
         await queries.insert_quarter(tx, organization_id, newest)
     if newest.drawn_at is not None or newest.stopped_at is not None:
         return False
-    after = newest.drawn_to or _BEFORE_FIRST_ID
-    page = await list_subscribed_profiles(tx, organization_id, after=after, limit=PAGE_CUSTOMERS)
+    page = await list_subscribed_profiles(tx, organization_id, after=newest.drawn_to or _NIL_ID, limit=PAGE_CUSTOMERS)
     numbers = await find_text_numbers(tx, organization_id, page)
     suppressed = await find_suppressed(tx, organization_id, {number.number_hash for number in numbers.values()})
     drawn = [

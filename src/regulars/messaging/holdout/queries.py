@@ -95,8 +95,8 @@ async def stop_quarters(tx: Tx, organization_id: UUID) -> list[QuarterRow]:
     )
 
 
-_CUSTOMER_COLUMNS: Final = Columns(profile_id=Ids, is_held_out=Booleans)
-_INSERT_CUSTOMERS: Final = _CUSTOMER_COLUMNS.write(
+_CUSTOMERS: Final = Columns(profile_id=Ids, is_held_out=Booleans)
+_INSERT_DRAWN: Final = _CUSTOMERS.write(
     """
     INSERT INTO holdout_customers (organization_id, quarter, {columns})
     SELECT %(organization_id)s, %(quarter)s, it.* FROM {rows}
@@ -109,8 +109,7 @@ _INSERT_CUSTOMERS: Final = _CUSTOMER_COLUMNS.write(
 async def insert_customers(tx: Tx, organization_id: UUID, quarter: date, drawn: Sequence[DrawnCustomer]) -> None:
     """Insert the drawn customers who still exist. If a profile is erased at the same time, the last pass of the erasure
     deletes the new row."""
-    values = {"organization_id": organization_id, "quarter": quarter, **_CUSTOMER_COLUMNS.of(drawn)}
-    await tx.execute(_INSERT_CUSTOMERS, values)
+    await tx.execute(_INSERT_DRAWN, {"organization_id": organization_id, "quarter": quarter, **_CUSTOMERS.of(drawn)})
 
 
 async def delete_customers_before(tx: Tx, organization_id: UUID, quarter: date, *, limit: int) -> int:

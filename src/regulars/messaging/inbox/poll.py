@@ -170,9 +170,7 @@ class _SenderReader:
         while self.pages < SENDER_PAGES_MAX:
             self.pages += 1
             page = await twilio.read_inbound(texting, sender=self._sender, since=since, page=next_page)
-            self.messages += [
-                message for message in page.messages if message.sent_at is None or message.sent_at >= since
-            ]
+            self.messages += [message for message in page.messages if (message.sent_at or since) >= since]
             next_page = page.next_page
             if next_page is None or page.is_before(since):
                 self.mark = SenderMark(until)

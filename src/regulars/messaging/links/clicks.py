@@ -92,8 +92,7 @@ async def store_clicks(tx: Tx, organization_id: UUID, clicks: Sequence[Click]) -
     valid = [_new_click(click, links[click.code], claimed) for click in clicks if click.code in links]
     inserted = await queries.insert_clicks_if_new(tx, organization_id, valid)
     new = [click for click in valid if click.id in inserted]
-    sources = {(click.address, click.agent) for click in new}
-    reclassified = await _reclassify_scanners(tx, organization_id, sources, tx.now)
+    reclassified = await _reclassify_scanners(tx, organization_id, {(click.address, click.agent) for click in new})
     links |= await queries.find_links(tx, organization_id, {code for code, _ in reclassified} - links.keys())
     differences: Counter[tuple[LinkOrigin, ClickClass]] = Counter()
     for click in new:
@@ -123,11 +122,11 @@ def _new_click(click: Click, link: LinkRow, claimed: Mapping[UUID, datetime]) ->
 
 
 async def _reclassify_scanners(
-    tx: Tx, organization_id: UUID, sources: set[tuple[str, str]], now: datetime
+    tx: Tx, organization_id: UUID, sources: set[tuple[str, str]]
 ) -> list[tuple[str, datetime]]:
     """Reclassify the clicks of link scanners, which are IP addresses with user agents that requested too many codes, as
     made by a machine. Returns code and minute of the clicks that counted as a person's before."""
-    since = now - ADDRESS_WINDOW
+    since = tx.now - ADDRESS_WINDOW
     scanners = await queries.find_scanners(
         tx, organization_id, sources, since=since, codes_max=CODES_PER_MINUTE_MAX, limit=CLICKS_READ_MAX
     )

@@ -150,11 +150,9 @@ class NewClick(NamedTuple):
     agent: str
 
 
-_CLICK_COLUMNS: Final = Columns(
-    id=Ids, code=Labels, minute=Timestamps, traced_at=Timestamps, address=Texts, agent=Texts
-)
+_NEW_CLICKS: Final = Columns(id=Ids, code=Labels, minute=Timestamps, traced_at=Timestamps, address=Texts, agent=Texts)
 _CLASS_COLUMN: Final = Columns(**{"class": (Labels, "class_")})
-_INSERT_CLICKS: Final = (_CLICK_COLUMNS | _CLASS_COLUMN).write(
+_INSERT_CLICKS: Final = (_NEW_CLICKS | _CLASS_COLUMN).write(
     """
     INSERT INTO clicks (organization_id, {columns})
     SELECT %(organization_id)s, it.* FROM {rows}
@@ -168,7 +166,7 @@ async def insert_clicks_if_new(tx: Tx, organization_id: UUID, clicks: Sequence[N
     """Insert clicks, and return the ids of those that were inserted. Some may exist already, since clicks are written
     again if the result of a commit is unknown."""
     rows = await tx.fetch(
-        _INSERT_CLICKS, {"organization_id": organization_id, **_CLICK_COLUMNS.of(clicks), **_CLASS_COLUMN.of(clicks)}
+        _INSERT_CLICKS, {"organization_id": organization_id, **_NEW_CLICKS.of(clicks), **_CLASS_COLUMN.of(clicks)}
     )
     return {row[0] for row in rows}
 

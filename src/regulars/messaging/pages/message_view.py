@@ -8,7 +8,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.labels import ORIGINS, TextLabel, label_meaning, label_reason, label_state, reason_detail
-from regulars.messaging.model import ConversationMessage, MessageListItem, TextRow
+from regulars.messaging.model import ConversationItem, MessageListItem, TextRow
 from regulars.messaging.settings.store import Texting, load_texting, lock_texting
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
@@ -54,7 +54,7 @@ class MessageView:
     def customer_url(self, profile_id: UUID) -> str:
         return self._visit.url("/customers", PROFILE.encode(profile_id))
 
-    def label(self, message: ConversationMessage) -> TextLabel:
+    def label(self, message: ConversationItem) -> TextLabel:
         """The label of a text's state, or of a reply's meaning."""
         if message.text is not None:
             return label_state(message.text.state)
@@ -62,7 +62,7 @@ class MessageView:
             return label_meaning(message.reply.meaning)
         raise AssertionError("a message is a text or a reply")
 
-    def may_have_reached(self, message: ConversationMessage) -> bool:
+    def may_have_reached(self, message: ConversationItem) -> bool:
         """Whether a message reached, or may have reached, its recipient."""
         return message.text is None or message.text.state not in {"skipped", "failed"}
 

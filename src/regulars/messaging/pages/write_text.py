@@ -40,7 +40,7 @@ async def write_text(visit: Visit) -> Response:
 async def send_text(visit: Visit) -> Response:
     form = FormState(visit.form)
     text = read_plain_text(form, "words")
-    origin_id = _read_once(form)
+    once = _read_once(form)
     if form.is_refused or visit.form.get("act") == "preview":
         async with visit.database.reading() as tx:
             values = await _page_values(tx, visit, text)
@@ -51,9 +51,7 @@ async def send_text(visit: Visit) -> Response:
         )
     async with visit.database.transaction() as tx:
         profile = await _find_customer_in_path(tx, visit)
-        order = TextOrder(
-            origin_kind=OriginKind.PERSON, origin_id=origin_id, step="1", rendered=text, profile_id=profile.id
-        )
+        order = TextOrder(origin_kind=OriginKind.PERSON, origin_id=once, step="1", rendered=text, profile_id=profile.id)
         [placed] = await request_texts(tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit))
         stored = await find_text(tx, visit.organization_id, placed.id)
         if placed.is_new:

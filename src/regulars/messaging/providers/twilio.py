@@ -76,8 +76,7 @@ class InboundPage:
 
     def is_before(self, time: datetime) -> bool:
         """Whether all messages of this page, and so of all following pages, are older than `time`."""
-        sent_times = [message.sent_at for message in self.messages]
-        return bool(sent_times) and all(sent_at is not None and sent_at < time for sent_at in sent_times)
+        return bool(self.messages) and all((message.sent_at or time) < time for message in self.messages)
 
 
 class _SendResponse(msgspec.Struct, frozen=True):

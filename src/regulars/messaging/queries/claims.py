@@ -143,8 +143,8 @@ class Postponement(NamedTuple):
     attempt: int = 0
 
 
-_POSTPONEMENT_COLUMNS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints)
-_POSTPONE: Final = _POSTPONEMENT_COLUMNS.write(
+_POSTPONEMENTS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints)
+_POSTPONE: Final = _POSTPONEMENTS.write(
     """
     UPDATE texts
     SET state = 'queued', owner = NULL, claimed_at = NULL,
@@ -157,15 +157,14 @@ _POSTPONE: Final = _POSTPONEMENT_COLUMNS.write(
 
 
 async def postpone_texts(
-    tx: Tx, organization_id: UUID, postponements: Sequence[Postponement], *, owner: UUID | None = None
+    tx: Tx, organization_id: UUID, postponed: Sequence[Postponement], *, owner: UUID | None = None
 ) -> None:
     """Queue unsent texts again. With an owner, only texts that this owner still claims. A text that was paused
     meanwhile is not due until it is resumed."""
-    values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENT_COLUMNS.of(postponements)}
-    await tx.execute(_POSTPONE, values)
+    await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_POSTPONEMENTS.of(postponed)})
 
 
-_DELETE_IN_QUEUE: Final = _POSTPONEMENT_COLUMNS.write(
+_DELETE_IN_QUEUE: Final = _POSTPONEMENTS.write(
     """
     DELETE FROM texts USING {rows}
     WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
@@ -177,11 +176,11 @@ _DELETE_IN_QUEUE: Final = _POSTPONEMENT_COLUMNS.write(
 
 
 async def delete_texts_in_queue(
-    tx: Tx, organization_id: UUID, postponements: Sequence[Postponement], *, owner: UUID | None = None
+    tx: Tx, organization_id: UUID, postponed: Sequence[Postponement], *, owner: UUID | None = None
 ) -> list[TextRow]:
     """Delete unsent texts instead of queueing them again, and return their rows. With an owner, only texts that this
     owner still claims."""
-    values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENT_COLUMNS.of(postponements)}
+    values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENTS.of(postponed)}
     return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
 
 

@@ -9,7 +9,7 @@ from psycopg.sql import SQL
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.messaging.model import MessageFilter, MessageListItem, LatestMessage, ReplyRow, ReplyToOrigin, TextRow
+from regulars.messaging.model import LatestMessage, MessageFilter, MessageListItem, ReplyRow, ReplyToOrigin, TextRow
 
 _TEXT_COLUMNS: Final = SQL(names_of(TextRow, "t"))
 _REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))

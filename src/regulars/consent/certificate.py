@@ -45,8 +45,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 async def make_certificate(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime | None
 ) -> Certificate | None:
-    """Read and verify the ledger of one number; `at` is the time that the reader asks about. None if there is no such
-    subscription."""
+    """Read and verify the ledger of one number; `at` is the time asked about. None if there is no such subscription."""
     subscription = await find_subscription(tx, organization_id, subscription_id)
     verification = await verify_subscription(tx, organization_id, subscription_id)
     if subscription is None or verification is None:

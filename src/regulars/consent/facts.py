@@ -27,8 +27,7 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
 
 
 class SubscriptionsChanged(Fact, frozen=True):
-    """Consents were given, changed or withdrawn; recorded only if a listener has registered interest
-    (`on_interest`)."""
+    """Consents were given, changed or withdrawn; recorded only if a listener is interested (`on_interest`)."""
 
     topic: ClassVar[str] = "subscriptions.changed"
     on_interest: ClassVar[bool] = True

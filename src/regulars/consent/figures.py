@@ -203,8 +203,7 @@ async def _request_count(tx: Tx, organization_id: UUID, *, time_zone: str) -> No
 
 
 async def _lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
-    """Lock the row of a due count and return the time zone to count in; None if no count is due or another transaction
-    has locked the row."""
+    """Lock the row of a due count, and return its time zone; None if no count is due or the row is locked already."""
     rows = await tx.fetch(
         """
         SELECT time_zone FROM consent_figures
@@ -258,8 +257,7 @@ async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> 
 
 
 async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
-    """Count opt-ins and withdrawals by day. Only the worker calls it, because it reads the whole ledger: there is no
-    index on `effective_at`."""
+    """Count opt-ins and withdrawals by day. Only the worker calls it, because it reads the whole ledger."""
     rows = await tx.fetch(
         """
         SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)

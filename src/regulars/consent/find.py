@@ -180,8 +180,7 @@ class ConsentStatus(NamedTuple):
 
 
 async def find_consent_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> dict[UUID, ConsentStatus]:
-    """SUBSCRIBED if any phone number linked to the customer is, else UNSUBSCRIBED. A customer without numbers is not in
-    the result."""
+    """SUBSCRIBED if any number of the customer is, else UNSUBSCRIBED. A customer without numbers is absent."""
     statuses: dict[UUID, ConsentStatus] = {}
     rows = await _find_statuses(tx, organization_id, profile_ids) if profile_ids else []
     for profile_id, status, phone_number in rows:

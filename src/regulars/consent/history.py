@@ -32,8 +32,7 @@ _SELECT_ENTRIES: Final = SQL(
 async def list_entries(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int = 0, limit: int | None
 ) -> list[LedgerEntry]:
-    """Entries in the order of their arrival, starting after the sequence number `after`. Salt and payload are None
-    where they were erased."""
+    """Entries in the order of arrival, after the sequence number `after`; erased salts and payloads are None."""
     rows = await tx.fetch(
         _SELECT_ENTRIES + SQL("AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s"),
         {"organization_id": organization_id, "subscription_id": subscription_id, "after": after, "limit": limit},
@@ -93,8 +92,7 @@ def _judge(entry: LedgerEntry | None) -> Judgement:
 async def find_entries_in_effect(
     tx: Tx, organization_id: UUID, lookups: Sequence[tuple[UUID, datetime]]
 ) -> list[LedgerEntry | None]:
-    """For each subscription and time, the entry that decided consent at that time, among the entries received by
-    then."""
+    """For each subscription and time, the entry that decided, among the entries received until that time."""
     return await _find_deciding_entries(
         tx, organization_id, [(subscription_id, at, at) for subscription_id, at in lookups]
     )
@@ -176,8 +174,7 @@ class NumberHistory:
     entries: list[LinkedEntry]
 
     def consented_at(self, at: datetime) -> datetime | None:
-        """The time of the consent in effect at `at`, by the entries that had arrived until then; None if there was no
-        consent."""
+        """The time of the consent in effect at `at`, by the entries that had arrived until then, or None."""
         arrived = (entry for entry in self.entries if entry.effective_at <= at and entry.received_at <= at)
         last = max(
             arrived, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence), default=None
@@ -188,8 +185,7 @@ class NumberHistory:
 async def load_histories(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
 ) -> dict[UUID, list[NumberHistory]]:
-    """The numbers that are linked to customers now, each with its newest entries; customers without a number are not in
-    the result."""
+    """The numbers linked to each customer now, with their newest entries; customers without numbers are absent."""
     entries = await _list_linked_entries(tx, organization_id, sorted(profile_ids))
     by_subscription: dict[UUID, NumberHistory] = {}
     by_profile: dict[UUID, list[NumberHistory]] = {}

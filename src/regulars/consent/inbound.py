@@ -27,8 +27,7 @@ class Reply:
 async def record_inbound_stop(
     tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes
 ) -> list[OptOutResult | ApiError]:
-    """Withdraw the consent of each number: a STOP takes effect after all events recorded so far and is never
-    superseded."""
+    """Withdraw the consent of each number, after all events recorded so far: a STOP is never superseded."""
     stops = [
         Withdrawal(phone_number=reply.phone_number, origin=EventOrigin(message_id=reply.message_id), message=reply.text)
         for reply in replies

@@ -131,8 +131,7 @@ class Ledger:
         return self._heads[number_hash].id
 
     def append(self, number_hash: bytes, event: Event, details: EventDetails) -> int:
-        """Apply one event to the state of its number, in memory. Returns its position in the list that `write`
-        returns."""
+        """Apply an event to its number's state, in memory. Returns its position in the result of `write`."""
         self._events.append((number_hash, event, details))
         self._decided.append(self._decide(number_hash, event, details))
         return len(self._events) - 1

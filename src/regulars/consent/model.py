@@ -247,8 +247,7 @@ def _subscribe(event: OptIn, before: SubscriptionState | None, *, latest_opt_in_
 
 
 def _merge_proofs(sent: Proof | None, stored: Proof | None) -> Proof | None:
-    """The sent proof, with the stored value for each missing field: sending a consent again with less data deletes
-    nothing."""
+    """The sent proof, with the stored value for each missing field, so that sending less data deletes nothing."""
     if sent is None or stored is None:
         return sent or stored
     return Proof(

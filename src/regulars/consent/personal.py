@@ -68,8 +68,7 @@ async def erase_consent(
 async def erase_waiting_changes(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()
 ) -> None:
-    """Remove erased people from `SubscriptionsChanged` facts that wait in the outbox, except the change of the
-    erasure."""
+    """Remove erased people from facts that wait in the outbox, except from facts of the erasure."""
     erased_ids = {*profile_ids, *subscription_ids}
 
     def without_erased(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:

@@ -29,8 +29,7 @@ class Subscription:
 
 
 def subscription_of(head: HeadRow, state: SubscriptionState, external_ids: Mapping[UUID, str]) -> Subscription:
-    """Make a subscription from its row; a profile or store that has no external id here, because it no longer exists,
-    is left out."""
+    """Make a subscription from its row, without a profile or store that no longer exists."""
     profile_id, store_id = state.profile_id, state.store_id
     return Subscription(
         id=head.id,

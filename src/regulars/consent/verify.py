@@ -1,5 +1,4 @@
-"""Verify the consent ledger of a phone number: no entry was removed or changed, and the entries give the stored
-state."""
+"""Verify the consent ledger of a phone number: no entry is missing or changed, and the stored state is right."""
 
 import hmac
 from collections.abc import Callable

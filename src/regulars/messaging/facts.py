@@ -45,8 +45,7 @@ class MessagesChanged(Fact, frozen=True, omit_defaults=True):
 
 
 class LinkClicked(Fact, frozen=True):
-    """The clicks of a customer on the personal link of a text changed: there is a new click, or a click was
-    reclassified as made by a machine."""
+    """The clicks of a customer on a personal link changed: a click is new, or was reclassified as a machine's."""
 
     topic: ClassVar[str] = "messaging.link_clicked"
     on_interest: ClassVar[bool] = True
@@ -72,8 +71,7 @@ class HoldoutQuarterChanged(Fact, frozen=True):
 async def publish_text_changes(
     tx: Tx, organization_id: UUID, changed: Sequence[TextRow], *, previous_state: str
 ) -> None:
-    """Publish and count texts that changed their state. `changed` has the texts after the change; all of them had
-    `previous_state` before."""
+    """Publish and count texts that changed their state from `previous_state`; `changed` has their new rows."""
     if not changed:
         return
     counts: Counter[str] = Counter()

@@ -109,8 +109,7 @@ def find_caps_end(caps: Sequence[Cap], earlier: Sequence[datetime], now: datetim
 
 
 def _find_cap_end(cap: Cap, earlier: Sequence[datetime], now: datetime) -> datetime:
-    """When the oldest of the texts that fill the cap is older than the hours of the cap; a cap of 0 texts never
-    ends."""
+    """When the oldest text that fills the cap is older than the hours of the cap; a cap of 0 texts never ends."""
     if cap.texts == 0:
         return now + timedelta(hours=cap.hours)
     newest = sorted(earlier)[-cap.texts :]
@@ -129,8 +128,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedText:
-    """A text that passed the gate and that this worker now hands to the provider; `at` is the time of the gate's
-    decision, on the monotonic clock."""
+    """A text that passed the gate and is now handed to the provider; `at` is on the monotonic clock."""
 
     text: TextRow
     outgoing: OutgoingText
@@ -172,8 +170,7 @@ class BatchGate:
     def decide_all(
         self, rows: Sequence[TextRow], rates: SenderRates
     ) -> tuple[list[ClaimedText], list[claims.Postponement], list[claims.EndedText]]:
-        """Return the texts that are sent now, later, and never. A text whose sender has reached its rate limit is in
-        none of the lists."""
+        """The texts to send now, later, and never; a text whose sender has reached its rate limit is in no list."""
         claimed: list[ClaimedText] = []
         postponed: list[claims.Postponement] = []
         skipped: list[claims.EndedText] = []
@@ -226,8 +223,7 @@ class BatchGate:
             self._earlier.setdefault(row.number_hash or b"", []).append(self._now)
 
     def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
-        """The location of the number, with the region of the store where consent was given if the store is in the same
-        country."""
+        """The location of the number, with the region of the store of its consent if the country is the same."""
         if phone_number is None:
             return _NO_LOCATION
         location = locate_number(phone_number)
@@ -252,8 +248,7 @@ class BatchGate:
 async def forecast_texts(
     tx: Tx, organization_id: UUID, numbers: Collection[TextNumber], *, texting: Texting
 ) -> dict[bytes, Forecast]:
-    """When each number may get one more text, by the number's hash. Nothing is locked, so the decision at the time of
-    sending may differ."""
+    """When each number may get one more text, by its hash. Nothing is locked, so the later decision may differ."""
     hashes = {number.number_hash for number in numbers}
     consents = await find_consents(tx, organization_id, hashes)
     gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)

@@ -37,8 +37,7 @@ async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
 
 
 async def pause_texts(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:
-    """Pause the texts of origins: they stay queued without a due time. A text that is being sent is paused only if it
-    returns to the queue."""
+    """Pause queued texts: they have no due time. A text that is being sent is paused if it returns to the queue."""
     if origin_ids:
         await texts.pause_texts(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
 

@@ -49,8 +49,7 @@ class OriginKind(StrEnum):
 
 
 class Priority(IntEnum):
-    """Texts with a lower number are sent first. Rows that an earlier release stored without a priority are
-    PERSONAL."""
+    """Texts with a lower number are sent first. Rows of earlier releases without a priority are PERSONAL."""
 
     REPLY = 0
     PERSONAL = 1

@@ -62,8 +62,7 @@ def locate_number(phone_number: str) -> NumberLocation:
 
 
 def locate_by_tables(phone_number: str) -> NumberLocation:
-    """The location by the library's tables of ranges and zones, which takes a hundred times as long as the calling
-    code."""
+    """The location by the library's tables, which takes a hundred times as long as by the calling code."""
     number = phonenumbers.parse(phone_number, None)
     country = phonenumbers.region_code_for_number(number)
     if country is None and number.country_code is not None:
@@ -78,8 +77,7 @@ def locate_by_tables(phone_number: str) -> NumberLocation:
 
 @cache
 def _locations_by_calling_code() -> dict[str, NumberLocation]:
-    """The location of each calling code that only one country with one time zone has, such as +33 of France: the digits
-    after this code do not matter."""
+    """The location of each calling code that only one country with one time zone has, such as +33 of France."""
     zones = zones_by_country()
     return {
         str(code): NumberLocation(countries[0], zones[countries[0]])

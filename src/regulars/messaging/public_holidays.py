@@ -30,8 +30,7 @@ NamedDays = list[tuple[date, str]]
 
 @dataclass(frozen=True, slots=True)
 class ClosedDays:
-    """The holidays of the next twelve months with their names; `regions` has the regions whose holidays differ from
-    `everywhere`."""
+    """The named holidays of the next twelve months; `regions` has the regions that differ from `everywhere`."""
 
     everywhere: NamedDays
     regions: dict[str, "RegionDays"]

@@ -73,8 +73,7 @@ class SenderRates:
         return max(WAIT_S_MIN, min(waits)) if waits else None
 
     def allows(self, phone_number: str | None, priority: int) -> bool:
-        """Whether the sender has tokens for a text to this number. Confirmations of STOP and HELP are always
-        allowed."""
+        """Whether the sender has tokens for a text to this number; confirmations of STOP and HELP need none."""
         return priority == Priority.REPLY or self._tokens.get(self._sender_of(phone_number), 1.0) > 0
 
     def spend(self, row: TextRow) -> bool:

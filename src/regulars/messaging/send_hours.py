@@ -27,8 +27,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The next time at which texts are allowed, which may be now, and when they are no longer allowed. Both are None if
-    no text is allowed within 96 hours."""
+    """The next time at which texts are allowed, and when they no longer are; None if not within 96 hours."""
 
     at: datetime | None
     closes_at: datetime | None
@@ -52,8 +51,7 @@ def next_opening(
 def _open_intervals(
     rule: SendHoursRule, country: str, region: str | None, zones: tuple[str, ...], today: date
 ) -> tuple[Interval, ...]:
-    """The intervals in the days around `today` in which all zones are open, in order. They are cached, because they are
-    the same for the whole day."""
+    """The intervals around `today` in which all zones are open, in order; cached for the day."""
     if not zones:
         return ()
     common: list[Interval] | None = None

@@ -49,8 +49,7 @@ class Encoding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnicodeCharacter:
-    """A character that forces UCS-2, its first position, the word at this position, and its replacement in the GSM
-    alphabet, if it has one."""
+    """A character that forces UCS-2, its first position, its word, and its replacement in the GSM alphabet."""
 
     character: str
     position: int

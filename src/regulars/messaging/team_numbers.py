@@ -43,15 +43,13 @@ class TeamNumber:
 
 
 async def find_team_number(tx: Tx, user_id: UUID, *, texting: Texting) -> TeamNumber | None:
-    """The number of a team member. A number that was verified while another provider was set does not count as
-    verified."""
+    """The number of a team member; a number verified with another provider does not count as verified."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     return None if row is None else TeamNumber(row.phone_number, _is_verified(row, texting))
 
 
 async def request_code(tx: Tx, user_id: UUID, phone_number: str, *, texting: Texting) -> PlacedOrder:
-    """Text a code to a number. The caller has locked the settings `texting`, so that two requests together never exceed
-    the limit."""
+    """Text a code to a number. The caller has locked the settings, so two requests never exceed the limit."""
     number_hash = hash_number(texting.secret, phone_number)
     await _check_allowed(tx, number_hash, texting)
     code_id = new_uuid()
@@ -63,8 +61,7 @@ async def request_code(tx: Tx, user_id: UUID, phone_number: str, *, texting: Tex
 
 
 async def verify_code(tx: Tx, user_id: UUID, code: str, *, texting: Texting) -> bool:
-    """Whether the code is right. Attempts are counted, so the caller commits also after a wrong code. The caller has
-    locked the settings `texting`."""
+    """Whether the code is right. The caller has locked the settings, and commits also after a wrong code."""
     row = await queries.find_team_number(tx, texting.organization_id, user_id)
     if row is None or row.provider != texting.provider or tx.now >= row.code_until:
         raise SettingRefused("The code has expired. Request a new one.")

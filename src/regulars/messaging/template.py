@@ -188,8 +188,7 @@ def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None
 
 
 def check_links(template: Template) -> None:
-    """Refuse links that this installation cannot have: to the host of short links, and opt-out links without that
-    host."""
+    """Refuse links to the host of short links, and opt-out links if there is no such host."""
     for piece in template.pieces:
         for url in marks.list_marked(piece) if isinstance(piece, str) else ():
             if (fault := marks.find_host_fault(url)) is not None:

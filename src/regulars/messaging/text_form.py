@@ -103,8 +103,7 @@ async def list_variables(
 
 
 def _write_variable(name: str, key: str | None = None) -> str:
-    """A template variable as it is written in a text: with a default if its value may be missing, as values of a
-    customer and cities may."""
+    """A template variable as it is written, with a default if a customer or a store may have no value."""
     if key is not None and not key.isidentifier():
         quoted = f"'{key}'" if '"' in key else f'"{key}"'
         name = f"profile.attributes[{quoted}]"

@@ -62,8 +62,7 @@ async def load_zone(tx: Tx, organization_id: UUID) -> ZoneInfo:
 
 
 async def _advance(tx: Tx, organization_id: UUID, row: HoldoutRow) -> datetime | None:
-    """Draw the next page of customers, or delete a page of old customers. Returns when the next page is due; None if
-    there is no more to do."""
+    """Draw a page of customers, or delete a page of old customers. Returns when the next page is due, or None."""
     zone = await load_zone(tx, organization_id)
     today = day_of(tx.now, zone)
     quarter = quarter_of(today)

@@ -51,8 +51,7 @@ async def find_drawn(
 
 
 async def read_groups(tx: Tx, organization_id: UUID, quarter: date) -> dict[bool, bytes]:
-    """The joined ids, 16 bytes each, of the customers of a quarter who are held out (True) and who get texts
-    (False)."""
+    """The joined ids, 16 bytes each, of a quarter's customers: held out under True, others under False."""
     rows = await tx.fetch(
         """
         SELECT is_held_out, string_agg(uuid_send(profile_id), ''::bytea) FROM holdout_customers

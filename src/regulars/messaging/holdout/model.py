@@ -71,8 +71,7 @@ def last_day_of(quarter: date) -> date:
 
 
 def first_whole_day(quarter: date, today: date) -> date:
-    """The first day of the comparison after a draw that is made today: the first day of the quarter, or tomorrow if
-    the quarter has already begun."""
+    """The first day to compare after a draw today: the quarter's first day, or tomorrow if it has begun."""
     return quarter if today == quarter else today + timedelta(days=1)
 
 

@@ -107,8 +107,7 @@ _INSERT_DRAWN: Final = _CUSTOMERS.write(
 
 
 async def insert_customers(tx: Tx, organization_id: UUID, quarter: date, drawn: Sequence[DrawnCustomer]) -> None:
-    """Insert the drawn customers who still exist. If a profile is erased at the same time, the last pass of the erasure
-    deletes the new row."""
+    """Insert customers who still exist. If one is erased at the same time, the erasure's last pass deletes the row."""
     await tx.execute(_INSERT_DRAWN, {"organization_id": organization_id, "quarter": quarter, **_CUSTOMERS.of(drawn)})
 
 

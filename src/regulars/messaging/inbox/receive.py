@@ -60,8 +60,7 @@ _CONTACT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """A message that a provider delivers. `is_confirmed` says that the provider has already responded to the
-    sender."""
+    """A message that a provider delivers; with `is_confirmed` the provider has already responded to it."""
 
     provider: str
     provider_id: str

@@ -58,8 +58,7 @@ class ClickLog:
             await self.write()
 
     async def write(self) -> None:
-        """Write the waiting clicks. After a lost connection or a cancellation the remaining clicks wait for the next
-        call."""
+        """Write the waiting clicks; after a lost connection or a cancellation, unwritten clicks wait again."""
         for organization_id in sorted(self._waiting):
             clicks = self._waiting.pop(organization_id)
             try:

@@ -28,8 +28,7 @@ from regulars.messaging.links.queries import SharedLink
 
 
 class LinkedText(NamedTuple):
-    """A text whose links still have their destinations, enclosed in marks (`marks.py`), and where clicks on the links
-    are counted."""
+    """A text with marks around its links' destinations (`marks.py`), and where clicks on its links are counted."""
 
     id: UUID
     profile_id: UUID | None

@@ -1,5 +1,4 @@
-"""Count clicks on short links by campaign and variant or by journey and step, and find clicks of customers, for other
-packages."""
+"""Count clicks on short links by campaign and variant or by journey and step, and find clicks of customers."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -28,8 +27,7 @@ class ClickCount(NamedTuple):
 async def count_clicks(
     tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]
 ) -> Mapping[UUID, Mapping[str, ClickCount]]:
-    """The counts by campaign and variant (`1` is the first), or by journey and step. An origin without clicks is
-    absent."""
+    """The counts by campaign and variant (`1` is the first), or by journey and step, of origins with clicks."""
     counts: dict[UUID, dict[str, ClickCount]] = defaultdict(dict)
     totals: list[tuple[LinkOrigin, ClickClass, int]] = await queries.find_totals(
         tx, organization_id, kind.value, origin_ids

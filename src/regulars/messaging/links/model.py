@@ -34,8 +34,7 @@ class ClickClass(StrEnum):
 
 
 class LinkOrigin(NamedTuple):
-    """Where the clicks on a link are counted: a campaign and its variant, a journey and its step, or another origin of
-    a text and its step."""
+    """Where clicks on a link are counted: a campaign and its variant, a journey and its step, or another text."""
 
     kind: str
     id: UUID

@@ -77,8 +77,7 @@ _INSERT_LINKS: Final = _LINK_COLUMNS.write(
 
 
 async def insert_links_if_new(tx: Tx, organization_id: UUID, links: Sequence[LinkRow]) -> set[str]:
-    """Insert links, and return the codes of those that were inserted. A link is not inserted if its code is in use, or
-    if it is a shared link that exists."""
+    """Insert links, except used codes and existing shared links; return the codes of the inserted links."""
     rows = await tx.fetch(_INSERT_LINKS, {"organization_id": organization_id, "now": tx.now, **_LINK_COLUMNS.of(links)})
     return {row[0] for row in rows}
 
@@ -114,8 +113,7 @@ async def delete_links_of_texts(tx: Tx, organization_id: UUID, text_ids: Collect
 async def forget_people(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], text_ids: Collection[UUID]
 ) -> None:
-    """Remove customers from their links, which still lead to their destinations, and delete the IP addresses and user
-    agents of the clicks."""
+    """Remove customers from their links, which still work, and IP addresses and user agents from their clicks."""
     rows = await tx.fetch(
         """
         UPDATE links SET profile_id = NULL, text_id = NULL

@@ -1,5 +1,4 @@
-"""Delete clicks and personal links after 25 months, and the IP address and user agent of a click after an hour. Counts
-of clicks remain."""
+"""Delete clicks and personal links after 25 months, and the IP address and user agent of a click after an hour."""
 
 from collections.abc import Collection
 from datetime import timedelta

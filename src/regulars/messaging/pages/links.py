@@ -53,8 +53,7 @@ class _Lookup(NamedTuple):
 
 
 class ShortLinkPages:
-    """Handles the requests for short links; one object per process. `fallback_url` is shown while the database is
-    unavailable."""
+    """Handles requests for short links, one object per process; shows `fallback_url` if the database fails."""
 
     def __init__(self, database: Database, *, fallback_url: str | None) -> None:
         self.clicks = ClickLog(database)

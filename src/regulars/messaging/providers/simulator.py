@@ -16,8 +16,7 @@ _BUCKETS = 10_000
 
 
 class Simulator:
-    """Accepts, refuses, delays or loses texts as configured. The outcome depends on the id of the text, so it is the
-    same if the text is sent again."""
+    """Accepts, refuses, delays or loses texts as configured; the outcome depends on the id of the text."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

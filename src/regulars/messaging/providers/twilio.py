@@ -233,8 +233,7 @@ class Twilio:
 
 
 def sign(token: str, url: str, form: Mapping[str, str]) -> str:
-    """The signature that Twilio sends with a callback: over the URL and all form fields with their values, sorted by
-    name."""
+    """The signature of a callback: over the URL and all form fields with their values, sorted by name."""
     message = url + "".join(name + form[name] for name in sorted(form))
     return base64.b64encode(hmac.digest(token.encode(), message.encode(), hashlib.sha1)).decode()
 
@@ -250,8 +249,7 @@ def read_receipt(form: Mapping[str, str]) -> tuple[TextState, str | None] | None
 
 
 def read_opt_out_type(form: Mapping[str, str]) -> Meaning | None:
-    """Twilio's classification of an inbound message by its own keywords; if there is one, Twilio has already replied to
-    the sender."""
+    """Twilio's own classification of an inbound message; if there is one, Twilio has already replied to it."""
     return _OPT_OUT_TYPES.get(form.get("OptOutType", "").upper())
 
 

@@ -178,8 +178,7 @@ _DELETE_IN_QUEUE: Final = _POSTPONEMENTS.write(
 async def delete_texts_in_queue(
     tx: Tx, organization_id: UUID, postponed: Sequence[Postponement], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Delete unsent texts instead of queueing them again, and return their rows. With an owner, only texts that this
-    owner still claims."""
+    """Delete unsent texts instead of queueing them again; with an owner, only texts that it still claims."""
     values = {"organization_id": organization_id, "owner": owner, **_POSTPONEMENTS.of(postponed)}
     return [TextRow(*row) for row in await tx.fetch(_DELETE_IN_QUEUE, values)]
 
@@ -247,7 +246,6 @@ _END_TEXTS: Final = _ENDED_COLUMNS.write(
 async def end_texts(
     tx: Tx, organization_id: UUID, ended: Sequence[EndedText], *, owner: UUID | None = None
 ) -> list[TextRow]:
-    """Store the final states of texts. With an owner, only of texts that this owner still claims. Returns the changed
-    rows."""
+    """Store final states, and return the changed rows; with an owner, only of texts that it still claims."""
     values = {"organization_id": organization_id, "now": tx.now, "owner": owner, **_ENDED_COLUMNS.of(ended)}
     return [TextRow(*row) for row in await tx.fetch(_END_TEXTS, values)]

@@ -8,8 +8,7 @@ from regulars.kit.db import Tx
 
 
 async def lock_tokens(tx: Tx, organization_id: UUID, senders: Sequence[str]) -> dict[str, tuple[float, datetime]]:
-    """Lock the rows of the senders, in the order of their names; return the tokens and when they were last refilled. A
-    sender that never sent is absent."""
+    """Lock the rows of senders, in the order of their names; return their tokens and when these were refilled."""
     rows = await tx.fetch(
         """
         SELECT sender, tokens, refilled_at FROM sender_rates
@@ -23,8 +22,7 @@ async def lock_tokens(tx: Tx, organization_id: UUID, senders: Sequence[str]) -> 
 
 
 async def insert_tokens_if_new(tx: Tx, organization_id: UUID, tokens: Mapping[str, float]) -> None:
-    """Insert the first tokens of senders. The statement waits for another transaction that inserts the same rows, so
-    that tokens are not spent twice."""
+    """Insert the first tokens of senders. A concurrent insert waits, so that no token is spent twice."""
     await tx.execute(
         """
         INSERT INTO sender_rates (organization_id, sender, tokens, refilled_at)

@@ -1,5 +1,4 @@
-"""The SQL of the text settings of organizations. The table `organizations` is only read, for the name and the
-secret."""
+"""The SQL of the text settings. The table `organizations` is only read, for the name and the secret."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -81,8 +80,7 @@ async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
 
 
 async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
-    """Hold the texts of every organization that has text settings, so that a restored backup does not send texts
-    again."""
+    """Hold the texts of all organizations, so that a restored backup does not send texts again."""
     return await tx.execute(
         """
         UPDATE sms_settings SET held_since = COALESCE(held_since, %(now)s), held_reason = %(reason)s

@@ -1,5 +1,4 @@
-"""The SQL that inserts, finds, pauses and deletes texts, and adds up daily totals; `claims.py` has the SQL of
-sending."""
+"""The SQL that inserts, finds, pauses, deletes and counts texts; `claims.py` has the SQL that sends them."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -100,8 +99,7 @@ class PausedText(NamedTuple):
 
 
 async def pause_texts(tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]) -> None:
-    """Pause the texts of origins. A text that is being sent keeps the deadline of its claim, and is paused only if it
-    returns to the queue."""
+    """Pause texts. A text that is being sent keeps its claim's deadline, and is paused if it is queued again."""
     await tx.execute(
         """
         UPDATE texts SET is_paused = true, due_at = CASE WHEN state = 'sending' THEN due_at END
@@ -233,8 +231,7 @@ async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
 
 
 async def blank_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
-    """Remove the personal data of texts. The hash of the number remains, because a withdrawal uses it to wait until the
-    text is sent."""
+    """Remove personal data. The number's hash remains, so that a withdrawal can wait until the text is sent."""
     await tx.execute(
         """
         UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
@@ -270,8 +267,7 @@ _ADD_TOTALS: Final = _TOTAL_COLUMNS.write(
 
 
 async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[tuple[str, int, int]]) -> None:
-    """Add texts and SMS parts to the totals of the state that the texts reached; sorted by state, so that two workers
-    never deadlock."""
+    """Add texts and SMS parts to the totals of their new state; sorted, so that two workers never deadlock."""
     await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, "day": day, **_TOTAL_COLUMNS.of_tuples(counts)})
 
 

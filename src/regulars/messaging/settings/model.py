@@ -22,8 +22,7 @@ DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday
 
 
 class OpenHours(msgspec.Struct, frozen=True):
-    """The local hours of one day in which texts are sent, in minutes from midnight; the end is excluded and may be
-    24:00."""
+    """The local hours of a day in which texts are sent, in minutes from midnight; the end is excluded."""
 
     opens_minute: int
     closes_minute: int
@@ -89,8 +88,7 @@ class Simulation(msgspec.Struct, frozen=True):
 
 
 class TwilioAccount(msgspec.Struct, frozen=True):
-    """A Twilio account; its token is encrypted and stored elsewhere. The sender is a number, a short code, a name or a
-    messaging service."""
+    """A Twilio account, without its token. The sender is a number, a short code, a name or a messaging service."""
 
     account_sid: str
     sender: str
@@ -152,8 +150,7 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.rules.get(country) or default_rule(country)
 
     def opt_out_notice_of(self, country: str, provider: ProviderName) -> OptOutNotice | None:
-        """The opt-out notice of a country; None if nothing can be sent there yet. The simulator has a default
-        notice."""
+        """The opt-out notice of a country; None if nothing can be sent there. The simulator has a default notice."""
         notice = self.notices.get(country)
         if notice is None and provider == "simulator":
             return OptOutNotice(SIMULATED_NOTICE, "STOP")
@@ -172,8 +169,7 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*default_senders, *self.senders.values())))
 
     def why_not_sent(self, country: str) -> str | None:
-        """Why no text can be sent to a country, because of its sender or of its notice with this sender; None if texts
-        can be sent."""
+        """Why no text can be sent to a country with its sender and its notice; None if texts can be sent."""
         sender = self.sender_of(country)
         refused = None if sender is None else senders.why_refused(country, sender)
         notice = self.notices.get(country)

@@ -78,8 +78,7 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
 
 
 async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """Load the settings in a transaction that will save them. Until it ends, no other transaction changes the settings
-    or sets a hold."""
+    """Load and lock the settings, so that no other transaction changes them or sets a hold."""
     await queries.lock_settings(tx, organization_id)
     return await load_texting(tx, organization_id)
 
@@ -129,8 +128,7 @@ async def change_provider(
 
 
 async def hold_for_account(tx: Tx, organization_id: UUID, used_texting: Texting, *, reason: str) -> None:
-    """Hold the texts because the provider refused the account of `used_texting`, unless another account was set
-    meanwhile."""
+    """Hold the texts because the provider refused the used account, unless another account was set meanwhile."""
     texting = await lock_texting(tx, organization_id)
     if texting is None or texting.is_held:
         return

@@ -248,7 +248,7 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
     parked = await count_parked(tx, organization_id, limit=WAITING_COUNTED_MAX)
     return {
         # Tickets that were sent a second time with other content.
-        collisions.PATH: await count_open_collisions(tx, organization_id, most=WAITING_COUNTED_MAX),
+        collisions.PATH: await count_open_collisions(tx, organization_id, count_max=WAITING_COUNTED_MAX),
         JOURNEYS_PATH: sum(parked.values()),
         CAMPAIGNS_PATH: await count_questions(tx, organization_id, limit=WAITING_COUNTED_MAX),
         MESSAGES: await count_undecided(tx, organization_id, limit=WAITING_COUNTED_MAX),
@@ -305,7 +305,7 @@ def create_app(
     _register_gauges(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
     has_users = partial(_has_users, database)
-    public = pages.page_routes(routes, missing=readiness.missing, has_users=has_users, public_url=settings.public_url)
+    public = pages.page_routes(routes, missing=readiness.explain, has_users=has_users, public_url=settings.public_url)
     outside = [*_callbacks(settings, database), *links.routes()]
     service = _service([*service_routes(readiness), *outside, *public], lifespan)
     web = WebApp(

@@ -41,7 +41,7 @@ from regulars.kit import vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
-from regulars.kit.process import on_stop_signals, reduce_garbage_collection, when_ended
+from regulars.kit.process import on_parent_exit, on_stop_signals, reduce_garbage_collection
 from regulars.kit.releases import OutdatedReleaseError, ProcessRole, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
@@ -211,7 +211,7 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
     stop = asyncio.Event()
     on_stop_signals(stop.set)
     if lifeline is not None:
-        when_ended(lifeline, stop.set)
+        on_parent_exit(lifeline, stop.set)
     database = Database(
         url,
         pool_max=settings.database_pool_max,

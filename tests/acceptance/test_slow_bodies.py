@@ -12,7 +12,7 @@ from tests.support.client import Api
 from tests.support.server import Server, running_server
 
 JSON = (b"Content-Type", b"application/json")
-PATIENCE = {"silence_s": 2.0, "grace_s": 2.0, "bytes_per_s_min": 10_000, "whole_s": 60.0}
+PATIENCE = {"silence_s": 2.0, "grace_s": 2.0, "bytes_per_s_min": 10_000, "total_s": 60.0}
 
 
 @pytest.fixture(scope="module", params=["on", "off"])

@@ -87,4 +87,4 @@ def test_a_database_from_before_the_limits_takes_any_release(database_url, regul
     with psycopg.connect(database_url) as connection:
         connection.execute("ALTER TABLE migrations DROP COLUMN oldest_server, DROP COLUMN oldest_worker")
     assert regulars("organization", "list").code == 0
-    assert Limits(None, None).refusal(ProcessRole.WORKER, known=1) is None
+    assert Limits(None, None).refusal(ProcessRole.WORKER, release=1) is None

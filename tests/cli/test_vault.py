@@ -96,7 +96,7 @@ def test_sealing_is_refused_without_a_key_and_beside_an_older_release(regulars, 
             until(lambda: in_use.list_processes(connection) == [(releases.KNOWN, Vault(KEY).fingerprint)])
         assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
     with psycopg.connect(database_url) as connection, pytest.raises(OutdatedReleaseError):
-        releases.refuse_outdated(connection, ProcessRole.SERVER, known=SEALED_SINCE - 1)
+        releases.refuse_outdated(connection, ProcessRole.SERVER, release=SEALED_SINCE - 1)
     assert list(MIGRATIONS.glob(f"{SEALED_SINCE:04}_*.sql"))
 
 

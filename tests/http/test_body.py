@@ -21,14 +21,14 @@ def stops_after(pieces: Iterable[tuple[float, int]]) -> tuple[float, int]:
             return until, received
         now += pause
         received += size
-        until = BODY_TIMEOUTS.until(started=0.0, last_received_at=now, received=received)
+        until = BODY_TIMEOUTS.deadline(started=0.0, last_received_at=now, received=received)
     return now, received
 
 
 def test_the_limits_are_those_that_are_documented():
     assert (
         BodyTimeouts()
-        == BodyTimeouts(silence_s=15.0, grace_s=15.0, bytes_per_s_min=10_000, whole_s=120.0)
+        == BodyTimeouts(silence_s=15.0, grace_s=15.0, bytes_per_s_min=10_000, total_s=120.0)
         == BODY_TIMEOUTS
     )
 

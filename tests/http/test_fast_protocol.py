@@ -2,7 +2,7 @@
 
 import pytest
 
-from regulars.http.fast_protocol import split
+from regulars.http.fast_protocol import split_head
 
 START = b"POST /v1/sales-events HTTP/1.1"
 
@@ -40,4 +40,4 @@ START = b"POST /v1/sales-events HTTP/1.1"
     ],
 )
 def test_the_first_line_of_each_is_cut_out(head, rest, length, key):
-    assert split(head) == (rest, length, key)
+    assert split_head(head) == (rest, length, key)

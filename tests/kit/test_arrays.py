@@ -18,10 +18,10 @@ from regulars.kit.arrays import (
     Texts,
     Timestamps,
     Uuids,
+    encode_timestamp,
     read_bigint,
     read_timestamp,
     read_uuids,
-    timestamp,
 )
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +92,7 @@ async def test_what_postgresql_sends_in_binary_is_read_back(database):
         for moment in MOMENTS:
             await cursor.execute("SELECT %s::timestamptz", (moment,))
             assert read_timestamp(cursor.pgresult.get_value(0, 0)) == moment
-            assert timestamp(moment) == cursor.pgresult.get_value(0, 0)
+            assert encode_timestamp(moment) == cursor.pgresult.get_value(0, 0)
 
 
 async def test_an_empty_array_unnests_to_nothing_and_all_columns_keep_step(database):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from regulars.kit.body_reader import Reader, strictly
+from regulars.kit.body_reader import Reader, forbid_unknown_fields
 from regulars.kit.errors import ApiError, InvalidJson, ReservedExternalId, ValidationError, invalid
 from regulars.kit.validation import FAULTS_MAX
 from regulars.kit.wire import ExternalIdIn, Text, TimestampIn
@@ -141,7 +141,7 @@ def test_a_fault_that_only_the_maker_finds_is_reported_too():
 
 
 def test_the_strict_type_forbids_unknown_members_at_every_level_and_is_otherwise_the_same():
-    strict = strictly(Ticket)
+    strict = forbid_unknown_fields(Ticket)
     assert issubclass(strict, Ticket)
     assert msgspec.json.decode(msgspec.json.encode(GOOD), type=strict).lines[0].quantity == 2
     for changes in ({"unknown": 1}, {"lines": [{"quantity": 2, "unknown": 1}]}):

@@ -15,7 +15,7 @@ from regulars.kit.settings import Settings
 from regulars.organizations.model import KeyHolder
 from regulars.request_log import queries, recorder
 from regulars.request_log.entries import PERSONAL_DATA, count_answers, find_answer, list_answers, sweep
-from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, ResponseFilter, masked_target
+from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, ResponseFilter, mask_target
 from regulars.request_log.recorder import REFUSALS_PER_WRITE_MAX, SUCCESSES_PER_WRITE_MAX, RequestLog
 from regulars.server import api_routes
 from regulars.work.personal import ErasedPeople
@@ -79,9 +79,9 @@ async def test_the_body_of_a_success_is_never_stored(request_log, caller, shown)
 def test_a_path_shows_canonical_ids_and_shops_and_hides_customers_own_ids():
     canonical = PROFILE.encode(new_uuid())
     template = "/v1/profiles/{profile_id}/attributes"
-    assert masked_target(template, (canonical,)) == f"/v1/profiles/{canonical}/attributes"
-    assert masked_target(template, ("ada@example.org",)) == template
-    assert masked_target("/v1/stores/{store_id}", ("PARIS-01",)) == "/v1/stores/PARIS-01"
+    assert mask_target(template, (canonical,)) == f"/v1/profiles/{canonical}/attributes"
+    assert mask_target(template, ("ada@example.org",)) == template
+    assert mask_target("/v1/stores/{store_id}", ("PARIS-01",)) == "/v1/stores/PARIS-01"
 
 
 async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_counted(
@@ -155,7 +155,7 @@ async def test_after_seven_days_it_is_forgotten(request_log, caller, shown, data
     assert await sweep(database, caller.organization_id) == 0
     async with database.transaction() as tx:
         until = tx.now + timedelta(seconds=1)
-        deleted = await queries.delete_entries_before(tx, caller.organization_id, until=until, at_most=10)
+        deleted = await queries.delete_entries_before(tx, caller.organization_id, until=until, rows_max=10)
     assert (deleted, await shown(), RETENTION.days) == (1, [], 7)
 
 

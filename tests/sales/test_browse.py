@@ -11,7 +11,13 @@ from regulars.sales import tickets
 from regulars.sales.collision_review import Decision, count_open_collisions, decide, find_collision, list_collisions
 from regulars.sales.listing import find_sale
 from regulars.sales.personal import anonymise_sales
-from regulars.sales.tickets import TicketFilters, find_neighbours, list_customer_tickets, list_tickets, position_of
+from regulars.sales.tickets import (
+    TicketFilters,
+    find_adjacent_tickets,
+    list_customer_tickets,
+    list_tickets,
+    position_of,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -96,7 +102,7 @@ async def test_a_customer_s_tickets_and_a_ticket_s_neighbours(filled):
     async with filled.database.reading() as tx:
         hers = await list_customer_tickets(tx, filled.organization_id, ada)
         middle = await find_sale(tx, filled.organization_id, "B")
-        assert await find_neighbours(tx, filled.organization_id, middle) == ("A", "D")
+        assert await find_adjacent_tickets(tx, filled.organization_id, middle) == ("A", "D")
         assert await list_customer_tickets(tx, new_uuid(), ada) == []
     assert [one.external_id for one in hers] == ["C", "A"]
     assert hers[0].lines == 1
@@ -116,7 +122,7 @@ async def test_a_collision_waits_until_it_is_decided_and_again_when_something_ne
         collision = await find_collision(tx, desk.organization_id, sale)
         assert [difference.field for difference in collision.comparisons[0].differences] == ["total_amount_cents"]
         assert collision.comparisons[0].differences[0].attempted == "1"
-        assert await count_open_collisions(tx, desk.organization_id, most=10) == 1
+        assert await count_open_collisions(tx, desk.organization_id, count_max=10) == 1
         decided = await decide(
             tx, desk.organization_id, sale.id, Decision.DISMISSED, note="A till in training.", decided_by="c@x.example"
         )

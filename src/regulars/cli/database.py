@@ -152,7 +152,7 @@ def with_secret_key(settings: Settings, url: str) -> Settings:
     try:
         with connected(url) as connection:
             # If the database already stores a fingerprint, a new key would be the wrong one, so none is made.
-            stored = vault.known_fingerprint(connection)
+            stored = vault.read_fingerprint(connection)
             if settings.is_embedded and settings.secret_key is None:
                 vault.take_over_new_key(settings.data_dir, stored)
             complete = vault.with_key(settings, may_make=stored is None)
@@ -172,7 +172,7 @@ def describe_missing_key(settings: Settings, connection: psycopg.Connection[Any]
     A restore prints it, because then the machine of the backup, which has the key, can often still be reached.
     """
     has_table = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
-    needed = vault.known_fingerprint(connection) if has_table else None
+    needed = vault.read_fingerprint(connection) if has_table else None
     try:
         own_fingerprint = vault.of(vault.with_key(settings, may_make=False)).fingerprint
     except vault.VaultError as error:

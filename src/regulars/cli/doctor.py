@@ -223,7 +223,7 @@ def _connections(settings: Settings, connection: psycopg.Connection[Any]) -> Fin
 
 def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     has_table = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
-    fingerprint = vault.known_fingerprint(connection) if has_table else None
+    fingerprint = vault.read_fingerprint(connection) if has_table else None
     is_file = settings.secret_key is None and settings.is_embedded
     try:
         own_fingerprint = vault.of(vault.with_key(settings, may_make=False)).fingerprint

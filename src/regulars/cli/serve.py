@@ -20,7 +20,7 @@ from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.kit.process import Lifeline, on_stop_signals, when_ended
+from regulars.kit.process import Lifeline, on_parent_exit, on_stop_signals
 from regulars.kit.releases import ProcessRole
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared_memory import map_block, new_block
@@ -107,7 +107,7 @@ def serve_process(
         async def run() -> bool:
             stop = asyncio.Event()
             on_stop_signals(stop.set)
-            when_ended(lifeline, stop.set)
+            on_parent_exit(lifeline, stop.set)
             memory = map_block(shared)
             return await server_process.serve(settings, bound, stop=stop, started=asyncio.Event(), shared=memory)
 

@@ -112,7 +112,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         since=start.since,
         limit=limit + 1,
     )
-    page, has_more, cursor = start.cut(
+    page, has_more, cursor = start.cut_page(
         subscriptions,
         limit,
         secret=caller.secret,

@@ -1,4 +1,4 @@
-"""The ASGI application of the server: it passes each request to the JSON API, to the web pages or to Starlette."""
+"""The ASGI application of the server: it passes each request to the JSON API, the web pages or the health probes."""
 
 from typing import Final, Protocol
 
@@ -24,18 +24,18 @@ class Pages(Protocol):
 
 
 class Application:
-    """Routes raw paths to the JSON API and to the pages; everything else, the lifespan included, goes to Starlette."""
+    """Routes requests by path to the JSON API and the pages; all others, and ASGI's lifespan, go to `service`."""
 
     def __init__(self, api: JsonApi, web: Pages, service: ASGIApp, fast_requests: FastRequests | None) -> None:
-        """`fast_requests` answers some requests inside the HTTP protocol, without ASGI; None if that is switched
-        off."""
+        """`service` is a Starlette application with the health probes. `fast_requests` handles common API requests
+        without ASGI; None if that is switched off."""
         self._fast_requests = fast_requests
         self._api = api
         self._web = web
         self._service = service
 
     def http_protocol(self) -> type[HttpToolsProtocol]:
-        """The protocol class for uvicorn's `http` option."""
+        """Return the protocol class for uvicorn's `http` option."""
         return LimitedProtocol if self._fast_requests is None else fast_protocol(self._fast_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

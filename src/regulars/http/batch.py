@@ -1,4 +1,4 @@
-"""Batch requests: each item is decoded and gets its result separately, in the order of the request."""
+"""Decode batch requests and encode their responses: each item is refused or accepted separately, in order."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Generic, TypeVar
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def items_meta(noun: str, path: str) -> Meta:
-    """JSON Schema of the items of a batch."""
+    """Describe the items of a batch request for OpenAPI."""
     return Meta(
         min_length=1,
         max_length=BATCH_REQUEST_ITEMS_MAX,
@@ -25,7 +25,7 @@ def items_meta(noun: str, path: str) -> Meta:
 
 
 def body_meta(*types: type[msgspec.Struct]) -> Meta:
-    """JSON Schema of the body of a result: one of these types, or a problem."""
+    """Describe the body of a result for OpenAPI: one of these types, or a problem."""
     names = [*(type_.__name__ for type_ in types), "Problem"]
     return Meta(
         description="The response that the item would have had alone.",
@@ -58,18 +58,18 @@ class Batch(msgspec.Struct, Generic[T], frozen=True):
 
 
 def read_batch(body: bytes, read: Callable[[bytes], T]) -> Batch[T]:
-    """Decode each item as if it were a separate request. Only an error outside the items refuses the whole batch."""
+    """Decode each item by `read`, as if it were a separate request. An error outside the items refuses the batch."""
     check_text(body)
     try:
-        readable, members = body, members_decoder.decode(body)
+        decodable, members = body, members_decoder.decode(body)
     except NOT_JSON:
         # An item may be nested too deeply for the decoder: then only that item is refused.
-        readable = make_decodable(body)
-        members = _decode_members(readable)
+        decodable = make_decodable(body)
+        members = _decode_members(decodable)
     raw = bytes(members.get("items", b""))
-    start = readable.rfind(raw)
+    start = decodable.rfind(raw)
     check_bytes(body[:start] + b"null" + body[start + len(raw) :] if raw else body)
-    items = [_read_one(item, read) for item in _originals(body, readable, start, _items_of(raw))]
+    items = [_read_item(item, read) for item in _items_as_sent(body, decodable, start, _decode_items(raw))]
     ignored = dict.fromkeys(name for name in members if name != "items")
     for item in items:
         ignored.update(dict.fromkeys(f"items[].{path}" for path in getattr(item, "ignored", ())))
@@ -86,15 +86,15 @@ def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
         raise not_json(error) from None
 
 
-def _originals(body: bytes, readable: bytes, start: int, items: Iterable[bytes]) -> Iterator[bytes]:
-    """The items as they were sent: each has the same offset in the body as in its readable copy."""
+def _items_as_sent(body: bytes, decodable: bytes, start: int, items: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the items as they were sent: an item has the same offset in the body as in the decodable copy."""
     for item in items:
-        start = readable.index(item, start)
+        start = decodable.index(item, start)
         yield body[start : start + len(item)]
         start += len(item)
 
 
-def _items_of(raw: bytes) -> list[bytes]:
+def _decode_items(raw: bytes) -> list[bytes]:
     if raw in (b"", b"null"):
         raise invalid("items", "REQUIRED", "This field is required.")
     try:
@@ -106,7 +106,7 @@ def _items_of(raw: bytes) -> list[bytes]:
     return [bytes(item) for item in items]
 
 
-def _read_one(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
+def _read_item(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
     try:
         return read(item)
     except ApiError as error:
@@ -117,18 +117,18 @@ _items_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def batch_response(responses: Iterable[ApiResponse | ApiError], request: RequestContext) -> ApiResponse:
-    """The response to a batch request, joined from the encoded bodies of its items."""
-    results = b",".join([result(response, request) for response in responses])
+    """Join the encoded responses to the items into the response to the batch request."""
+    results = b",".join([encode_result(response, request) for response in responses])
     return ApiResponse(200, b'{"results":[%b]}' % results)
 
 
-def all_with_status(status: int, bodies: Iterable[bytes]) -> bytes:
-    """The body of the response to a batch whose items all have the same status, and of which none was refused."""
-    between = b'},{"status":%d,"body":' % status
-    return b'{"results":[{"status":%d,"body":%b}]}' % (status, between.join(bodies))
+def encode_accepted(status: int, bodies: Iterable[bytes]) -> bytes:
+    """Encode the response to a batch whose items were all accepted with the same status."""
+    separator = b'},{"status":%d,"body":' % status
+    return b'{"results":[{"status":%d,"body":%b}]}' % (status, separator.join(bodies))
 
 
-def result(response: ApiResponse | ApiError, request: RequestContext) -> bytes:
+def encode_result(response: ApiResponse | ApiError, request: RequestContext) -> bytes:
     if isinstance(response, ApiError):
         return b'{"status":%d,"body":%b}' % (response.status, problem_bytes(response, request))
     mismatch = b',"payload_mismatch":true' if PAYLOAD_MISMATCH in response.headers else b""

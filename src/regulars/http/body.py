@@ -1,4 +1,4 @@
-"""Reading a request body, within time limits and a memory limit for all bodies together."""
+"""Read request bodies within time limits, and within one memory limit for all bodies of the process."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -15,19 +15,18 @@ _CLOSE = ((b"connection", b"close"),)
 
 @dataclass(frozen=True, slots=True)
 class BodyTimeouts:
-    """How slow a body may be. A store with a poor connection may send slowly and steadily; a stalled sender is
-    refused."""
+    """How slow a body may be: slow and steady is accepted, as on a poor connection; a stalled body is refused."""
 
     silence_s: float = 15.0
-    # The minimum rate applies to the average after this time.
+    # After this time, the average rate since the start must be at least the minimum.
     grace_s: float = 15.0
     bytes_per_s_min: int = 10_000
-    whole_s: float = 120.0
+    total_s: float = 120.0
 
-    def until(self, *, started: float, last_received_at: float, received: int) -> float:
-        """The deadline if nothing more arrives."""
-        too_slow = started + max(self.grace_s, received / self.bytes_per_s_min)
-        return min(last_received_at + self.silence_s, too_slow, started + self.whole_s)
+    def deadline(self, *, started: float, last_received_at: float, received: int) -> float:
+        """Return the time at which the body is refused if nothing more arrives."""
+        too_slow_at = started + max(self.grace_s, received / self.bytes_per_s_min)
+        return min(last_received_at + self.silence_s, too_slow_at, started + self.total_s)
 
 
 BODY_TIMEOUTS = BodyTimeouts()
@@ -41,13 +40,13 @@ class Bodies:
         self._bytes = 0
 
     async def read(self, receive: Receive, *, bytes_max: int) -> bytes:
-        """The whole body, or an error when it grows too large or stalls. The caller must `release` it."""
+        """Return the whole body, or raise when it grows too large or stalls. The caller must `release` the body."""
         chunks: list[bytes] = []
         received = 0
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            async with asyncio.timeout(self._timeouts.silence_s) as waiting:
+            async with asyncio.timeout(self._timeouts.silence_s) as timer:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -62,8 +61,8 @@ class Bodies:
                     if not message.get("more_body", False):
                         return b"".join([*chunks, chunk]) if chunks else chunk
                     chunks.append(chunk)
-                    waiting.reschedule(
-                        self._timeouts.until(started=started, last_received_at=loop.time(), received=received)
+                    timer.reschedule(
+                        self._timeouts.deadline(started=started, last_received_at=loop.time(), received=received)
                     )
         except BaseException as error:
             self._bytes -= received
@@ -71,19 +70,19 @@ class Bodies:
                 raise RequestTimeout("The body stalled; send it without pauses.", headers=_CLOSE) from None
             raise
 
-    async def replace(self, body: bytes, by: Awaitable[bytes]) -> bytes:
-        """Count another body (such as the decompressed one) instead of the body that was read. If `by` fails or the
-        memory limit is reached, neither is counted."""
+    async def replace(self, body: bytes, replacement: Awaitable[bytes]) -> bytes:
+        """Count a replacement, such as the decompressed body, instead of the body that was read. If awaiting it fails
+        or the memory limit is reached, neither body is counted."""
         try:
-            other = await by
+            new_body = await replacement
         except BaseException:
             self.release(body)
             raise
-        self._bytes += len(other) - len(body)
+        self._bytes += len(new_body) - len(body)
         if self._bytes > BODIES_BYTES_MAX:
-            self.release(other)
+            self.release(new_body)
             raise _no_capacity()
-        return other
+        return new_body
 
     def release(self, body: bytes) -> None:
         self._bytes -= len(body)

@@ -1,7 +1,7 @@
-"""Dry runs: a write in a separate transaction, which is always rolled back.
+"""Run a write of the API as a dry run: in a transaction that is always rolled back.
 
-The use case runs as in a real request, so the response is the one that the request would get. The new ids in it refer
-to nothing: each is replaced by the nil id (all zeros) with the same prefix.
+The route's function runs as in a real request, so the response is the one that the request would get. The new ids in it
+refer to nothing: each is replaced by the nil id (all zeros) with the same prefix.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.http.fallback_path import CONTENTION
-from regulars.http.in_flight import decided
+from regulars.http.in_flight import make_outcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.route import ApiResponse, Request, Write, WriteRoute
 from regulars.kit.db import Database
@@ -33,7 +33,7 @@ def read_dry_run(value: str) -> bool:
 
 
 class _RollBackError(Exception):
-    """Carries the result out of the transaction that it rolls back."""
+    """Rolls the transaction back, and carries the result out of it."""
 
     def __init__(self, result: ApiResponse | ApiError) -> None:
         super().__init__()
@@ -41,8 +41,7 @@ class _RollBackError(Exception):
 
 
 async def run_dry(database: Database, route: WriteRoute, request: Request, command: object) -> ApiResponse:
-    """The response that the write would get. Nothing is stored, no idempotency key is used up and no listener is
-    notified."""
+    """Return the response that the write would get; nothing is stored, not even an idempotency key."""
     write = Write(request, command)
     with collecting_new_ids() as new_ids:
         try:
@@ -53,19 +52,19 @@ async def run_dry(database: Database, route: WriteRoute, request: Request, comma
             result = rolled_back.result
         except CONTENTION:
             raise Unavailable("Others are writing the same; try again.") from None
-    response = decided(write, result).response
+    response = make_outcome(write, result).response
     if len(response.body) > LARGE_BYTES:
-        body = await asyncio.to_thread(_without_ids, response.body, new_ids)
+        body = await asyncio.to_thread(_replace_new_ids, response.body, new_ids)
     else:
-        body = _without_ids(response.body, new_ids)
+        body = _replace_new_ids(response.body, new_ids)
     return ApiResponse(response.status, body, response.headers)
 
 
-def _without_ids(body: bytes, new_ids: Sequence[bytes]) -> bytes:
-    """Replace the ids in one pass: a batch makes a thousand ids, and its response may have megabytes."""
-    nils = {
+def _replace_new_ids(body: bytes, new_ids: Sequence[bytes]) -> bytes:
+    """Replace the new ids in one pass: a batch makes a thousand ids, and its response may have megabytes."""
+    nil_ids = {
         identifier.encode(): kind.encode(UUID(int=0)).encode()
         for kind in RESOURCES
         for identifier in kind.encode_all(new_ids)
     }
-    return _CANONICAL_ID.sub(lambda found: nils.get(found[0], found[0]), body)
+    return _CANONICAL_ID.sub(lambda match: nil_ids.get(match[0], match[0]), body)

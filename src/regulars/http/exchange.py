@@ -1,4 +1,4 @@
-"""The head of a request, read once and checked against the limits."""
+"""Read the headers and the query of an API request once, and check them against the limits."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Message, Scope, Send
 
-from regulars.http.address import known_address
+from regulars.http.address import url_of_host
 from regulars.http.body import too_large
 from regulars.http.route import Caller, Route
 from regulars.kit.clock import monotonic
@@ -18,13 +18,13 @@ URL_BYTES_MAX = 8 << 10
 QUERY_FIELDS_MAX = 100
 
 VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
-# The media type, and one parameter after it: a name and its value, which is a token or a quoted string.
+# A media type, and one parameter after it, with a name and a value that is a token or a quoted string.
 _JSON = re.compile(rb"application/json[ \t]*", re.IGNORECASE)
 _PARAMETER = re.compile(rb";[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=([!#$%&'*+.^_`|~\w-]+|\"(?:[^\"\\]|\\.)*\")[ \t]*)?")
 
 
 class Exchange:
-    """The headers of one request, and the values that its response will need."""
+    """One request and its response: the request's headers, and values that are collected for the response."""
 
     __slots__ = (
         "address",
@@ -48,7 +48,7 @@ class Exchange:
         self.references: tuple[str, ...] = ()
         self.caller: Caller | None = None
         self.rate_headers: Headers = ()
-        # The seconds that the response may still take after the last byte of the body.
+        # The seconds that the response may take after the last byte of the body.
         self.left_s = 0.0
         self.headers: dict[bytes, bytes] = {}
         self.api_keys: list[bytes] = []
@@ -61,7 +61,7 @@ class Exchange:
             else:
                 self.headers[name] = value
         host = self.headers.get(b"host", b"") if has_one_host(scope) else b""
-        self.address = public_url or known_address(scope["scheme"], host)
+        self.address = public_url or url_of_host(scope["scheme"], host)
         self.request_id = _choose_request_id(self.headers.get(b"x-request-id", b""))
 
     def check_host(self) -> None:
@@ -78,8 +78,8 @@ class Exchange:
         if not _is_json(self.headers.get(b"content-type", b"")):
             raise UnsupportedMediaType("Send Content-Type: application/json, in UTF-8.")
         if self._encoding != b"identity" and not (takes_gzip and self.is_gzip):
-            without = "other than gzip" if takes_gzip else "(only batches may be sent with gzip)"
-            raise UnsupportedMediaType(f"Send the body without a Content-Encoding {without}.")
+            exception = "other than gzip" if takes_gzip else "(only batches may be sent with gzip)"
+            raise UnsupportedMediaType(f"Send the body without a Content-Encoding {exception}.")
 
     @property
     def is_gzip(self) -> bool:
@@ -101,7 +101,7 @@ def has_one_host(scope: Scope) -> bool:
 
 
 def _is_json(media_type: bytes) -> bool:
-    """Whether it is `application/json` without a charset other than UTF-8; other parameters are ignored."""
+    """Whether the type is `application/json` without a charset other than UTF-8; other parameters are ignored."""
     if media_type == b"application/json":
         return True
     part = _JSON.match(media_type)
@@ -113,7 +113,7 @@ def _is_json(media_type: bytes) -> bool:
 
 
 def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]:
-    """The query's parameters: only known ones, each at most once, as UTF-8 text without control characters."""
+    """Parse the query: only allowed parameters, each at most once, as UTF-8 text without NUL."""
     # An empty field, as in `?limit=5&`, is ignored.
     fields = b"&".join([field for field in query_string.split(b"&") if field])
     if not fields:
@@ -129,10 +129,10 @@ def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]
         )
     except ValueError:
         raise invalid("", "FORMAT", "The query string cannot be read.") from None
-    known = frozenset(allowed)
+    allowed_names = frozenset(allowed)
     query: dict[str, str] = {}
     for name, value in pairs:
-        if name not in known:
+        if name not in allowed_names:
             raise invalid(name, "UNKNOWN_PARAMETER", "This operation has no such query parameter.")
         if name in query:
             raise invalid(name, "REPEATED_PARAMETER", "This query parameter may be given once.")
@@ -143,20 +143,20 @@ def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]
 
 
 def _choose_request_id(sent: bytes) -> str:
-    """The request id that the caller sent, if it is valid, else a new one."""
+    """Use the request id that the caller sent, if it is valid, else a new one."""
     return sent.decode("ascii") if VALID_REQUEST_ID.fullmatch(sent) else new_request_id()
 
 
 def with_request_id(scope: Scope, send: Send) -> Send:
-    """Add a request id to responses outside the API too."""
+    """Wrap `send` so that responses outside the API have a request id too."""
     if scope["type"] != "http":
         return send
     request_id = _choose_request_id(dict(scope["headers"]).get(b"x-request-id", b"")).encode()
     scope["regulars_request_id"] = request_id.decode()
 
-    async def sending(message: Message) -> None:
+    async def send_with_id(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id)]
         await send(message)
 
-    return sending
+    return send_with_id

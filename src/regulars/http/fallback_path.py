@@ -1,8 +1,8 @@
-"""Fallback path of a batch: several statements in one transaction, with retries, and bisected where it fails.
+"""Run a batch of writes that the fast path does not handle: several statements in one transaction, with retries.
 
-It finds the stored responses of idempotency keys that were used before, runs the use case on the other writes, encodes
-and stores the responses and commits; only then are they sent. If the batch fails for a reason that one of its items may
-have caused, it is bisected until only the faulty item fails.
+The transaction finds the stored responses of idempotency keys that were used before, runs the route's function on the
+other writes, stores their responses and commits; only then are the responses sent. If the batch fails for a reason that
+one of its writes may have caused, it is bisected until only the faulty write fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from regulars.http.in_flight import InFlight, Pending, WriteOutcome, decided
-from regulars.http.replay import KeyInUseError, known_outcome, store_new
+from regulars.http.in_flight import InFlight, Pending, WriteOutcome, make_outcome
+from regulars.http.replay import KeyInUseError, store_new, stored_outcome
 from regulars.http.route import Write, WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
 from regulars.idempotency.records import find_valid
@@ -29,9 +29,10 @@ from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
 
 TRIES_MAX = 3
+# After this time a batch is neither retried nor bisected.
 BATCH_S_MAX = 5.0
 
-# Errors caused by concurrent transactions; the item itself may be valid.
+# Errors caused by concurrent transactions; the write itself may be valid.
 CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
 
 _log = log.get(__name__)
@@ -48,9 +49,9 @@ class FallbackPath:
     ) -> None:
         self._database = database
         self._in_flight = in_flight
-        # Response to a retry whose stored response contained a person erased since then.
+        # The response to a retry whose stored response contained a person erased since then.
         self._erased = erased
-        # Puts a write back into its queue if another process has locked its idempotency key.
+        # Puts a write back into its queue, because another process has locked its idempotency key.
         self._retry_later = retry_later
 
     async def run(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> None:
@@ -62,10 +63,10 @@ class FallbackPath:
             self._in_flight.complete(list(zip(part, outcomes, strict=True)))
             return ()
 
-        def failed(part: Sequence[Pending], error: Exception) -> Sequence[None] | None:
+        def on_failure(part: Sequence[Pending], error: Exception) -> Sequence[None] | None:
             return () if self._is_handled(route, part, error, until=until) else None
 
-        await bisect_failures(batch, run_part, failed)
+        await bisect_failures(batch, run_part, on_failure)
 
     async def _run_with_retries(
         self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending], *, until: float
@@ -81,15 +82,15 @@ class FallbackPath:
                     raise
 
     def _is_handled(self, route: WriteRoute, batch: Sequence[Pending], error: Exception, *, until: float) -> bool:
-        """Respond to the writes that failed together, unless bisecting them may help."""
+        """Respond to the writes that failed together, or return False if bisecting them may help."""
         if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, CONTENTION):
             raise error
         if len(batch) == 1 and isinstance(error, KeyInUseError):
             self._retry_later(route, batch[0])
         elif len(batch) == 1:
-            self._in_flight.refuse(batch, _as_refusal(error, batch[0].write, route))
+            self._in_flight.refuse(batch, _to_refusal(error, batch[0].write, route))
         elif monotonic() > until or isinstance(error, QueryCanceled):
-            # After a bisection each half might wait as long as the whole batch did, and the next batch behind them.
+            # After a bisection each part might wait as long as the whole batch did, and delay the next batch.
             self._in_flight.refuse(batch, _busy())
         else:
             return False
@@ -98,11 +99,11 @@ class FallbackPath:
     async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[WriteOutcome]:
         async with self._database.transaction() as tx:
             records = await find_valid(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
-            known = [known_outcome(p.write, records, erased=self._erased) for p in batch]
-            fresh = [i for i, p in enumerate(batch) if known[i] is None and p.refusal is None]
-            results = await route.run(tx, organization_id, [batch[i].write for i in fresh]) if fresh else ()
-            result_of = dict(zip(fresh, results, strict=True))
-            outcomes = [known[i] or decided(p.write, p.refusal or result_of[i]) for i, p in enumerate(batch)]
+            stored = [stored_outcome(p.write, records, erased=self._erased) for p in batch]
+            new = [i for i, p in enumerate(batch) if stored[i] is None and p.refusal is None]
+            results = await route.run(tx, organization_id, [batch[i].write for i in new]) if new else ()
+            result_of = dict(zip(new, results, strict=True))
+            outcomes = [stored[i] or make_outcome(p.write, p.refusal or result_of[i]) for i, p in enumerate(batch)]
             await store_new(tx, organization_id, [p.write for p in batch], outcomes, records)
             failpoint.hit("write.before_commit", tx.connection.drop_connection)
         failpoint.hit("write.committed")
@@ -112,16 +113,16 @@ class FallbackPath:
 def _may_succeed(error: Exception, *, is_alone: bool) -> bool:
     """Whether the same batch may succeed when it is run again."""
     if isinstance(error, UniqueViolation):
-        # Another process stored one of our idempotency keys meanwhile: the next run finds it.
-        # On a cluster the constraint name has a number as its suffix.
+        # Another process stored one of our idempotency keys meanwhile; the next run finds its response.
+        # On a Citus cluster the name of the constraint ends with a number.
         return (error.diag.constraint_name or "").startswith(PRIMARY_KEY)
-    # A single write may have met a deadlock that the lock timeout ended before PostgreSQL detected it.
-    # A prepared statement that the server lost, or whose table changed, is prepared again.
+    # A single write may have been in a deadlock that the lock timeout ended before PostgreSQL detected it.
+    # A prepared statement that the server lost, or whose table changed, is prepared again in the next run.
     retryable = (DeadlockDetected, FeatureNotSupported, InvalidSqlStatementName)
     return isinstance(error, retryable) or (is_alone and isinstance(error, LockNotAvailable))
 
 
-def _as_refusal(error: Exception, write: Write, route: WriteRoute) -> ApiError:
+def _to_refusal(error: Exception, write: Write, route: WriteRoute) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, CONTENTION):

@@ -1,8 +1,8 @@
-"""Fast path of a batch: one statement for the writes it can decide, on routes that have such a statement.
+"""Run a batch of writes with one statement, on routes that have one, and return the writes that it did not handle.
 
 Small batches of several organizations may share one transaction. If that fails, nothing was written and the cause is
-unknown: each batch is tried again by itself, and an organization that fails again is excluded from shared transactions
-for some seconds.
+unknown: each batch is tried again by itself, and a queue that fails again is excluded from shared transactions for some
+seconds.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from regulars.kit.db import REFUSED_ERRORS
 ALONE_S = 1.0
 APART_S = 10.0
 REPEATING_S = 1.0
-# If the fast path handles none of the writes of a batch of at least this size, it is skipped for the queue.
+# If the statement writes none of a batch of at least this size, the fast path is skipped for the queue.
 REPEATS_MIN = 24
 
-# The organization, the operation, and the number of the queue: an operation may have several queues per organization.
+# The organization, the operation (its route), and the number of one of its queues in that organization.
 QueueKey = tuple[UUID, str, int]
 
 
 class FastPath:
     def __init__(self, in_flight: InFlight) -> None:
         self._in_flight = in_flight
-        # Queues whose writes currently run one by one, after a failed batch.
+        # Queues whose writes run one by one for a while, after a failed batch.
         self.alone: set[Hashable] = set()
-        # Queues whose batches currently contain no writes of other organizations.
+        # Queues whose batches share no transaction with other organizations for a while.
         self.apart: set[Hashable] = set()
         # Queues whose recent fast-path attempts were all duplicates; skip the fast path for them.
         self.repeating: set[Hashable] = set()
@@ -40,7 +40,7 @@ class FastPath:
     async def run_together(
         self, route: WriteRoute, quick: QuickTogether, batches: Sequence[tuple[QueueKey, list[Pending]]]
     ) -> list[list[Pending]]:
-        """Respond to the writes that one transaction can decide; return the remaining writes of each batch."""
+        """Run the batches in one transaction; respond to the committed writes, and return the others of each batch."""
         eligible = [[pending for pending in batch if pending.refusal is None] for _, batch in batches]
         remaining = [[pending for pending in batch if pending.refusal is not None] for _, batch in batches]
         organizations = [queue[0] for queue, _ in batches]
@@ -53,15 +53,15 @@ class FastPath:
                 pending.needs_fallback = True
             return [batch for _, batch in batches]
         except QueryCanceled:
-            # One of the batches timed out or blocked another. Which one shows when each is run alone.
+            # One of the batches timed out or blocked another; running each one alone shows which.
             if len(batches) == 1:
                 _mark_for(self.apart, batches[0][0], APART_S)
                 raise
             return [batch for _, batch in batches]
         failpoint.hit("write.committed")
         written: list[tuple[Pending, MakeBody]] = []
-        for (queue, batch), tried, bodies, unwritten in zip(batches, eligible, made_bodies, remaining, strict=True):
-            written += _split_written(tried, bodies, unwritten)
+        for (queue, batch), sent, bodies, unwritten in zip(batches, eligible, made_bodies, remaining, strict=True):
+            written += _split_written(sent, bodies, unwritten)
             self._mark_repeating(queue, batch, unwritten)
             for pending in unwritten:
                 pending.needs_fallback = True
@@ -78,8 +78,8 @@ class FastPath:
         queue: Hashable,
         fallback: Callable[[list[Pending]], Awaitable[None]],
     ) -> list[Pending]:
-        """Respond to the writes that one statement can decide; return the remaining ones. A write that fails alone is
-        passed to `fallback`."""
+        """Run the batch as one statement and respond to the writes it committed; return the others. If the statement
+        fails, writes are tried one by one, and one that fails again is passed to `fallback`."""
         eligible = [pending for pending in batch if pending.refusal is None]
         remaining = [pending for pending in batch if pending.refusal is not None]
         if not eligible:
@@ -96,11 +96,11 @@ class FastPath:
         else:
             self._mark_repeating(queue, batch, remaining)
             return remaining
-        # A queue with one retried request usually gets more: for a second its writes do not share a statement.
+        # A queue with one retried request usually gets more, so its writes share no statement for a second.
         _mark_for(self.alone, queue, ALONE_S)
         for pending in eligible:
             if not await self._is_written_alone(route, quick, organization_id, pending):
-                # It runs now, not together with the remaining writes: later writes must not overtake it.
+                # The write runs now, before the remaining ones, because later writes must not overtake it.
                 await fallback([pending])
         return remaining
 
@@ -126,7 +126,7 @@ class FastPath:
 def _split_written(
     batch: Sequence[Pending], bodies: Sequence[MakeBody | None], unwritten: list[Pending]
 ) -> list[tuple[Pending, MakeBody]]:
-    """The writes that were committed; the others are appended to `unwritten`."""
+    """Return the writes that were committed, and append the others to `unwritten`."""
     written: list[tuple[Pending, MakeBody]] = []
     for pending, make_body in zip(batch, bodies, strict=True):
         if make_body is None:

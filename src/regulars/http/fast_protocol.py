@@ -1,15 +1,15 @@
-"""Fast path through the HTTP server for requests that arrive in one packet.
+"""Handle API requests that arrive in one packet inside uvicorn's HTTP protocol, without ASGI.
 
-Uvicorn makes an ASGI scope, a task and several futures per request, and writes the head and body of a response
-separately; that costs as much as a sale itself. This subclass of uvicorn's protocol hands a request that arrived whole
-to a handler instead, and writes the response in one piece. Parsed heads are cached, since a till sends the same head
-each time: the head of a write without its length and idempotency key, and that of a read without its first line,
-because these differ each time. Reads have a separate cache, so that a program that reads all customers does not evict
-the heads of tills.
+Uvicorn makes an ASGI scope, a task and several futures per request, and writes the head and the body of a response
+separately; that costs as much as recording a sale. This subclass of uvicorn's protocol passes a complete request to a
+handler instead, and writes the response in one piece. Parsed heads (the request line and headers) are cached, since a
+caller sends nearly the same head each time. The cache key is the head without the lines that differ: of a write its
+length and idempotency key, of a read its request line. Reads have a separate cache, so that a caller that reads all
+customers does not evict the heads of the cash registers.
 
-It relies on uvicorn's internals, so it can be switched off (`fast_lane`), and tests compare its responses with those of
-the ASGI path. Any unusual request (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the
-cache, a refusal before the operation) is passed to uvicorn as if the fast path had not seen it.
+The subclass relies on uvicorn's internals, so it can be switched off (`fast_lane`), and tests compare its responses
+with those of the ASGI path. Any unusual request (a body in pieces, `Expect`, an older HTTP, pipelining, an API key that
+is not in the cache, an invalid request) is passed on to uvicorn.
 """
 
 import os
@@ -24,9 +24,9 @@ from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.limited_protocol import LimitedProtocol
 from regulars.kit import failpoint
 
-HEADS_REMEMBERED_MAX = 4_096
-READ_HEADS_REMEMBERED_MAX = 1_024
-HEAD_REMEMBERED_BYTES_MAX = 1_024
+HEADS_CACHED_MAX = 4_096
+READ_HEADS_CACHED_MAX = 1_024
+HEAD_CACHED_BYTES_MAX = 1_024
 
 RawHeaders = list[tuple[bytes, bytes]]
 Reply = Callable[[int, bytes], None]
@@ -48,9 +48,9 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     api_key: bytes
     request_id: bytes | None
     keep_alive: bool
-    # The address at which the caller reached this server, as far as the head shows it.
+    # The URL at which the caller reached this server, as far as the head shows it.
     address: str
-    # The path of a write and its route, so that the route is not searched again.
+    # The path of a write and its route, so that the route is found once.
     target: bytes = b""
     route: Any = None
     # Whether the response to a read may be compressed.
@@ -58,10 +58,10 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class FastRequestHandler(Protocol):
-    """Accepts a request and replies later, or declines it at once."""
+    """Takes a request and replies later, or declines it by returning None or False."""
 
     def read_head(self, target: bytes, headers: RawHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
-        """The head of a write and its idempotency key, or None if the fast path does not take this request."""
+        """Return the head of a write and its idempotency key, or None if the fast path does not take this request."""
 
     def read_head_of_read(self, headers: RawHeaders, *, keep_alive: bool) -> Head | None: ...
 
@@ -71,39 +71,39 @@ class FastRequestHandler(Protocol):
 
 
 def fast_protocol(handler: FastRequestHandler) -> type[HttpToolsProtocol]:
-    """The protocol class for uvicorn's `http` option."""
+    """Make the protocol class for uvicorn's `http` option."""
     return type("FastProtocol", (_FastProtocol,), {"handler": handler, "cached_heads": {}, "cached_read_heads": {}})
 
 
-def split(head: bytes) -> tuple[bytes, bytes | None, bytes | None]:
-    """A head without its first `Content-Length` and `Idempotency-Key` lines, and the values of these."""
-    common, length = _cut(head, _LENGTH_LINE)
-    common, key = _cut(common, _KEY_LINE)
+def split_head(head: bytes) -> tuple[bytes, bytes | None, bytes | None]:
+    """Return the head without its `Content-Length` and `Idempotency-Key` lines, and the values of these two."""
+    common, length = _remove_line(head, _LENGTH_LINE)
+    common, key = _remove_line(common, _KEY_LINE)
     return common, length, key
 
 
-def _cut(head: bytes, line: bytes) -> tuple[bytes, bytes | None]:
+def _remove_line(head: bytes, line: bytes) -> tuple[bytes, bytes | None]:
     start = head.lower().find(line)
     if start < 0:
         return head, None
-    value, line_end, following = head[start + len(line) :].partition(b"\r\n")
-    return head[:start] + line_end + following, value
+    value, line_end, rest = head[start + len(line) :].partition(b"\r\n")
+    return head[:start] + line_end + rest, value
 
 
-def _is_whole(body: bytes, length: bytes | None) -> bool:
+def _is_complete(body: bytes, length: bytes | None) -> bool:
     """Whether the body is complete and short enough for the fast path."""
     return length == b"%d" % len(body) and len(body) <= LARGE_BYTES
 
 
 class _NoEvent:
-    """Replaces the event by which uvicorn wakes a request's task; the fast path has no task."""
+    """Stands in for the event by which uvicorn wakes the task of a request; the fast path has no task."""
 
     def set(self) -> None:
         pass
 
 
 class _FastCycle:
-    """The attributes that uvicorn's protocol reads of the current request."""
+    """Stands in for uvicorn's cycle, the object of the current request, with the attributes that its protocol reads."""
 
     __slots__ = ("_protocol", "disconnected", "keep_alive", "message_event", "response_complete")
 
@@ -130,12 +130,12 @@ class _FastProtocol(LimitedProtocol):
     cached_read_heads: ClassVar[dict[bytes, Head]]
     # The packet that is being parsed, if a request starts with it.
     _packet = b""
-    # The body of a request for the fast path while it is being parsed; None at any other time.
-    _collected: list[bytes] | None = None
+    # The pieces of the body while the parser reads a request for the fast path; None at any other time.
+    _body_pieces: list[bytes] | None = None
     _responded_at = float("-inf")
 
     def data_received(self, data: bytes) -> None:
-        if self._is_between:
+        if self._is_between_requests:
             if self._take_if_cached(data):
                 return
             self._packet = data
@@ -143,21 +143,21 @@ class _FastProtocol(LimitedProtocol):
 
     def on_packet_complete(self) -> None:
         self._packet = b""
-        if self._collected is not None:
+        if self._body_pieces is not None:
             # Part of the body is still missing: uvicorn waits for it, with its limits and our deadline.
             self._leave_fast_path()
 
     def _take_if_cached(self, data: bytes) -> bool:
-        """Take a packet that is one whole request with a cached head."""
+        """Take the packet if it is one complete request with a cached head."""
         if data.startswith(_READ):
             return self._take_read_if_cached(data)
         head_bytes, _, body = data.partition(_BLANK_LINE)
-        common, length, key = split(head_bytes)
+        common, length, key = split_head(head_bytes)
         head = self.cached_heads.get(common)
-        if head is None or not _is_whole(body, length) or not self._is_free():
+        if head is None or not _is_complete(body, length) or not self._is_free():
             return False
         if self._head_timer is not None:
-            self._stop_timer()
+            self._stop_head_timer()
         return self._take(head, key, body)
 
     def _take_read_if_cached(self, data: bytes) -> bool:
@@ -167,20 +167,20 @@ class _FastProtocol(LimitedProtocol):
         if head is None or request_line is None or not self._is_free():
             return False
         if self._head_timer is not None:
-            self._stop_timer()
+            self._stop_head_timer()
         return self._take_read(head, request_line[1])
 
     def _is_free(self) -> bool:
-        """Whether the last response is written and the caller reads; uvicorn waits for a slow reader."""
+        """Whether the last response is written and the caller reads its responses; uvicorn handles a slow reader."""
         return (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
         cycle = _FastCycle(self, keep_alive=head.keep_alive)
-        # Set before `take`, which writes a refusal at once.
-        before, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has the attributes that are read
+        # Set before the handler takes the request, because it may reply at once.
+        previous, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has the attributes that are read
         if self.handler.take(head, key, body, cycle.reply):
             return True
-        self.cycle = before
+        self.cycle = previous
         return False
 
     def _take_read(self, head: Head, target: bytes) -> bool:
@@ -200,24 +200,24 @@ class _FastProtocol(LimitedProtocol):
             and not self.parser.should_upgrade()
         ):
             self._end_head()
-            self._collected = []
+            self._body_pieces = []
         else:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        if self._collected is not None:
-            self._collected.append(body)
+        if self._body_pieces is not None:
+            self._body_pieces.append(body)
         else:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if self._collected is None:
+        if self._body_pieces is None:
             super().on_message_complete()
             return
-        self._is_between = True
+        self._is_between_requests = True
         take = self._take_new_read if self.parser.get_method() == _READ else self._take_new
-        if take(b"".join(self._collected), keep_alive=self.parser.should_keep_alive()):
-            self._collected = None
+        if take(b"".join(self._body_pieces), keep_alive=self.parser.should_keep_alive()):
+            self._body_pieces = None
         else:
             self._leave_fast_path()
             super().on_message_complete()
@@ -226,7 +226,7 @@ class _FastProtocol(LimitedProtocol):
         head_and_key = self.handler.read_head(self.url, self.headers, keep_alive=keep_alive)
         if head_and_key is None or not self._take(*head_and_key, body):
             return False
-        self._remember(*head_and_key)
+        self._cache_head(*head_and_key)
         return True
 
     def _take_new_read(self, body: bytes, *, keep_alive: bool) -> bool:
@@ -235,35 +235,35 @@ class _FastProtocol(LimitedProtocol):
         request_line = _READ_LINE.fullmatch(line)
         if head is None or request_line is None or not self._take_read(head, request_line[1]):
             return False
-        # The same conditions as in `_remember`.
-        if head.request_id is None and common.endswith(_BLANK_LINE) and len(common) <= HEAD_REMEMBERED_BYTES_MAX:
-            if len(self.cached_read_heads) >= READ_HEADS_REMEMBERED_MAX:
+        # The same conditions as for a write in `_cache_head`.
+        if head.request_id is None and common.endswith(_BLANK_LINE) and len(common) <= HEAD_CACHED_BYTES_MAX:
+            if len(self.cached_read_heads) >= READ_HEADS_CACHED_MAX:
                 self.cached_read_heads.clear()
             self.cached_read_heads[common] = head
         return True
 
-    def _remember(self, head: Head, key: bytes | None) -> None:
-        """Cache this head, if it came in one packet with its body and its key can be cut out of it.
+    def _cache_head(self, head: Head, key: bytes | None) -> None:
+        """Cache this head, if it came in one packet with its body and `split_head` finds its idempotency key.
 
         A head with a request id is not cached, because the id differs each time.
         """
         head_bytes, _, body = self._packet.partition(_BLANK_LINE)
-        common, length, key_in_head = split(head_bytes)
-        is_cacheable = _is_whole(body, length) and key_in_head == key and head.request_id is None
-        if is_cacheable and len(common) <= HEAD_REMEMBERED_BYTES_MAX:
-            if len(self.cached_heads) >= HEADS_REMEMBERED_MAX:
+        common, length, key_in_head = split_head(head_bytes)
+        is_cacheable = _is_complete(body, length) and key_in_head == key and head.request_id is None
+        if is_cacheable and len(common) <= HEAD_CACHED_BYTES_MAX:
+            if len(self.cached_heads) >= HEADS_CACHED_MAX:
                 self.cached_heads.clear()
             self.cached_heads[common] = head
 
     def _leave_fast_path(self) -> None:
-        """Hand uvicorn what has been parsed so far."""
-        collected, self._collected = self._collected or [], None
+        """Pass the head and the pieces of the body that were parsed so far to uvicorn."""
+        pieces, self._body_pieces = self._body_pieces or [], None
         super().on_headers_complete()
-        for piece in collected:
+        for piece in pieces:
             super().on_body(piece)
 
     def write_response(self, status: int, headers_and_body: bytes, *, keep_alive: bool) -> None:
-        if self._link.is_lingering or self._link.is_gone():
+        if self._lingering_transport.is_lingering or self._lingering_transport.is_gone():
             return
         content = [STATUS_LINE[status]]
         for name, value in self.server_state.default_headers:
@@ -271,10 +271,10 @@ class _FastProtocol(LimitedProtocol):
         if not keep_alive:
             content.append(_CLOSE)
         content.append(headers_and_body)
-        whole = b"".join(content)
+        response = b"".join(content)
         if failpoint.is_set("answer.half"):
-            whole = self._write_half(whole)
-        self.transport.write(whole)
+            response = self._write_half(response)
+        self.transport.write(response)
         if not keep_alive:
             self.transport.close()
         if self.pipeline or not keep_alive:
@@ -283,13 +283,13 @@ class _FastProtocol(LimitedProtocol):
         self.server_state.total_requests += 1
         self._responded_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
-            self._watch(self.timeout_keep_alive)
+            self._start_keep_alive_timer(self.timeout_keep_alive)
 
-    def _write_half(self, whole: bytes) -> bytes:
-        """Write to the socket directly, because the event loop would delay it; return what is left to write."""
-        written = os.write(self.transport.get_extra_info("socket").fileno(), whole[: len(whole) // 2])
+    def _write_half(self, response: bytes) -> bytes:
+        """Write half of the response at once, without the event loop, for a crash test; return the unwritten bytes."""
+        written = os.write(self.transport.get_extra_info("socket").fileno(), response[: len(response) // 2])
         failpoint.hit("answer.half", self.transport.abort)
-        return whole[written:]
+        return response[written:]
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection. Uvicorn restarts this timer for each response. The fast path does not: it checks
@@ -299,9 +299,9 @@ class _FastProtocol(LimitedProtocol):
             return
         left_s = self._responded_at + self.timeout_keep_alive - self.loop.time()
         if left_s > 0:
-            self._watch(left_s)
+            self._start_keep_alive_timer(left_s)
         else:
             super().timeout_keep_alive_handler()
 
-    def _watch(self, seconds: float) -> None:
+    def _start_keep_alive_timer(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)

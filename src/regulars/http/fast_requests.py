@@ -1,7 +1,6 @@
-"""Fast path of the JSON API for common requests of every route, decided without awaiting anything.
+"""Handle common requests of the JSON API without ASGI, and decline all others without awaiting anything.
 
-It declines every unusual request. Such a request is then handled from its beginning by `json_api`, so nothing may have
-been done for it here, and its rate limit token is refunded.
+`json_api` handles a declined request from its beginning, so its rate limit token is refunded here.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from regulars.http.address import known_address
+from regulars.http.address import url_of_host
 from regulars.http.exchange import HEADER_BYTES_MAX, URL_BYTES_MAX, VALID_REQUEST_ID, read_query
 from regulars.http.fast_protocol import Head, RawHeaders, Reply
 from regulars.http.gzip import accepts_gzip, compress_list, is_list
@@ -65,8 +64,8 @@ class FastRequests:
         self._reads = reads
         self._writes = writes
         self._metrics = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
-        # The event loop has only weak references to tasks.
-        self._reading: set[asyncio.Task[None]] = set()
+        # Running reads; the event loop itself has only weak references to tasks.
+        self._read_tasks: set[asyncio.Task[None]] = set()
 
     def read_head(self, target: bytes, headers: RawHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
         by_name = _read_common_headers(headers)
@@ -100,10 +99,10 @@ class FastRequests:
         )
 
     def _address(self, by_name: Mapping[bytes, bytes]) -> str:
-        """The same address as on the ASGI path, where uvicorn reads the scheme from the proxy's header."""
+        """Return the URL at which the caller reached this server, with the scheme that a trusted proxy names."""
         forwarded = by_name.get(b"x-forwarded-proto", b"") if self._trusts_proxies else b""
         scheme = "https" if forwarded == b"https" else "http"
-        return self._public_url or known_address(scheme, by_name[b"host"])
+        return self._public_url or url_of_host(scheme, by_name[b"host"])
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
         started = monotonic()
@@ -115,11 +114,11 @@ class FastRequests:
         request = Request(caller, _request_id(head), references, {}, body, head.address)
         rate_headers: Headers = ()
         try:
-            # Refused before the body is decoded: decoding is most of the cost of a refusal.
+            # Refuse before the body is decoded, because decoding would be most of the cost of a refusal.
             rate_headers = self._rate_limiter.take(caller.api_key_id)
             queue = self._writes.find_queue(route, request)
         except ApiError as error:
-            # Respond at once: with an overloaded event loop, a scheduled response would wait for a long time.
+            # Respond at once: in an overloaded event loop, a scheduled response would wait for a long time.
             refusal = problem_response(error, request)
             self._respond(_PendingCall(route, request, rate_headers, started, reply), refusal)
             return True
@@ -130,15 +129,15 @@ class FastRequests:
             return self._decline(caller)
         if idempotency_key is not None and self._writes.in_flight.has_key(caller.organization_id, idempotency_key):
             return self._decline(caller)
-        hashed = b""
+        request_hash = b""
         if idempotency_key is not None:
-            hashed = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
+            request_hash = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
         call = _PendingCall(route, request, rate_headers, started, reply)
 
         def respond(outcome: WriteOutcome) -> None:
             self._respond(call, outcome.response)
 
-        self._writes.submit_now(queue, Write(request, command, idempotency_key, hashed), respond)
+        self._writes.submit_now(queue, Write(request, command, idempotency_key, request_hash), respond)
         return True
 
     def _decline(self, caller: Caller) -> bool:
@@ -167,9 +166,9 @@ class FastRequests:
         if isinstance(route, LookUpRoute):
             self._reads.look_up(route, request, partial(self._respond, call))
             return True
-        reading = asyncio.get_running_loop().create_task(self._read(route, call, accepts=head.accepts_gzip))
-        self._reading.add(reading)
-        reading.add_done_callback(self._reading.discard)
+        task = asyncio.get_running_loop().create_task(self._read(route, call, accepts=head.accepts_gzip))
+        self._read_tasks.add(task)
+        task.add_done_callback(self._read_tasks.discard)
         return True
 
     async def _read(self, route: ReadRoute, call: _PendingCall, *, accepts: bool) -> None:
@@ -191,8 +190,8 @@ class FastRequests:
 
 
 def _is_single_item(route: Route) -> bool:
-    """Whether a write is a single item without `before_response`: the tokens of a batch request are known only after
-    decoding, and a response that waits for something needs a task."""
+    """Whether the route writes a single item and has no `before_response`: the rate limit cost of a batch request is
+    known only after decoding, and a response that waits for something needs a task."""
     return (
         isinstance(route, WriteRoute)
         and route.body is not None
@@ -206,7 +205,7 @@ def _request_id(head: Head) -> str:
 
 
 def _read_common_headers(headers: RawHeaders) -> Mapping[bytes, bytes] | None:
-    """The headers, if they are not too large, none is repeated and none changes how the body is read."""
+    """Return the headers by name, or None if they are too large, repeated, or change how the body is read."""
     by_name = dict(headers)
     is_common = (
         len(by_name) == len(headers)

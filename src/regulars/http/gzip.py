@@ -1,4 +1,4 @@
-"""gzip for responses with lists and for bodies of batch requests.
+"""Compress responses with lists and decompress bodies of batch requests, with gzip.
 
 Large bodies are processed in a thread, because zlib releases the interpreter lock meanwhile.
 """
@@ -13,10 +13,10 @@ from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.route import ApiResponse, ReadRoute, Route
 from regulars.kit.errors import InvalidJson
 
-# A smaller response fits into one or two packets anyway.
+# A smaller response fits into one or two packets, so it is not compressed.
 COMPRESSED_BYTES_MIN: Final = 1_400
 MEMBERS_MAX: Final = 100
-# The fastest level; others save a tenth more and take several times as long.
+# The fastest level; other levels save a tenth more and take several times as long.
 _LEVEL: Final = 1
 _WITH_GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 _ENCODING: Final = (b"content-encoding", b"gzip")
@@ -26,8 +26,8 @@ _GZIP = re.compile(rb"(?:^|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=([0-9.]+)[ \t]*)
 
 def accepts_gzip(accept_encoding: bytes) -> bool:
     """Whether the header names gzip, with a weight above zero."""
-    named = _GZIP.search(accept_encoding)
-    return named is not None and (named[1] or b"1").strip(b"0.") != b""
+    gzip = _GZIP.search(accept_encoding)
+    return gzip is not None and (gzip[1] or b"1").strip(b"0.") != b""
 
 
 def is_list(route: Route) -> bool:
@@ -36,7 +36,7 @@ def is_list(route: Route) -> bool:
 
 
 async def compress_list(response: ApiResponse, *, accepts: bool) -> ApiResponse:
-    """The page of a list, compressed if the caller accepts it; `Vary` names the header that decides."""
+    """Compress the page of a list if the caller accepts gzip; `Vary` says that this depends on `Accept-Encoding`."""
     if not accepts or len(response.body) < COMPRESSED_BYTES_MIN:
         return ApiResponse(response.status, response.body, (*response.headers, _VARY))
     if len(response.body) > LARGE_BYTES:
@@ -51,7 +51,7 @@ def _compress(body: bytes) -> bytes:
 
 
 async def decompress(body: bytes, *, bytes_max: int) -> bytes:
-    """The decompressed body, or a refusal if it is not gzip or too large."""
+    """Return the decompressed body; raise if it is not gzip or too large."""
     return await asyncio.to_thread(_decompress, body, bytes_max)
 
 
@@ -60,8 +60,8 @@ def _decompress(body: bytes, bytes_max: int) -> bytes:
     bytes_left = bytes_max
     unread = body
     try:
-        # A gzip file may have several members. Each costs a copy of the bytes after it, so a body of many empty members
-        # would take minutes.
+        # A gzip stream may have several members. Each costs a copy of the bytes after it, so a body of very many empty
+        # members would take minutes.
         while unread or not pieces:
             if len(pieces) == MEMBERS_MAX:
                 raise InvalidJson(f"The body has more than {MEMBERS_MAX} gzip members; send one.")

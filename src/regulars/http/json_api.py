@@ -1,7 +1,7 @@
-"""The JSON API as a plain ASGI application.
+"""The ASGI application of the JSON API.
 
 A request is checked in this order: host, route, API key, rate limit, size limits, body, idempotency key; then the
-operation runs. Every response under `/v<n>` is JSON, and every error has the same format (`problem.py`).
+function of the route runs. Every response under `/v<n>` is JSON, and every error has the same format (`problem.py`).
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from regulars.http.body import BODY_TIMEOUTS, Bodies, BodyTimeouts
 from regulars.http.dry_run import DRY_RUN, PARAMETER, read_dry_run
 from regulars.http.exchange import Exchange, read_query
 from regulars.http.gzip import accepts_gzip, compress_list, decompress, is_list
-from regulars.http.in_flight import REQUEST_S, too_late, with_notes
+from regulars.http.in_flight import REQUEST_S, too_late, with_ignored_fields
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads, error_response
@@ -106,11 +106,11 @@ class JsonApi:
             read_query(exchange.scope["query_string"], ())
             address = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
             return ApiResponse(200, route.render(address))
-        authenticating_since = monotonic()
+        authentication_started = monotonic()
         async with asyncio.timeout(REQUEST_S):
             caller = await self._authenticate(exchange.api_keys[0]) if len(exchange.api_keys) == 1 else None
         # One time limit for everything except receiving the body, which has separate limits.
-        exchange.left_s = REQUEST_S - (monotonic() - authenticating_since)
+        exchange.left_s = REQUEST_S - (monotonic() - authentication_started)
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
         failpoint.hit("authenticated")
@@ -153,11 +153,11 @@ class JsonApi:
         command = route.prepare(request)
         self._charge(exchange, request.caller, route.cost(command) - 1)
         async with self._reads.database.reading(until=monotonic() + exchange.left_s) as tx:
-            return with_notes(Write(request, command), await route.handle(tx, request, command))
+            return with_ignored_fields(Write(request, command), await route.handle(tx, request, command))
 
     def _charge(self, exchange: Exchange, caller: Caller, tokens: int) -> None:
         if tokens > 0:
-            # A refusal carries its own, newer headers.
+            # If the limiter refuses, its error has newer headers.
             exchange.rate_headers = ()
             exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
 
@@ -184,7 +184,7 @@ class JsonApi:
     async def _run_dry(
         self, route: WriteRoute, exchange: Exchange, request: Request, charge: Callable[[int], None]
     ) -> ApiResponse:
-        """Dry run: the response always has the header that says that nothing was written."""
+        """Run the write as a dry run; the response, even an error, has the header `X-Dry-Run`."""
         try:
             async with asyncio.timeout(exchange.left_s):
                 response = await self._writes.run_dry(route, request, charge=charge)

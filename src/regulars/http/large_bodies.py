@@ -1,8 +1,8 @@
-"""Decoding large bodies: in a thread, a bounded amount at a time, with the memory returned afterwards.
+"""Decode large request bodies in a thread, a limited number of bytes at a time, and return the memory afterwards.
 
-A body of 8 MiB becomes several times its size in small objects. Many of them decoded at once would take more memory
-than anything else in the process, and the allocator would not return it, because a memory page with one live object
-stays allocated. So a body counts towards the limit until it has its response.
+Decoding turns a body of 8 MiB into small objects of several times its size. Many bodies decoded at once would take more
+memory than anything else in the process, and the allocator would not return it, because a memory page with one live
+object stays allocated. So a body counts towards the limit until it has its response.
 """
 
 import asyncio
@@ -14,20 +14,20 @@ from typing import Any, Final, TypeVar
 
 # Decoding more than this on the event loop would delay other requests noticeably.
 LARGE_BYTES: Final = 256 << 10
-# Two of the largest bodies: one is written while the next is decoded.
+# Two of the largest bodies: one is written to the database while the next is decoded.
 CAPACITY_BYTES: Final = 16 << 20
-# When memory is returned to the system after a large body. At the first time usually all bodies have their response; on
-# a busy machine some are still being written then.
+# Memory is returned to the system three times after a large body, with these pauses: usually all bodies have their
+# response at the first time, but on a busy machine some do not.
 TRIM_AFTER_S: Final = (10.0, 15.0, 25.0)
 
 T = TypeVar("T")
 
 
 class LargeBodies:
-    """One per process."""
+    """Limits the large bodies in memory; there is one object per process."""
 
     def __init__(self) -> None:
-        # Decoding holds the interpreter lock: a second one at the same time would take memory and save no time.
+        # One at a time: decoding holds the interpreter lock, so a second thread would take memory and save no time.
         self._decoding = asyncio.Semaphore(1)
         self._capacity = asyncio.Semaphore(CAPACITY_BYTES // LARGE_BYTES)
         self._queue_lock = asyncio.Lock()
@@ -35,14 +35,14 @@ class LargeBodies:
 
     @asynccontextmanager
     async def admitted(self, size: int) -> AsyncIterator[None]:
-        """Wait until there is capacity for a body of this size, in the order of arrival; hold it until the response."""
+        """Wait, in the order of arrival, for capacity for a body of this size; use it during the `with` block."""
         if size <= LARGE_BYTES:
             yield
             return
         taken = 0
         try:
-            # The first in the queue takes all capacity that becomes free until it has enough: smaller bodies cannot
-            # starve it.
+            # The first body in the queue takes all capacity that becomes free until it has enough, so that smaller
+            # bodies cannot starve it.
             async with self._queue_lock:
                 while taken < min(size, CAPACITY_BYTES) // LARGE_BYTES:
                     await self._capacity.acquire()
@@ -63,22 +63,22 @@ class LargeBodies:
     def _end_decoding(self, decoded: asyncio.Future[Any]) -> None:
         self._decoding.release()
         if not decoded.cancelled():
-            # Retrieved, so that asyncio does not log the exception of a request that was cancelled.
+            # Read the exception, because asyncio would log that of a cancelled request as never retrieved.
             decoded.exception()
 
-    def _trim_later(self, times_done: int = 0) -> None:
+    def _trim_later(self, trims_done: int = 0) -> None:
         if self._trim_timer is not None:
             self._trim_timer.cancel()
-        if times_done < len(TRIM_AFTER_S):
+        if trims_done < len(TRIM_AFTER_S):
             loop = asyncio.get_running_loop()
-            self._trim_timer = loop.call_later(TRIM_AFTER_S[times_done], self._trim, times_done)
+            self._trim_timer = loop.call_later(TRIM_AFTER_S[trims_done], self._trim, trims_done)
 
-    def _trim(self, times_done: int) -> None:
-        asyncio.get_running_loop().run_in_executor(None, _give_memory_back)
-        self._trim_later(times_done + 1)
+    def _trim(self, trims_done: int) -> None:
+        asyncio.get_running_loop().run_in_executor(None, _return_memory)
+        self._trim_later(trims_done + 1)
 
 
-def _give_memory_back() -> None:
+def _return_memory() -> None:
     """Collect cycles, and return free memory to the system: glibc keeps it until `malloc_trim` is called."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

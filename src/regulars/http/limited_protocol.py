@@ -1,8 +1,8 @@
-"""Limits of a connection below ASGI, and edge cases of HTTP that uvicorn does not handle.
+"""Limit connections below ASGI, and handle edge cases of HTTP that uvicorn does not handle.
 
-Uvicorn's parser collects a request line and headers of any length for any time, stops at an `Upgrade` header, treats
+Uvicorn's parser accepts a request line and headers of any length for any time, stops at an `Upgrade` header, treats
 trailers as headers, and loses responses when the caller closes its side of the connection or is refused in the middle
-of a body. This layer sets limits, ignores upgrades and trailers, and still sends those responses.
+of a body. This subclass of uvicorn's protocol sets limits, ignores upgrades and trailers, and sends those responses.
 """
 
 import asyncio
@@ -19,12 +19,13 @@ from regulars.http.responses import response_head
 from regulars.kit.errors import HeadersTooLarge
 from regulars.kit.ids import new_request_id
 
-# Larger than the API's own limit, which is answered with a proper error: only extreme heads are cut off here.
+# The request line and headers (the head). The API has a lower limit and refuses with a proper error; this one ends only
+# extreme requests.
 HEAD_BYTES_MAX = 128 << 10
 HEAD_WAIT_S = 15.0
-# How long a caller may read not a single byte of its responses.
+# After this time without a single byte of its responses read, a caller is disconnected.
 UNSENT_WAIT_S = 30.0
-# The unread part of a refused body is skipped and the connection reused, if the length is announced and this short.
+# A refused body that announces at most this length is read to its end, and the connection is reused.
 SKIPPED_BYTES_MAX = 64 << 10
 
 _UNREADABLE = "Invalid HTTP request received."
@@ -39,11 +40,11 @@ _UNREADABLE_RESPONSE = b"".join(
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    # State of the parser: between two requests, or in the head of one; otherwise in a body.
-    _is_between = True
+    # State of the parser: between two requests, in the head of one, or (neither) in a body.
+    _is_between_requests = True
     _is_in_head = False
-    # Bytes of packets that only extended an unfinished head or the trailers after a body's last chunk; negative after a
-    # packet that completed something.
+    # Bytes of packets that only extended an unfinished head, or trailers after a body; -1 after a packet that began a
+    # request or brought a part of its body.
     _unread_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
     _unsent_timer: asyncio.TimerHandle | None = None
@@ -54,26 +55,26 @@ class LimitedProtocol(HttpToolsProtocol):
     _may_stay_open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._link = LingeringTransport(
-            cast("asyncio.Transport", transport), self.loop, may_receive_more=lambda: not self._is_between
+        self._lingering_transport = LingeringTransport(
+            cast("asyncio.Transport", transport), self.loop, may_receive_more=lambda: not self._is_between_requests
         )
-        super().connection_made(cast("asyncio.Transport", self._link))
-        self._start_timer()
+        super().connection_made(cast("asyncio.Transport", self._lingering_transport))
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
+        self._stop_head_timer()
         self._stop_watching_unsent()
-        self._link.end()
+        self._lingering_transport.end()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
         self._is_stopping = True
-        self._link.end()
+        self._lingering_transport.end()
         super().shutdown()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._watch_unsent(self._link.unsent_bytes())
+        self._watch_unsent(self._lingering_transport.unsent_bytes())
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -82,13 +83,13 @@ class LimitedProtocol(HttpToolsProtocol):
     def _watch_unsent(self, unsent: int) -> None:
         self._unsent_timer = self.loop.call_later(UNSENT_WAIT_S, self._check_unsent, unsent)
 
-    def _check_unsent(self, before: int) -> None:
-        """End a connection whose caller reads nothing; a slow reader is allowed."""
-        unsent = self._link.unsent_bytes()
-        if unsent < before:
+    def _check_unsent(self, unsent_before: int) -> None:
+        """Close the connection if the caller has read nothing since the last check; a slow reader is allowed."""
+        unsent = self._lingering_transport.unsent_bytes()
+        if unsent < unsent_before:
             self._watch_unsent(unsent)
         else:
-            self._link.abort()
+            self._lingering_transport.abort()
 
     def _stop_watching_unsent(self) -> None:
         if self._unsent_timer is not None:
@@ -96,26 +97,26 @@ class LimitedProtocol(HttpToolsProtocol):
             self._unsent_timer = None
 
     def data_received(self, data: bytes) -> None:
-        if self._stopped_reading or self._link.is_lingering:
-            self._link.discard(data)
+        if self._stopped_reading or self._lingering_transport.is_lingering:
+            self._lingering_transport.discard(data)
             return
         self._unset_keepalive_if_required()
-        is_readable = self._feed(data)
+        is_readable = self._parse(data)
         self.on_packet_complete()
         if not is_readable:
             self.logger.warning(_UNREADABLE)
             self._stop_reading(_UNREADABLE_RESPONSE)
-        elif self._is_between:
+        elif self._is_between_requests:
             if self._is_unwatched():
-                # Empty lines stop uvicorn's keep-alive timer without beginning a request.
-                self._start_timer()
+                # The packet had only empty lines, which stop uvicorn's keep-alive timer but begin no request.
+                self._start_head_timer()
         else:
-            self._watch_pieces(data)
+            self._limit_unfinished_request(data)
 
     def on_packet_complete(self) -> None:
-        """Called when a packet was parsed, before its faults are handled."""
+        """Hook for subclasses: a packet was parsed, and its errors are not handled yet."""
 
-    def _feed(self, data: bytes) -> bool:
+    def _parse(self, data: bytes) -> bool:
         """Parse the packet; return False if it is not HTTP. A head with an `Upgrade` header is parsed again without
         that header."""
         unparsed: bytes | memoryview = data
@@ -123,8 +124,8 @@ class LimitedProtocol(HttpToolsProtocol):
             while True:
                 try:
                     self.parser.feed_data(unparsed)
-                except httptools.HttpParserUpgrade as stopped:
-                    unparsed = memoryview(unparsed)[stopped.args[0] :]
+                except httptools.HttpParserUpgrade as upgrade:
+                    unparsed = memoryview(unparsed)[upgrade.args[0] :]
                     self._parse_without_upgrade()
                 else:
                     return True
@@ -134,7 +135,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _parse_without_upgrade(self) -> None:
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
         if method == b"CONNECT":
-            raise httptools.HttpParserError("A tunnel is not an offer, and cannot be ignored.")
+            raise httptools.HttpParserError("CONNECT opens a tunnel, which cannot be ignored like an upgrade.")
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
@@ -142,24 +143,24 @@ class LimitedProtocol(HttpToolsProtocol):
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.parser.feed_data(b"\r\n".join(lines) + b"\r\n\r\n")
 
-    def _watch_pieces(self, data: bytes) -> None:
-        """Limit the bytes and time of a request that arrives in pieces; a request in one packet costs nothing here."""
+    def _limit_unfinished_request(self, data: bytes) -> None:
+        """Limit the bytes and the time of a request that arrives in several packets."""
         self._unread_bytes = 0 if self._unread_bytes < 0 else self._unread_bytes + len(data)
         if self._unread_bytes > HEAD_BYTES_MAX:
-            self._stop_reading(_refusal_of_head())
+            self._stop_reading(_refuse_head())
         elif not self._is_in_head:
             if self.cycle.keep_alive and not self._has_short_body():
-                # A response that is sent before the request is complete is the last one of the connection.
+                # If the response is sent before the request is complete, the connection is closed after it.
                 self._may_stay_open, self.cycle.keep_alive = True, False
         elif self._head_timer is None:
-            self._start_timer()
+            self._start_head_timer()
 
     def _has_short_body(self) -> bool:
         announced = dict(self.headers).get(b"content-length", b"")
         return announced.isdigit() and int(announced) <= SKIPPED_BYTES_MAX and not self.expect_100_continue
 
     def _is_unwatched(self) -> bool:
-        """Whether no timer would end this connection although no request is open."""
+        """Whether no timer would close this idle connection."""
         return self.timeout_keep_alive_task is None and self._head_timer is None and self._has_responded()
 
     def _has_responded(self) -> bool:
@@ -168,7 +169,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._is_between = False
+        self._is_between_requests = False
         self._is_in_head = True
         self._unread_bytes = -1
 
@@ -192,7 +193,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self._is_in_head:
             return
-        self._is_between = True
+        self._is_between_requests = True
         super().on_message_complete()
         if self._may_stay_open:
             self._may_stay_open = False
@@ -202,30 +203,30 @@ class LimitedProtocol(HttpToolsProtocol):
     def _end_head(self) -> None:
         self._is_in_head = False
         if self._head_timer is not None:
-            self._stop_timer()
+            self._stop_head_timer()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn never keeps a connection that was half closed
-        """Keep the connection for the responses of open requests when the caller closed its own side."""
-        self._link.end()
-        if self._link.is_closing() or self._has_responded():
+        """Keep the connection open for responses to requests that arrived before the caller closed its side."""
+        self._lingering_transport.end()
+        if self._lingering_transport.is_closing() or self._has_responded():
             return False
         return self._stopped_reading or self._stop_reading(b"")
 
     def _stop_reading(self, refusal: bytes) -> bool:
-        """Ignore further bytes, send the responses of open requests, or else the refusal, and close.
+        """Ignore further bytes, send the responses to complete requests in order, or else the refusal, and close.
 
-        Complete requests that arrived before get their responses first, in order. Returns whether there are any.
+        Return whether the connection stays open for such responses.
         """
-        is_body_cut_off = not (self._is_between or self._is_in_head)
-        self._stopped_reading, self._is_between = True, False
-        self._stop_timer()
+        is_body_cut_off = not (self._is_between_requests or self._is_in_head)
+        self._stopped_reading, self._is_between_requests = True, False
+        self._stop_head_timer()
         if not self._has_responded():
             self._may_stay_open = self.cycle.keep_alive = False
             if not is_body_cut_off:
                 return True
             # The last request on this connection will never have its whole body.
             if self.pipeline:
-                self.pipeline[0] = (self.cycle, _refuse_cut_body)
+                self.pipeline[0] = (self.cycle, _refuse_incomplete_body)
                 return True
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -234,17 +235,17 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
         return False
 
-    def _start_timer(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_WAIT_S, self._give_up)
+    def _start_head_timer(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_WAIT_S, self._close_after_timeout)
 
-    def _stop_timer(self) -> None:
+    def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _give_up(self) -> None:
+    def _close_after_timeout(self) -> None:
         self._head_timer = None
-        self._link.end()
+        self._lingering_transport.end()
         if not self.transport.is_closing():
             self.transport.close()
 
@@ -256,12 +257,12 @@ class _UnreadRequest(msgspec.Struct, frozen=True):
     address: str = ""
 
 
-async def _refuse_cut_body(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def _refuse_incomplete_body(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     await send({"type": "http.response.start", "status": 400, "headers": _UNREADABLE_HEADERS})
     await send({"type": "http.response.body", "body": _UNREADABLE.encode()})
 
 
-def _refusal_of_head() -> bytes:
+def _refuse_head() -> bytes:
     request_id = new_request_id()
     response = problem_response(
         HeadersTooLarge("The request's first line and headers do not end."), _UnreadRequest(request_id)

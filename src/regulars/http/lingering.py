@@ -1,8 +1,8 @@
-"""Lingering close: a connection is closed without losing its last response.
+"""Close a connection without losing its last response (a lingering close).
 
-If a socket is closed while the caller still sends, the kernel sends a reset, and a reset discards what the caller has
-not read yet: a refusal in the middle of a body would be lost. So the connection is closed for writing only, and
-received bytes are read and discarded, until the caller has finished or a limit of time or bytes is reached.
+If a socket is closed while the caller still sends, the kernel sends a reset, and the caller loses the bytes that it has
+not read yet, such as a refusal in the middle of a body. So the connection is closed for writing only, and received
+bytes are discarded, until the caller has finished or a limit of time or bytes is reached.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ class LingeringTransport:
         self._transport = transport
         self._loop = loop
         self._may_receive_more = may_receive_more
-        # Set while the connection lingers.
+        # Runs while the connection lingers.
         self._timer: asyncio.TimerHandle | None = None
         self.is_lingering = False
         self._bytes_left = LINGER_BYTES_MAX
@@ -38,16 +38,16 @@ class LingeringTransport:
         return self.is_lingering or self._transport.is_closing()
 
     def close(self) -> None:
-        """Close as soon as the caller has had time to read the last response."""
+        """Close, at once if nothing is unsent and no more bytes can arrive, else after lingering."""
         if self.is_lingering:
             return
-        is_received = self._has_stopped_lingering or not self._may_receive_more()
-        if self._transport.is_closing() or (is_received and not self.unsent_bytes()):
+        is_complete = self._has_stopped_lingering or not self._may_receive_more()
+        if self._transport.is_closing() or (is_complete and not self.unsent_bytes()):
             self._transport.close()
             return
         self.is_lingering = True
         self._timer = self._loop.call_later(LINGER_S, self.abort)
-        if is_received:
+        if is_complete:
             # The transport still sends its buffer; the timer ends it if the caller never reads.
             self._transport.close()
         else:
@@ -61,7 +61,7 @@ class LingeringTransport:
             self.abort()
 
     def end(self) -> None:
-        """Stop lingering for good: the server stops, or the connection is lost."""
+        """Never linger again, because the server stops or the connection is lost."""
         if self._stop_lingering():
             self._transport.close()
 

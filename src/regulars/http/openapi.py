@@ -1,7 +1,7 @@
-"""The OpenAPI document, made from the same route declarations and types that the server runs.
+"""Build the OpenAPI document from the same route declarations and types that the server runs.
 
-It imports no package of the business, such as `sales`: the parameters, responses and errors of an operation come from
-its `Route`. The errors that every operation may return (key, rate, size, time) are added by kind of operation.
+The parameters, responses and errors of an operation come from its `Route`, so no business module such as `sales` is
+imported. The errors that every operation may return (key, rate, size, time) are added by kind of operation.
 """
 
 import re
@@ -20,15 +20,15 @@ from regulars.kit.wire import FREE_JSON, HIDDEN, REFERENCE_SCHEMA
 
 OPENAPI_VERSION = "3.1.0"
 API_VERSION = "1"
-# The only operation that needs no API key and reads no data, so it has few errors.
+# The operation that serves this document.
 DOCUMENT_OPERATION = "getOpenapi"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SCHEMA_REFERENCE = "#/components/schemas/{name}"
-_STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
-_STATUSES_TO_RETRY = frozenset({409, 429, 503})
+_REPLAYED_STATUSES = frozenset({200, 201, 204, 400, 404})
+_RETRIED_STATUSES = frozenset({409, 429, 503})
 _STATUS_WITHOUT_KEY = 401
-# Described with `not`: for a choice between an object and an array, openapi-generator generates Java that does not
+# Written as what it is not: for a choice between an object and an array, openapi-generator generates Java that does not
 # compile.
 _FREE_JSON_SCHEMA = {
     "description": "Any JSON object or array of at most 16 KB, or null.",
@@ -40,7 +40,7 @@ _EXAMPLE_ADDRESS = "https://regulars.shop.example"
 
 
 class Event(Protocol):
-    """A webhook event: it is posted to the endpoints that subscribe to it."""
+    """A type of webhook event, which is posted to the endpoints that subscribe to it."""
 
     @property
     def type(self) -> str: ...
@@ -56,13 +56,13 @@ class Event(Protocol):
 
 
 def build(routes: Sequence[Route], *, server_url: str, events: Sequence[Event] = ()) -> dict[str, Any]:
-    """The whole document. `server_url` is the address the caller used."""
+    """Build the document. `server_url` is the URL at which the caller reached this server."""
     types = _Types(routes, events)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, types)
+        paths.setdefault(route.path, {})[route.method.lower()] = _build_operation(route, types)
     used_tags = {route.tag for route in routes} | ({_EVENTS_TAG} if events else set())
-    refused = refusals_of_all(routes)
+    errors = refusals_of_all(routes)
     return {
         "openapi": OPENAPI_VERSION,
         "info": {
@@ -75,15 +75,15 @@ def build(routes: Sequence[Route], *, server_url: str, events: Sequence[Event] =
         "security": [{"ApiKey": []}],
         "tags": [{"name": tag, "description": TAGS.get(tag, "")} for tag in sorted(used_tags)],
         "paths": paths,
-        "webhooks": {event.type: {"post": _event(event, types)} for event in events},
+        "webhooks": {event.type: {"post": _build_event(event, types)} for event in events},
         "components": {
             "schemas": {
                 **types.schemas,
                 FREE_JSON: _FREE_JSON_SCHEMA,
-                "Problem": _problem_schema(refused),
+                "Problem": _problem_schema(errors),
                 "FieldError": _field_error_schema(),
             },
-            "examples": {error.code: {"value": _problem_example(error)} for error in refused},
+            "examples": {error.code: {"value": _problem_example(error)} for error in errors},
             "headers": HEADERS,
             "parameters": PARAMETERS,
             "securitySchemes": {
@@ -99,7 +99,7 @@ def build(routes: Sequence[Route], *, server_url: str, events: Sequence[Event] =
 
 
 class _Types:
-    """The JSON Schemas of all wire types; a named type becomes a component and is referred to by name."""
+    """The JSON Schemas of the types of all requests and responses; a named type becomes a shared component."""
 
     def __init__(self, routes: Iterable[Route], events: Iterable[Event]) -> None:
         types: list[Any] = [event.payload for event in events]
@@ -109,7 +109,7 @@ class _Types:
             if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None:
                 types.append(route.body)
         schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMA_REFERENCE)
-        # Some types cannot be dictionary keys, hence the identity; `types` keeps them alive meanwhile.
+        # The keys are identities, because some types are not hashable; `types` keeps the types alive.
         self._schema_of = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
         self._types = types
         self.schemas: dict[str, Any] = {_short_name(name): _trim(schema) for name, schema in sorted(components.items())}
@@ -120,26 +120,26 @@ class _Types:
 
 
 def _short_name(name: str) -> str:
-    """If two modules have a type of the same name, the module becomes a prefix: `ConsentAutomationOut`."""
+    """Shorten the name of a type. If two modules have the same name, the module is a prefix: `ConsentAutomationOut`."""
     parts = name.split(".")
     return parts[0] if len(parts) == 1 else parts[1].capitalize() + parts[-1]
 
 
 def _trim(schema: Any) -> Any:
-    """Remove titles that repeat a component's name, and defaults that mean nothing (null and an empty map). A list of
-    types becomes one schema per type, because many generators do not support lists of types. Numbers get their size,
-    because without it many generators choose 32 bits."""
+    """Simplify a schema for code generators: remove titles that repeat a component's name, hidden variants, and the
+    defaults null and empty map. A list of types becomes one schema per type, which more generators support. Numbers get
+    their size, because without it many generators choose 32 bits."""
     if isinstance(schema, Mapping):
         if any(HIDDEN in variant for variant in schema.get("anyOf", ())):
             documented = [variant for variant in schema["anyOf"] if HIDDEN not in variant]
-            others = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _trim({**others, **documented[0]} if len(documented) == 1 else {**others, "anyOf": documented})
+            common = {key: value for key, value in schema.items() if key != "anyOf"}
+            return _trim({**common, **documented[0]} if len(documented) == 1 else {**common, "anyOf": documented})
         if isinstance(types := schema.get("type"), (list, tuple)):
-            others = {key: value for key, value in schema.items() if key != "type"}
-            return _trim({**others, "anyOf": [{"type": type_} for type_ in types]})
+            common = {key: value for key, value in schema.items() if key != "type"}
+            return _trim({**common, "anyOf": [{"type": type_} for type_ in types]})
         if schema.get("anyOf") == [{"type": "integer"}, {"type": "number"}]:
-            others = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _trim({**others, "type": "number"})  # `number` includes integers
+            common = {key: value for key, value in schema.items() if key != "anyOf"}
+            return _trim({**common, "type": "number"})  # `number` includes integers
         number_format = _NUMBER_FORMATS.get(types) if isinstance(types, str) else None
         return {
             key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _trim(value)
@@ -151,7 +151,7 @@ def _trim(schema: Any) -> Any:
     return schema
 
 
-def _operation(route: Route, types: _Types) -> dict[str, Any]:
+def _build_operation(route: Route, types: _Types) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.operation_id,
         "tags": [route.tag],
@@ -170,11 +170,11 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
         operation["requestBody"] = {
             "required": True,
             "description": _body_description(route),
-            "content": {"application/json": _media(types.schema(route.body), route.examples)},
+            "content": {"application/json": _build_media(types.schema(route.body), route.examples)},
         }
     if isinstance(route, DocumentRoute):
         operation["security"] = []
-    operation["responses"] = _responses(route, types)
+    operation["responses"] = _build_responses(route, types)
     return operation
 
 
@@ -187,7 +187,7 @@ def _body_description(route: WriteRoute | QueryRoute) -> str:
     return f"At most {route.body_bytes_max:,} bytes.{gzip}"
 
 
-def _event(event: Event, types: _Types) -> dict[str, Any]:
+def _build_event(event: Event, types: _Types) -> dict[str, Any]:
     words = event.type.split(".")
     return {
         "operationId": "on" + "".join(word.capitalize() for word in words),
@@ -199,13 +199,13 @@ def _event(event: Event, types: _Types) -> dict[str, Any]:
         "x-internal": True,
         "requestBody": {
             "required": True,
-            "content": {"application/json": _media(types.schema(event.payload), {event.type: event.body})},
+            "content": {"application/json": _build_media(types.schema(event.payload), {event.type: event.body})},
         },
         "responses": {"2XX": {"description": "Accepted. After any other status the event is sent again later."}},
     }
 
 
-def _media(schema: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
+def _build_media(schema: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
     media: dict[str, Any] = {"schema": schema}
     if examples:
         media["examples"] = {name: {"value": value} for name, value in examples.items()}
@@ -242,12 +242,12 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(route: Route, types: _Types) -> dict[str, Any]:
+def _build_responses(route: Route, types: _Types) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status, type_ in sorted(route.responses.items()):
         response: dict[str, Any] = {
             "description": _SUCCESS_DESCRIPTIONS.get(status, "Done."),
-            "headers": _headers(route, status),
+            "headers": _build_headers(route, status),
         }
         if type_ is not None:
             schema = types.schema(type_)
@@ -258,11 +258,11 @@ def _responses(route: Route, types: _Types) -> dict[str, Any]:
     by_status: dict[int, list[type[ApiError]]] = {}
     for error in refusals_of(route):
         by_status.setdefault(error.status, []).append(error)
-    for status, refused in sorted(by_status.items()):
+    for status, errors in sorted(by_status.items()):
         responses[str(status)] = {
-            "description": ", ".join(f"`{error.code}`" for error in refused),
-            "headers": _headers(route, status),
-            "content": {"application/problem+json": _problem_media(refused)},
+            "description": ", ".join(f"`{error.code}`" for error in errors),
+            "headers": _build_headers(route, status),
+            "content": {"application/problem+json": _build_problem_media(errors)},
         }
     return responses
 
@@ -275,11 +275,11 @@ _SUCCESS_DESCRIPTIONS = {
 _RECEIPT_DESCRIPTION = "The response to a key that may only ingest: it contains no stored data."
 
 
-def _headers(route: Route, status: int) -> dict[str, Any]:
+def _build_headers(route: Route, status: int) -> dict[str, Any]:
     names = ["X-Request-Id", "X-Content-Type-Options", "Cache-Control"]
     if not isinstance(route, DocumentRoute):
         names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
-    if status in _STATUSES_TO_RETRY:
+    if status in _RETRIED_STATUSES:
         names.append("Retry-After")
     if is_list(route) and status in route.responses:
         names += ["Content-Encoding", "Vary"]
@@ -287,7 +287,7 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names.append("WWW-Authenticate")
     if isinstance(route, WriteRoute) and route.takes_dry_run and status in route.responses:
         names.append("X-Dry-Run")
-    if isinstance(route, WriteRoute) and status in _STATUSES_STORED:
+    if isinstance(route, WriteRoute) and status in _REPLAYED_STATUSES:
         names.append("Idempotent-Replayed")
     if isinstance(route, (WriteRoute, QueryRoute)) and route.body is not None and status in route.responses:
         names.append("X-Ignored-Fields")
@@ -297,10 +297,10 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
     return headers
 
 
-def _problem_media(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
+def _build_problem_media(errors: Sequence[type[ApiError]]) -> dict[str, Any]:
     return {
         "schema": {"$ref": "#/components/schemas/Problem"},
-        "examples": {error.code: {"$ref": f"#/components/examples/{error.code}"} for error in refused},
+        "examples": {error.code: {"$ref": f"#/components/examples/{error.code}"} for error in errors},
     }
 
 
@@ -319,7 +319,7 @@ def _problem_example(error: type[ApiError]) -> dict[str, Any]:
     return example
 
 
-def _problem_schema(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
+def _problem_schema(errors: Sequence[type[ApiError]]) -> dict[str, Any]:
     text = {"type": "string", "minLength": 1}
     return {
         "description": "The format of every refusal (RFC 9457). Decide on `code`; new codes may appear in `/v1`.",
@@ -336,7 +336,7 @@ def _problem_schema(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
             "detail": {"type": "string", "description": "What is wrong with this request, as a sentence for a person."},
             "code": {
                 **text,
-                "examples": [error.code for error in refused],
+                "examples": [error.code for error in errors],
                 "description": "Stable. These are all there are now; treat an unknown one by its `status`.",
             },
             "errors": {

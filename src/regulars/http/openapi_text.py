@@ -1,4 +1,4 @@
-"""The prose and the fixed parts of the OpenAPI document: introduction, tags, headers and shared parameters."""
+"""The fixed parts of the OpenAPI document: introduction, tags, response headers and shared parameters."""
 
 from typing import Any, Final
 
@@ -124,7 +124,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     },
 }
 
-# The headers of webhooks as prose: code generators make no parameters and no client for requests that we send.
+# The headers of webhooks as prose, because code generators make nothing of the parameters of requests that we send.
 EVENT_HEADERS: Final = (
     "Headers: `webhook-id` (the same in every attempt and replay: use it to drop duplicates), `webhook-timestamp`"
     " (seconds since 1970) and `webhook-signature` (`v1,` and an HMAC-SHA256 over id, timestamp and body)."

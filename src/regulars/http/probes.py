@@ -1,4 +1,4 @@
-"""Probes for operators: is the server alive, is it ready, and its metrics."""
+"""Serve the probes for operators: whether the server is alive, whether it is ready, and its metrics."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from regulars.kit.metrics import CONTENT_TYPE, PROCESS
 from regulars.kit.releases import ProcessRole, find_refusal
 from regulars.kit.writable import Writability
 
-# A queue whose oldest write is older than this is stuck.
+# The server is not ready while a write waits for longer than this.
 STUCK_AFTER_S: Final = 5.0
 PROBE_S_MAX: Final = 5.0
 
@@ -38,24 +38,24 @@ async def _metrics(_request: Request) -> Response:
 
 
 class Readiness:
-    """Ready means: the database responds and accepts writes, no write is stuck, no migration is missing, and no newer
+    """The server is ready when the database accepts writes, no write is stuck, no migration is missing, and no newer
     release has excluded this one."""
 
     def __init__(self, database: Database, *, writability: Writability, oldest_write_s: Callable[[], float]) -> None:
         self._database = database
         self._writability = writability
         self._oldest_write_s = oldest_write_s
-        # Migrations only go forward: when none is missing, none will be missing later for this release.
+        # Migrations only go forward: once this release misses none, it will never miss one.
         self._is_migrated = False
 
     async def respond(self, _request: Request) -> Response:
-        reason = await self.missing()
+        reason = await self.explain()
         if reason is not None:
             return JSONResponse({"status": "unavailable", "reason": reason}, 503)
         return JSONResponse({"status": "ready"})
 
-    async def missing(self) -> str | None:
-        """Why the server is not ready, as a sentence; None if it is ready."""
+    async def explain(self) -> str | None:
+        """Say in one sentence why the server is not ready; None if it is ready."""
         if self._oldest_write_s() > STUCK_AFTER_S:
             return f"Writes have been waiting for the database for more than {STUCK_AFTER_S:.0f} seconds."
         try:

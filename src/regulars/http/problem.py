@@ -1,4 +1,4 @@
-"""The format of all API errors: RFC 9457 problem details with a stable code."""
+"""Encode API errors as problem details (RFC 9457) with a stable code."""
 
 from typing import Protocol
 
@@ -31,7 +31,7 @@ class RequestContext(Protocol):
     def request_id(self) -> str: ...
     @property
     def address(self) -> str:
-        """The address at which the caller reached this server, such as `https://shop.example`; empty if unknown."""
+        """The URL at which the caller reached this server, such as `https://shop.example`; empty if unknown."""
 
 
 def problem_bytes(error: ApiError, request: RequestContext, *, note: str = "") -> bytes:

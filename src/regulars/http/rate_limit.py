@@ -1,9 +1,9 @@
-"""A token bucket per API key, counted once for all server processes of a node.
+"""Limit the rate of requests per API key by a token bucket, which all server processes of a machine share.
 
-The buckets are in memory that the processes share. A bucket is one number, the time at which it will be full again:
-refilling needs no write, an idle bucket needs no slot, and a process that dies leaves no inconsistent state. There is
-no lock. If two processes take a token from one bucket within the same microsecond, one of the two is not counted; and
-if there are more keys than slots, the bucket nearest to full is replaced. Both errors are small and favour the caller.
+The buckets are in shared memory. A bucket is one number, the time at which it will be full again: refilling needs no
+write, an idle bucket needs no slot, and a process that dies leaves no inconsistent state. There is no lock. If two
+processes take a token from one bucket within the same microsecond, one token is not counted; if there are more keys
+than slots, the bucket nearest to full is replaced. Both errors are small and favour the caller.
 """
 
 from math import ceil
@@ -13,8 +13,8 @@ from regulars.kit.clock import monotonic
 from regulars.kit.errors import Headers, RateLimited
 from regulars.kit.shared_memory import map_block
 
-# A bucket is searched in this many adjacent slots. A slot has a tag (the last 64 bits of the API key's id) and the time
-# at which its bucket is full, in seconds.
+# The bucket of a key is in one of this many adjacent slots. A slot has a tag (the last 64 bits of the API key's id) and
+# the time at which the bucket is full, in seconds.
 SLOTS_TRIED = 8
 _SLOT_BYTES = 16
 _TAG_BITS = (1 << 64) - 1
@@ -23,7 +23,7 @@ _ROUNDING = 0.01
 
 
 class RateLimiter:
-    """`per_s` = 0 switches the limit off, and its headers with it."""
+    """The rate limiter of all keys; `per_s` = 0 switches off the limit and its headers."""
 
     def __init__(self, *, per_s: int, burst: int, block: memoryview | None = None) -> None:
         self._per_s = per_s
@@ -43,27 +43,26 @@ class RateLimiter:
         now = monotonic()
         index = self._find(api_key_id.int & _TAG_BITS)
         full_at = self._full_times[index]
-        left = self._burst - (full_at - now) * self._per_s if full_at > now else self._burst
+        tokens_left = self._burst - (full_at - now) * self._per_s if full_at > now else self._burst
         # A batch larger than the whole burst must not be refused forever: it is accepted if the bucket was full before
         # the request took its first token.
         cost = min(tokens, self._burst - 1) if tokens > 1 else 1
-        if left + _ROUNDING < cost:
-            wait_s = max(1, ceil((cost - left - _ROUNDING) / self._per_s))
+        if tokens_left + _ROUNDING < cost:
+            wait_s = max(1, ceil((cost - tokens_left - _ROUNDING) / self._per_s))
             raise RateLimited(
                 "The key has used up its requests for the moment; wait as long as Retry-After says.",
-                headers=(*self._headers(left), (b"retry-after", b"%d" % wait_s)),
+                headers=(*self._headers(tokens_left), (b"retry-after", b"%d" % wait_s)),
             )
         self._full_times[index] = max(now, full_at) + cost / self._per_s
-        return self._headers(left - cost)
+        return self._headers(tokens_left - cost)
 
     def refund(self, api_key_id: UUID) -> None:
-        """Return the token of a request that is counted elsewhere."""
+        """Put back the token of a request, because it is counted a second time."""
         if self._per_s:
             self._full_times[self._find(api_key_id.int & _TAG_BITS)] -= 1 / self._per_s
 
     def _find(self, tag: int) -> int:
-        """The index, in `_full_times`, of the bucket with this tag; a new bucket replaces another if all slots are
-        taken."""
+        """Return the index in `_full_times` of the bucket with this tag, which is added if it is missing."""
         start = tag % self._starts * 2
         if self._tags[start] == tag:
             return start + 1
@@ -71,15 +70,15 @@ class RateLimiter:
         for slot in slots:
             if self._tags[slot] == tag:
                 return slot + 1
-        # A slot that was never used, or whose bucket has been full for the longest time.
+        # Use the slot that was never used, or whose bucket has been full for the longest time.
         slot = min(slots, key=lambda slot: self._full_times[slot + 1])
         self._full_times[slot + 1] = 0.0
         self._tags[slot] = tag
         return slot + 1
 
-    def _headers(self, left: float) -> Headers:
+    def _headers(self, tokens_left: float) -> Headers:
         return (
             (b"ratelimit-limit", self._limit),
-            (b"ratelimit-remaining", b"%d" % max(0.0, left + _ROUNDING)),
-            (b"ratelimit-reset", b"%d" % ceil((self._burst - left - _ROUNDING) / self._per_s)),
+            (b"ratelimit-remaining", b"%d" % max(0.0, tokens_left + _ROUNDING)),
+            (b"ratelimit-reset", b"%d" % ceil((self._burst - tokens_left - _ROUNDING) / self._per_s)),
         )

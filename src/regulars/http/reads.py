@@ -1,7 +1,8 @@
-"""How a read runs: on a pooled connection, within a time limit, and always with a response.
+"""Run the reads of the API: on a pooled connection, within a time limit, and always with a response.
 
-Look-ups of one route and organization share a statement: those that arrive while a statement runs form the next one. A
-look-up joins only a statement that is not sent yet, so it sees everything that was committed before it arrived.
+A look-up is a read of one object by its id. Look-ups of one route and organization share a statement: those that arrive
+while a statement runs form the next one. A look-up joins only a statement that is not sent yet, so it sees every write
+that was committed before it arrived.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class _WaitingLookUp(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reads:
-    """One per process."""
+    """Runs reads; there is one object per process."""
 
     def __init__(
         self, database: Database, *, describe_outage: Callable[[BaseException], str] = describe_outage
@@ -49,18 +50,18 @@ class Reads:
     async def respond(
         self, route: ReadRoute | LookUpRoute, request: Request, *, within_s: float = REQUEST_S
     ) -> ApiResponse:
-        """The response of the route, or an error response if it raised."""
+        """Return the response of the route, or an error response if it raises."""
         try:
             if isinstance(route, LookUpRoute):
                 async with asyncio.timeout(within_s):
-                    return await self._wait_for(route, request)
+                    return await self._look_up_and_wait(route, request)
             async with self.database.reading(until=monotonic() + within_s) as tx:
                 return await route.handle(tx, request)
         except Exception as error:  # noqa: BLE001  # our own bugs get the error format too
-            return self._refused(error, request)
+            return self._respond_to_error(error, request)
 
     def can_look_up(self, route: LookUpRoute, request: Request) -> bool:
-        """Whether `look_up` may be called right now."""
+        """Whether there is room in the queue, so that `look_up` may be called now."""
         return self._looking_up.has_room((request.caller.organization_id, route.operation_id), size=1)
 
     def look_up(self, route: LookUpRoute, request: Request, reply: Callable[[ApiResponse], None]) -> None:
@@ -68,7 +69,7 @@ class Reads:
         waiting = _WaitingLookUp(route, request, reply, monotonic())
         self._looking_up.put((request.caller.organization_id, route.operation_id), waiting, size=1)
 
-    async def _wait_for(self, route: LookUpRoute, request: Request) -> ApiResponse:
+    async def _look_up_and_wait(self, route: LookUpRoute, request: Request) -> ApiResponse:
         response_future: asyncio.Future[ApiResponse] = asyncio.get_running_loop().create_future()
 
         def reply(response: ApiResponse) -> None:
@@ -83,39 +84,39 @@ class Reads:
         return await response_future
 
     async def _look_up_together(self, key: tuple[UUID, str], batch: list[_WaitingLookUp]) -> None:
-        """All look-ups of the batch have the deadline of the oldest one."""
+        """Respond to the look-ups of a batch, which all have the deadline of the oldest one."""
         try:
             async with asyncio.timeout(batch[0].arrived_at + REQUEST_S - monotonic()):
-                responses = await self._find(key[0], batch)
+                responses = await self._run_statement(key[0], batch)
         except Exception as error:  # noqa: BLE001  # every waiting caller gets a response
-            responses = [self._refused(error, waiting.request) for waiting in batch]
-        # In the next iteration of the event loop: the next statement is sent first.
+            responses = [self._respond_to_error(error, waiting.request) for waiting in batch]
+        # Reply in the next iteration of the event loop, so that the next statement is sent first.
         asyncio.get_running_loop().call_soon(_deliver, batch, responses)
 
-    async def _find(self, organization_id: UUID, batch: Sequence[_WaitingLookUp]) -> list[ApiResponse]:
+    async def _run_statement(self, organization_id: UUID, batch: Sequence[_WaitingLookUp]) -> list[ApiResponse]:
         try:
             async with self.database.looking_up() as tx:
-                found = await batch[0].route.find(tx, organization_id, [waiting.request for waiting in batch])
+                results = await batch[0].route.find(tx, organization_id, [waiting.request for waiting in batch])
         except Exception as error:
             if isinstance(error, CONNECTION_ERRORS) or len(batch) == 1:
                 raise
-            # One faulty look-up must not fail the others.
-            alone = [await self._find_alone(organization_id, waiting) for waiting in batch]
+            # One faulty look-up must not fail the others of its batch.
+            alone = [await self._run_alone(organization_id, waiting) for waiting in batch]
             _log.warning("reads.looked_up_alone", operation=batch[0].route.operation_id, error=type(error).__name__)
             return alone
         return [
             response if isinstance(response, ApiResponse) else problem_response(response, waiting.request)
-            for waiting, response in zip(batch, found, strict=True)
+            for waiting, response in zip(batch, results, strict=True)
         ]
 
-    async def _find_alone(self, organization_id: UUID, waiting: _WaitingLookUp) -> ApiResponse:
+    async def _run_alone(self, organization_id: UUID, waiting: _WaitingLookUp) -> ApiResponse:
         try:
-            [response] = await self._find(organization_id, [waiting])
+            [response] = await self._run_statement(organization_id, [waiting])
         except Exception as error:  # noqa: BLE001  # as above
-            return self._refused(error, waiting.request)
+            return self._respond_to_error(error, waiting.request)
         return response
 
-    def _refused(self, error: Exception, request: Request) -> ApiResponse:
+    def _respond_to_error(self, error: Exception, request: Request) -> ApiResponse:
         if isinstance(error, TimeoutError):
             return problem_response(too_late(), request)
         return error_response(error, request, describe_outage=self._describe_outage)
@@ -132,7 +133,7 @@ def _deliver(batch: Sequence[_WaitingLookUp], responses: Sequence[ApiResponse]) 
 def error_response(
     error: Exception, request: RequestContext, *, describe_outage: Callable[[BaseException], str]
 ) -> ApiResponse:
-    """The error response for a refusal, for an unavailable database, and for our own bugs."""
+    """Make the error response for a refusal, an unavailable database or a bug of ours."""
     if isinstance(error, ApiError):
         return problem_response(error, request)
     if isinstance(error, CONNECTION_ERRORS):

@@ -1,4 +1,4 @@
-"""The errors of a route: those that its module declares, and those that every request of its kind may get."""
+"""List the errors that a route may return: those that it declares, and those that every request of its kind may get."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,8 +15,8 @@ _EVERY_ERROR = {
     errors.InternalError,
     errors.Unavailable,
 }
-_EVERY_KEYED_ERROR = {errors.Unauthorized, errors.RateLimited}
-_EVERY_MUTATION_ERROR = {
+_EVERY_API_KEY_ERROR = {errors.Unauthorized, errors.RateLimited}
+_EVERY_WRITE_ERROR = {
     InvalidIdempotencyKey,
     IdempotencyConflict,
     IdempotencyInProgress,
@@ -24,7 +24,7 @@ _EVERY_MUTATION_ERROR = {
     errors.RequestTimeout,
 }
 _EVERY_BODY_ERROR = {errors.InvalidJson, errors.UnsupportedMediaType}
-_UNROUTED = {errors.RouteNotFound, errors.MethodNotAllowed}
+_ROUTING_ERRORS = {errors.RouteNotFound, errors.MethodNotAllowed}
 
 INTRODUCTION: Final = (
     "Every refusal under `/v1` has the media type `application/problem+json` (RFC 9457) and these members: `type` (a"
@@ -36,30 +36,31 @@ INTRODUCTION: Final = (
 
 
 def refusals_of(route: Route) -> list[type[errors.ApiError]]:
-    refused = {*route.errors, *_EVERY_ERROR}
+    """Return the errors of one route, ordered by status and code."""
+    possible = {*route.errors, *_EVERY_ERROR}
     if not isinstance(route, DocumentRoute):
-        refused |= _EVERY_KEYED_ERROR
+        possible |= _EVERY_API_KEY_ERROR
         if not route.takes_ingest_keys:
-            refused.add(errors.Forbidden)
+            possible.add(errors.Forbidden)
     if "{" in route.path:
         # A path with a segment that is empty or cannot be decoded has no route.
-        refused.add(errors.RouteNotFound)
+        possible.add(errors.RouteNotFound)
     if isinstance(route, WriteRoute):
-        refused |= _EVERY_MUTATION_ERROR
+        possible |= _EVERY_WRITE_ERROR
         if route.body is not None:
-            refused |= _EVERY_BODY_ERROR
+            possible |= _EVERY_BODY_ERROR
     if isinstance(route, QueryRoute):
-        refused |= {*_EVERY_BODY_ERROR, errors.PayloadTooLarge, errors.RequestTimeout}
-    return _in_order(refused)
+        possible |= {*_EVERY_BODY_ERROR, errors.PayloadTooLarge, errors.RequestTimeout}
+    return _in_order(possible)
 
 
 def refusals_of_all(routes: Sequence[Route]) -> list[type[errors.ApiError]]:
-    """Every error of the API, once."""
-    return _in_order({*_UNROUTED, *[error for route in routes for error in refusals_of(route)]})
+    """Return every error of the API, once."""
+    return _in_order({*_ROUTING_ERRORS, *[error for route in routes for error in refusals_of(route)]})
 
 
-def _in_order(refused: set[type[errors.ApiError]]) -> list[type[errors.ApiError]]:
-    return sorted(refused, key=lambda error: (error.status, error.code))
+def _in_order(possible: set[type[errors.ApiError]]) -> list[type[errors.ApiError]]:
+    return sorted(possible, key=lambda error: (error.status, error.code))
 
 
 def anchor(error: type[errors.ApiError]) -> str:
@@ -67,6 +68,7 @@ def anchor(error: type[errors.ApiError]) -> str:
 
 
 def render_markdown(routes: Sequence[Route]) -> str:
+    """Render the page of errors, `docs/errors.md`."""
     entries = [
         f'<a id="{anchor(error)}"></a>\n\n## {error.code}\n\n{error.status}: {error.title}.\n\n'
         f"- **Cause.** {error.cause}\n- **Fix.** {error.fix}\n- **Retry.** {error.retry}"

@@ -1,12 +1,12 @@
-"""The response that is stored for an idempotency key: stored with the write, and replayed for its retries."""
+"""Store the response of a write under its idempotency key, and replay it for retries with the same key."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
 
-from regulars.http.batch import result
-from regulars.http.in_flight import Pending, WriteOutcome, refused
+from regulars.http.batch import encode_result
+from regulars.http.in_flight import Pending, WriteOutcome, make_refusal
 from regulars.http.problem import problem_response
 from regulars.http.route import ApiResponse, Write
 from regulars.idempotency.errors import IdempotencyConflict
@@ -28,13 +28,14 @@ async def store_new(
     organization_id: UUID,
     writes: Sequence[Write],
     outcomes: Sequence[WriteOutcome],
-    known: Mapping[str, Record],
+    stored: Mapping[str, Record],
 ) -> None:
+    """Store the outcomes under their keys, except keys that already have a `stored` response."""
     records = [
         Record(write.key, write.fingerprint, response.status, response.body, tx.now, response.headers)
         for write, outcome in zip(writes, outcomes, strict=True)
         for response in [outcome.response]
-        if outcome.stored and write.key is not None and write.key not in known
+        if outcome.stored and write.key is not None and write.key not in stored
     ]
     try:
         await store(tx, organization_id, records)
@@ -44,24 +45,24 @@ async def store_new(
         failpoint.hit("write.key_claimed", tx.connection.drop_connection)
 
 
-def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> WriteOutcome | None:
-    """The outcome stored for the key; None if there is none, and a conflict if another request used the key. Results
-    that contained a person erased since then are replaced by `erased`."""
+def stored_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> WriteOutcome | None:
+    """Return the outcome stored for the key, None if there is none, and a conflict if the key was used for another
+    request. Results that contained a person erased since then are replaced by the error `erased`."""
     record = records.get(write.key) if write.key is not None else None
     if record is None:
         return None
     if record.fingerprint != write.fingerprint:
-        return refused(write, _conflict())
+        return make_refusal(write, _conflict())
     if record.body is None:
         return WriteOutcome(_as_replay(problem_response(erased, write.request)))
     body = record.body
     if body.startswith(BATCH_BEGINNING):
-        body = change_results(body, lambda stored: result(erased, write.request) if stored == ERASED else stored)
+        body = change_results(body, lambda item: encode_result(erased, write.request) if item == ERASED else item)
     return WriteOutcome(_as_replay(ApiResponse(record.status, body, record.headers)), stored=True)
 
 
-def replayed(write: Write, earlier: Pending) -> ApiResponse:
-    """The response of an earlier write with the same key; raises if that was another request."""
+def replay_response(write: Write, earlier: Pending) -> ApiResponse:
+    """Return the response of an earlier write with the same key; raise if that was another request."""
     if earlier.outcome is None or earlier.write.fingerprint != write.fingerprint:
         raise _conflict()
     return _as_replay(earlier.outcome.response)

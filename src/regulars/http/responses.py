@@ -1,4 +1,4 @@
-"""Headers of API responses, the same on every path to the caller, and the record of a response for the request log."""
+"""Write the headers of API responses, with and without ASGI, and describe a sent response for the request log."""
 
 from collections.abc import Callable, Iterable
 
@@ -15,11 +15,11 @@ NO_CONTENT = 204
 _PLAIN_JSON = b"application/json"
 _PROBLEM_JSON = b"application/problem+json"
 # A response is data for one caller: browsers must not guess another type, and proxies must not cache it.
-_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+_FIXED_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
-    """A response that was sent. It is made for every request, so it has only values that cost nothing to get."""
+    """A response that was sent, for the request log; made for every request, from values that cost nothing to get."""
 
     route: Route
     references: tuple[str, ...]
@@ -31,12 +31,12 @@ class ResponseRecord(msgspec.Struct, frozen=True, gc=False):
     problem: bytes
 
 
-# Called after the response was sent. It must not wait for anything.
+# Called after the response was sent; it must not wait for anything.
 RecordResponse = Callable[[Caller, ResponseRecord], None]
 
 
 def record_nothing(_caller: Caller, _record: ResponseRecord) -> None:
-    """For a server without a request log."""
+    """Do nothing; for a server without a request log."""
 
 
 async def send_response(send: Send, response: ApiResponse, request_id: str, rate_headers: Headers) -> None:
@@ -47,7 +47,7 @@ async def send_response(send: Send, response: ApiResponse, request_id: str, rate
 
 
 def response_headers(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> list[tuple[bytes, bytes]]:
-    headers = [(b"x-request-id", request_id.encode()), *_ALWAYS, *rate_headers, *response.headers]
+    headers = [(b"x-request-id", request_id.encode()), *_FIXED_HEADERS, *rate_headers, *response.headers]
     if response.status != NO_CONTENT:
         content_type = _PROBLEM_JSON if response.status >= PROBLEM_STATUS_MIN else _PLAIN_JSON
         headers += ((b"content-type", content_type), (b"content-length", b"%d" % len(response.body)))
@@ -55,12 +55,12 @@ def response_headers(response: ApiResponse, request_id: str, rate_headers: Heade
 
 
 def response_head(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> bytes:
-    """The headers of the response as bytes, with the blank line after them."""
+    """Encode the headers of the response, with the blank line after them."""
     if response.status == NO_CONTENT:
         return _header_lines(response_headers(response, request_id, rate_headers)) + b"\r\n"
-    others = (*rate_headers, *response.headers)
+    extra = (*rate_headers, *response.headers)
     template = _PROBLEM if response.status >= PROBLEM_STATUS_MIN else _SUCCESS
-    return template % (request_id.encode(), _header_lines(others) if others else b"", len(response.body))
+    return template % (request_id.encode(), _header_lines(extra) if extra else b"", len(response.body))
 
 
 def _header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -69,7 +69,7 @@ def _header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 def _template(content_type: bytes) -> bytes:
     content_headers = _header_lines([(b"content-type", content_type), (b"content-length", b"%d")])
-    return b"x-request-id: %b\r\n" + _header_lines(_ALWAYS) + b"%b" + content_headers + b"\r\n"
+    return b"x-request-id: %b\r\n" + _header_lines(_FIXED_HEADERS) + b"%b" + content_headers + b"\r\n"
 
 
 _SUCCESS, _PROBLEM = _template(_PLAIN_JSON), _template(_PROBLEM_JSON)

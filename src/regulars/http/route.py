@@ -1,4 +1,4 @@
-"""The declaration of a route, which both the server and the OpenAPI document use."""
+"""Classes to declare the routes of the API, which both the server and the OpenAPI document use."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,20 +15,20 @@ from regulars.kit.pagination import CURSOR_CHARACTERS_MAX, PAGE_ITEMS_DEFAULT, P
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
-# For writes whose callers wait longer than a till: batches and withdrawals.
+# How long batches and withdrawals may wait in their queue: their callers are more patient than a cash register.
 LONG_WAIT_S_MAX = 4.0
 BATCH_REQUEST_ITEMS_MAX = 500
 # The database works on one batch request while another is decoded or encoded. Measurements were best with two batch
 # requests of one organization in flight, and with up to four in one statement.
 BATCH_REQUESTS_AT_ONCE = 2
 BATCH_REQUESTS_TOGETHER = 4
-# Limits of `X-Ignored-Fields`.
+# Limits of the header `X-Ignored-Fields`.
 IGNORED_NAMES_MAX = 10
 IGNORED_NAME_CHARACTERS_MAX = 64
 AND_MORE = "..."
 # Visible ASCII, without the comma that separates names and the percent sign that begins an encoded character.
 _PLAIN_ASCII = "".join(character for character in map(chr, range(0x21, 0x7F)) if character not in ",%")
-# Sent if a sale with the same id but other content is stored already; the stored content does not change.
+# A header that says: a sale with the same id but another content is stored already, and was not changed.
 PAYLOAD_MISMATCH = (b"x-payload-mismatch", b"true")
 
 
@@ -56,7 +56,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     references: tuple[str, ...]
     query: Mapping[str, str]
     body: bytes
-    # The address at which the caller reached this server; empty if unknown.
+    # The URL at which the caller reached this server; empty if unknown.
     address: str = ""
 
 
@@ -78,17 +78,17 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def notes(self) -> Headers:
-        """Headers of a success that name the ignored fields of its request."""
+        """The header of a success that names the ignored fields of its request, if there are any."""
         ignored = getattr(self.command, "ignored", ())
         return (ignored_header(ignored),) if ignored else ()
 
 
-# Makes the body of the response to a committed write; called after the next batch was sent to the database.
+# Makes the body of the response to a committed write; called after the next batch has been sent to the database.
 MakeBody = Callable[[], bytes]
-# One statement for a whole batch, where a module has one; it commits by itself. It returns None for each item that it
-# did not write and that must take the fallback path.
+# Writes a batch with one statement, which commits by itself. It returns None for each write that it did not commit and
+# that must take the fallback path.
 Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeBody | None]]]
-# The same for batches of several organizations in one transaction: if it raises, nothing was written.
+# Writes batches of several organizations in one transaction; if it raises, nothing was written.
 QuickTogether = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[MakeBody | None]]]]
 
 
@@ -114,7 +114,7 @@ PAGE_PARAMETERS = (
         description="The `next_cursor` of the page before, with the same filters. It never expires.",
     ),
 )
-# For lists that can be followed as changes.
+# For lists that a caller can poll for changes.
 CHANGES_PARAMETER = Parameter(
     name="updated_from",
     schema={"type": "string", "format": "date-time"},
@@ -162,7 +162,7 @@ class ReadRoute(Route):
 class LookUpRoute(Route):
     """A read of one object by its reference. Waiting look-ups of one organization share a statement, like writes.
 
-    `find` takes a list and returns responses in its order. Its plan is generic (`Database.looking_up`).
+    `find` takes a list and returns responses in its order. It uses a connection of `Database.looking_up`.
     """
 
     method: str = "GET"
@@ -173,7 +173,7 @@ class LookUpRoute(Route):
 
 @dataclass(frozen=True, kw_only=True)
 class QueryRoute(Route):
-    """A read with a request body. `prepare` decodes it without I/O (it raises ApiError)."""
+    """A read with a request body. `prepare` decodes the body without I/O, or raises ApiError."""
 
     method: str = "POST"
     body: Any
@@ -187,7 +187,7 @@ class QueryRoute(Route):
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentRoute(Route):
-    """A document that needs no key; it is rendered for the address the caller used."""
+    """A document that needs no API key; it is rendered for the URL at which the caller reached this server."""
 
     method: str = "GET"
     render: Callable[[str], bytes]
@@ -195,7 +195,7 @@ class DocumentRoute(Route):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteRoute(Route):
-    """A write. `prepare` decodes without I/O (it raises ApiError); `run` takes a list and responds in its order."""
+    """A write. `prepare` decodes without I/O, or raises ApiError; `run` responds to a list of writes, in its order."""
 
     method: str = "POST"
     takes_ingest_keys: bool = True
@@ -209,39 +209,39 @@ class WriteRoute(Route):
     body_bytes_max: int = BODY_BYTES_MAX
     # Whether the body may be compressed; fingerprint and limit apply to the decompressed body.
     takes_gzip: bool = False
-    # How many writes are in one batch. A batch request counts as one write, whatever its size.
+    # How many writes are in one batch at most. A batch request counts as one write, whatever its size.
     writes_per_batch_max: int = 256
     # How long a write may wait in its queue; writes that would wait longer are refused.
     wait_s_max: float = WAIT_S_MAX
     # How many batches of one organization may be in flight; with more than one, they may not run in order of arrival.
     parallel_batches: int = 1
-    # Whether a batch that the fast path refused is tried again request by request before the fallback path: for batch
-    # requests, which are large enough for a separate statement.
+    # Whether the fast path retries a failed batch write by write before the fallback path; for batch requests, which
+    # are large enough for a statement each.
     tries_alone: bool = False
-    # Awaited between the commit and the response, outside the batch, also before a replay. A withdrawal waits here
-    # until no text to the number is being sent any more. The server sets it. It gets the organization, the `concerns`
-    # of the response if known, and the seconds left; the response is sent whatever its result is.
+    # Awaited between the commit and the response, also before a replay. A withdrawal of consent waits here until no
+    # text to the number is being sent any more. `server.py` sets it. It gets the organization, the `concerns` of the
+    # response if known, and the seconds left; the response is sent whatever it returns.
     before_response: Callable[[UUID, Any, float], Awaitable[object]] | None = None
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
 
     @property
     def takes_dry_run(self) -> bool:
-        """Whether it accepts `dry_run`. A deletion does not, because part of it is done outside the transaction."""
+        """Whether the route accepts `dry_run`; a deletion does not, because it also acts outside the transaction."""
         return self.method == "POST"
 
 
 def ignored_header(paths: Sequence[str]) -> tuple[bytes, bytes]:
-    """The header that names these paths: the first ten, in visible ASCII, never a value. It stays below 1 KB."""
-    names = [_name(path) for path in paths[:IGNORED_NAMES_MAX]]
+    """Make the header that names these paths of fields: the first ten, in visible ASCII, less than 1 KB in all."""
+    names = [_encode_name(path) for path in paths[:IGNORED_NAMES_MAX]]
     if len(paths) > IGNORED_NAMES_MAX:
         names.append(AND_MORE)
     return b"x-ignored-fields", ", ".join(names).encode()
 
 
-def _name(path: str) -> str:
-    """Percent-encode a name, because line breaks and commas in it would split the header; a long name is not cut inside
-    an escape."""
+def _encode_name(path: str) -> str:
+    """Percent-encode a name, because line breaks and commas in it would split the header; shorten a long name, but not
+    inside an escape."""
     encoded = quote(path[:IGNORED_NAME_CHARACTERS_MAX], safe=_PLAIN_ASCII)
     if len(encoded) <= IGNORED_NAME_CHARACTERS_MAX:
         return encoded or '""'

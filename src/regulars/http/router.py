@@ -1,10 +1,10 @@
-"""Finds the route of a raw path."""
+"""Find the route of a request by its method and raw path."""
 
 from collections.abc import Sequence
 
 from regulars.http.route import Route
 from regulars.kit.errors import MethodNotAllowed, RouteNotFound
-from regulars.kit.paths import Shape, match, shape_of
+from regulars.kit.paths import PathPattern, match, parse_pattern
 
 
 class Router:
@@ -13,7 +13,7 @@ class Router:
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._literal: dict[bytes, dict[str, Route]] = {}
-        self._patterns: dict[int, list[tuple[Shape, dict[str, Route]]]] = {}
+        self._patterns: dict[int, list[tuple[PathPattern, dict[str, Route]]]] = {}
         for route in routes:
             methods = self._methods_of(route.path)
             methods[route.method] = route
@@ -24,23 +24,23 @@ class Router:
     def _methods_of(self, path: str) -> dict[str, Route]:
         if "{" not in path:
             return self._literal.setdefault(path.encode(), {})
-        shape = shape_of(path)
-        patterns = self._patterns.setdefault(len(shape), [])
-        for known, methods in patterns:
-            if known == shape:
+        pattern = parse_pattern(path)
+        patterns = self._patterns.setdefault(len(pattern), [])
+        for existing, methods in patterns:
+            if existing == pattern:
                 return methods
-        patterns.append((shape, {}))
+        patterns.append((pattern, {}))
         return patterns[-1][1]
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, tuple[str, ...]]:
-        """The route and the ids in the path; raises 404 for an unknown path and 405 for another method."""
+        """Return the route and the ids in the path; raise 404 for an unknown path and 405 for another method."""
         literal = self._literal.get(raw_path)
         if literal is not None and method in literal:
             return literal[method], ()
         allowed: set[str] = set()
         parts = raw_path.split(b"/")
-        for shape, methods in self._patterns.get(len(parts), ()):
-            references = match(shape, parts)
+        for pattern, methods in self._patterns.get(len(parts), ()):
+            references = match(pattern, parts)
             if references is None:
                 continue
             if method in methods and (literal is None or methods[method].takes_external_ids):

@@ -1,9 +1,8 @@
-"""How a write runs: in a batch with other writes, once per idempotency key, in one transaction with its stored
-response.
+"""Run the writes of the API: each in a batch with other writes, once per idempotency key, and in one transaction with
+its stored response.
 
 This module has the queues and batches; `in_flight` has the writes that wait for their response. A batch is tried as one
-statement if its route has one (`fast_path`); the remaining writes take the path of several statements
-(`fallback_path`).
+statement if its route has one (`fast_path`); the remaining writes take several statements (`fallback_path`).
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from regulars.http.fallback_path import FallbackPath
 from regulars.http.fast_path import FastPath, QueueKey
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Pending, WriteOutcome, ids_of, in_progress
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
-from regulars.http.replay import replayed
+from regulars.http.replay import replay_response
 from regulars.http.route import ApiResponse, Request, Write, WriteRoute
 from regulars.idempotency.model import fingerprint
 from regulars.kit import log
@@ -27,13 +26,14 @@ from regulars.kit.errors import ApiError, InternalError, Unavailable
 from regulars.kit.metrics import PROCESS
 from regulars.kit.writable import describe_outage
 
+# The pause before another attempt while another process has locked the idempotency key.
 RETRY_KEY_AFTER_S = 0.05
 
 _log = log.get(__name__)
 
 
 class Writes:
-    """One per process."""
+    """Queues writes and runs them in batches; there is one object per process."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Writes:
         )
 
     async def run_dry(self, route: WriteRoute, request: Request, *, charge: Callable[[int], None]) -> ApiResponse:
-        """Dry run: the response that the write would get, from a transaction that is rolled back."""
+        """Return the response of a write that is rolled back. `charge` takes tokens of the rate limit."""
         async with self._large.admitted(len(request.body)):
             is_large = len(request.body) > LARGE_BYTES
             command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
@@ -79,7 +79,7 @@ class Writes:
         refusal: ApiError | None = None,
         charge: Callable[[int], None],
     ) -> ApiResponse:
-        """Run one write. `refusal` is an error that was already found in the request."""
+        """Run one write and return its response. `refusal` is an error that was already found in the request."""
         self.find_queue(route, request)
         async with self._large.admitted(len(request.body)):
             command = None
@@ -96,11 +96,11 @@ class Writes:
                     raise refusal
                 return (await self._enqueue(route, Write(request, command), None)).response
             is_ingest_only = request.caller.is_ingest_only
-            hashed = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
-            write = Write(request, command, key, hashed)
+            request_hash = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
+            write = Write(request, command, key, request_hash)
             earlier = await self.in_flight.wait_for_key(write)
             if earlier is not None:
-                return replayed(write, earlier)
+                return replay_response(write, earlier)
             return (await self._enqueue(route, write, refusal)).response
 
     async def _enqueue(self, route: WriteRoute, write: Write, refusal: ApiError | None) -> WriteOutcome:
@@ -122,14 +122,14 @@ class Writes:
             raise
 
     def find_queue(self, route: WriteRoute, request: Request) -> QueueKey:
-        """The queue for a write; raises if the queue is full, before the body is decoded."""
+        """Return the queue for a write, or raise if the queue is full; called before the body is decoded."""
         queue = self._next_queue(route, request.caller.organization_id)
         if not self.coalescer.has_room(queue, size=len(request.body)):
             raise _overloaded()
         return queue
 
     def submit_now(self, queue: QueueKey, write: Write, reply: Callable[[WriteOutcome], None]) -> None:
-        """Queue a valid write after `find_queue`; its key is not in flight."""
+        """Queue a valid write, whose idempotency key is not in flight, in the queue that `find_queue` returned."""
         pending = Pending(write, None, reply)
         self.coalescer.add(queue, pending, size=len(write.request.body))
         self._arrivals += 1
@@ -142,15 +142,15 @@ class Writes:
         self.in_flight.add(pending)
 
     def _next_queue(self, route: WriteRoute, organization_id: UUID) -> QueueKey:
-        """The queue for the next write of this route."""
+        """Return the queue for the next write of this route; several queues take turns."""
         return organization_id, route.operation_id, self._arrivals % route.parallel_batches
 
     def _writes_per_batch(self, queue_key: QueueKey) -> int:
         return 1 if queue_key in self._fast_path.alone else self._routes[queue_key[1]].writes_per_batch_max
 
     def _shared_as(self, queue_key: QueueKey) -> str | None:
-        """The operation, if batches of several organizations may share a transaction; None if not."""
-        # On a cluster organizations are on several nodes, and a commit on all of them costs more than it saves.
+        """Return the operation if batches of several organizations may share a transaction, else None."""
+        # On a cluster organizations are on several nodes, and a commit on several nodes costs more than it saves.
         fast_path = self._fast_path
         if self._database.is_cluster or queue_key in fast_path.apart or queue_key in fast_path.repeating:
             return None
@@ -158,13 +158,13 @@ class Writes:
         return None if self._routes[name].quick_together is None else name
 
     async def _flush_together(self, queued: Sequence[tuple[QueueKey, list[Pending]]]) -> list[list[Pending]]:
-        """Try small batches of several organizations as one transaction; return the remaining writes of each."""
+        """Try small batches of several organizations as one transaction; return the unwritten writes of each batch."""
         _organization_id, operation, _number = queued[0][0]
         route = self._routes[operation]
         batches = [(key, [pending for pending in batch if pending.outcome is None]) for key, batch in queued]
         pending_writes = [pending for _, batch in batches for pending in batch]
         if not pending_writes:
-            # All of them waited for too long and were refused.
+            # All writes waited for too long and were refused.
             return [[] for _ in queued]
         self._batch_sizes[route.operation_id].observe(len(pending_writes))
         if route.quick_together is None:
@@ -183,9 +183,9 @@ class Writes:
         needs_fallback = bool(batch) and batch[0].needs_fallback
         if not needs_fallback:
             self._batch_sizes[name].observe(len(batch))
-        is_tried = route.quick is not None and not needs_fallback and queue_key not in self._fast_path.repeating
+        is_fast = route.quick is not None and not needs_fallback and queue_key not in self._fast_path.repeating
         try:
-            if is_tried and route.quick is not None:
+            if is_fast and route.quick is not None:
                 batch = await self._fast_path.run(
                     route, route.quick, organization_id, batch, queue=queue_key, fallback=fallback
                 )
@@ -197,7 +197,7 @@ class Writes:
     def _refuse_all(self, route: WriteRoute, batch: Sequence[Pending], error: Exception) -> None:
         log_values = {"operation": route.operation_id, "request_ids": ids_of(batch)}
         if isinstance(error, CONNECTION_ERRORS):
-            # Whether the commit happened is unknown: the unique keys make the caller's retry safe.
+            # It is unknown whether the commit happened; the unique keys make the caller's retry safe.
             _log.warning("writes.database_unavailable", error=type(error).__name__, **log_values)
             self.in_flight.refuse(batch, Unavailable(self._describe_outage(error)))
         else:
@@ -205,7 +205,7 @@ class Writes:
             self.in_flight.refuse(batch, InternalError("The request could not be carried out; nothing was written."))
 
     def _queue_again(self, route: WriteRoute, pending: Pending) -> None:
-        """Queue the write again a little later, until its time limit; no connection is used meanwhile."""
+        """Queue the write again after a pause, during which it uses no connection; refuse it after its time limit."""
         if monotonic() - pending.arrived_at >= WAIT_FOR_SAME_KEY_S:
             self.in_flight.refuse([pending], in_progress())
         else:

@@ -1,4 +1,4 @@
-"""The errors of idempotency keys."""
+"""The API errors about the `Idempotency-Key` header."""
 
 from regulars.kit.errors import RETRY_SOON, SAME_KEY, ApiError
 

@@ -1,4 +1,4 @@
-"""The syntax of a key, the fingerprint of a request, and which responses are stored."""
+"""The rules of idempotency keys: the syntax of a key, the fingerprint of a request, and which responses are stored."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,18 +14,19 @@ from regulars.work.personal import PersonalData
 
 RETENTION = timedelta(hours=24)
 KEY_CHARACTERS_MAX = 255
+# The constraint that a second request with the same key violates.
 PRIMARY_KEY = "idempotency_keys_pkey"
-# All successes are stored, and of the refusals those that the operation itself decided.
+# All successes are stored, and the refusals that depend only on the request and the stored data.
 _STORED_REFUSALS = frozenset({400, 404})
 _SUCCESSES = range(200, 300)
 # Only the stored response to a batch request begins with this.
 BATCH_BEGINNING = b'{"results":['
-_VISIBLE = frozenset(range(0x21, 0x7F))
+_VISIBLE_ASCII = frozenset(range(0x21, 0x7F))
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A stored response; `body` is None after the person in it was erased."""
+    """A stored response; `body` is None if a person in it was erased."""
 
     key: str
     fingerprint: bytes
@@ -39,14 +40,14 @@ class Record:
 
 
 def read_key(values: list[bytes]) -> str | None:
-    """The key from the values of all `Idempotency-Key` headers of a request."""
+    """Read the key from the values of all `Idempotency-Key` headers of a request."""
     if not values:
         return None
     if len(values) > 1:
         raise InvalidIdempotencyKey("Send one Idempotency-Key header, not several.")
-    # White space around a header's value is not part of it, and the parser does not remove it at the end.
+    # White space around a header's value is not part of it, but the HTTP parser removes it only before the value.
     value = values[0].strip(b" \t")
-    if not 1 <= len(value) <= KEY_CHARACTERS_MAX or not _VISIBLE.issuperset(value):
+    if not 1 <= len(value) <= KEY_CHARACTERS_MAX or not _VISIBLE_ASCII.issuperset(value):
         raise InvalidIdempotencyKey(
             f"An Idempotency-Key has 1 to {KEY_CHARACTERS_MAX} visible ASCII characters; a UUID is a good one."
         )
@@ -54,9 +55,9 @@ def read_key(values: list[bytes]) -> str | None:
 
 
 def fingerprint(method: str, target: bytes, body: bytes, *, is_ingest_only: bool = False) -> bytes:
-    """A hash of method, path with query, and the raw bytes of the body. No method or path contains the separators.
+    """Hash the method, the path with query, and the raw bytes of the body. No method or path contains the separators.
 
-    An ingest-only key gets less in its response, so it never shares a stored response with a full key.
+    An ingest-only API key gets less in its response, so it never shares a stored response with a full key.
     """
     prefix = b"ingest %b" % method.encode() if is_ingest_only else method.encode()
     return hashlib.sha256(b"%b %b\n%b" % (prefix, target, body)).digest()
@@ -67,7 +68,7 @@ def is_stored(status: int) -> bool:
 
 
 def write_headers(headers: Headers) -> str | None:
-    """Headers as they are stored: `name: value`, one per line. Names and values are visible ASCII."""
+    """Encode headers for the database: `name: value`, one per line. Names and values are visible ASCII."""
     return "\n".join([f"{name.decode()}: {value.decode()}" for name, value in headers]) or None
 
 
@@ -81,6 +82,7 @@ class _Results(msgspec.Struct):
 
 
 _results_decoder = msgspec.json.Decoder(_Results)
+# Replaces a result with an erased person in a stored batch response.
 ERASED = b"null"
 
 

@@ -1,4 +1,4 @@
-"""The statements on `idempotency_keys`."""
+"""The SQL statements on `idempotency_keys`, the table of stored responses."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from regulars.kit.db import Tx
 
 async def find_records(tx: Tx, organization_id: UUID, keys: Collection[str]) -> list[Record]:
     rows = await tx.fetch(
-        # One key at a time: before the first ANALYZE a plan for `= ANY` reads the whole organization.
+        # One key at a time: before the first ANALYZE a plan for `= ANY` reads all rows of the organization.
         "SELECT found.key, found.fingerprint, found.status, found.body, found.created_at, found.headers"
         " FROM unnest(%s::text[]) AS wanted (key) CROSS JOIN LATERAL ("
         "   SELECT key, fingerprint, status, body, created_at, headers FROM idempotency_keys"
@@ -48,7 +48,7 @@ async def delete_records(tx: Tx, organization_id: UUID, keys: Collection[str], *
 
 
 async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, rows_max: int) -> list[str]:
-    """The row addresses (ctid) of expired records, by which the sweep deletes them."""
+    """Return the physical row addresses (ctid) of expired records."""
     # A bitmap or sequential scan reads each page once; an index scan would read pages in random order.
     await tx.execute("SET LOCAL enable_indexscan = off")
     rows = await tx.fetch(
@@ -59,11 +59,10 @@ async def find_expired_ctids(tx: Tx, organization_id: UUID, *, until: datetime, 
 
 
 async def delete_expired(tx: Tx, organization_id: UUID, ctids: Sequence[str], *, until: datetime) -> int:
-    """Delete the records at these row addresses that are still expired: an address may have been reused for another
-    record.
+    """Delete the expired records at these row addresses; an address may have been reused for another record.
 
-    For an organization that the statistics do not know, the planner expects one record and may choose a nested loop
-    over all of them. With all other scans disabled, it reads the rows by their addresses.
+    For an organization that its statistics do not contain, PostgreSQL's planner expects one record and may choose a
+    nested loop over all records. With all other scans disabled, it reads the rows by their addresses.
     """
     await tx.execute(
         "SELECT set_config(name, 'off', true) FROM unnest("
@@ -79,7 +78,7 @@ async def delete_expired(tx: Tx, organization_id: UUID, ctids: Sequence[str], *,
 
 
 async def find_oldest(tx: Tx, organization_id: UUID, *, until: datetime) -> datetime | None:
-    """The creation time of the oldest record up to a time; reads only the pages of that time."""
+    """Return the creation time of the oldest record up to a time."""
     rows = await tx.fetch(
         "SELECT min(created_at) FROM idempotency_keys WHERE organization_id = %s AND created_at <= %s",
         (organization_id, until),
@@ -91,7 +90,8 @@ async def find_oldest(tx: Tx, organization_id: UUID, *, until: datetime) -> date
 async def blank_bodies(
     tx: Tx, organization_id: UUID, needles: Collection[bytes], *, after: datetime, until: datetime | None
 ) -> None:
-    # Planned each time, because the share of rows in a time range differs from one range to the next.
+    """Set bodies that contain one of the needles to NULL, except those of batch responses."""
+    # Not prepared, so that it is planned each time: the share of rows differs from one time range to the next.
     await tx.connection.execute(
         "UPDATE idempotency_keys SET body = NULL WHERE organization_id = %s"
         " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("
@@ -105,8 +105,8 @@ async def blank_bodies(
 async def lock_batches_with(
     tx: Tx, organization_id: UUID, needles: Collection[bytes], *, after: datetime, until: datetime | None
 ) -> list[tuple[str, bytes]]:
-    """The keys and bodies of batch responses that contain one of the needles."""
-    found = await tx.connection.execute(
+    """Lock and return the keys and bodies of batch responses that contain one of the needles."""
+    cursor = await tx.connection.execute(
         "SELECT key, body FROM idempotency_keys WHERE organization_id = %s"
         " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("
         " SELECT FROM unnest(%s::bytea[]) AS n (needle) WHERE position(n.needle IN body) > 0)"
@@ -114,7 +114,7 @@ async def lock_batches_with(
         (organization_id, after, until, list(needles), len(BATCH_BEGINNING), BATCH_BEGINNING),
         prepare=False,
     )
-    return [(key, body) for key, body in await found.fetchall()]
+    return [(key, body) for key, body in await cursor.fetchall()]
 
 
 async def replace_body(tx: Tx, organization_id: UUID, key: str, body: bytes) -> None:

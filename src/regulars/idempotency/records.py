@@ -1,11 +1,10 @@
-"""The stored responses of idempotency keys: find them, store them, delete them after 24 hours, and erase people in
-them.
+"""Find, store, expire and erase the stored responses of idempotency keys.
 
-There is no index from a person to the responses that contain them, because it would slow down every write. So an
+There is no index from a person to the responses that contain their data, because it would slow down every write. So an
 erasure reads every stored response, newest first, in ranges of time: those of the last 24 hours, and older ones that no
 sweep has deleted yet. Each range is read by one statement and is at most an hour long, so that none comes near the
 statement timeout. There are few ranges, because each statement reads the part of the table again that was written since
-the last vacuum. A caller without time for a whole day reads as long as it can, and a job continues from there.
+the last vacuum. A caller with too little time for all ranges reads as many as it can, and a job continues from there.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,22 +18,21 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 
 ROWS_PER_TRANSACTION_MAX = 5_000
-# One scan finds the rows that many small transactions delete: a scan for each of them would read the deleted rows
-# again.
+# One scan finds the rows that many small transactions delete, because a scan for each transaction would read the
+# deleted rows again.
 ROWS_PER_SCAN_MAX = 200_000
-# The newest range, which is read first. It is longer than the time between the timestamp of a response and its commit.
+# The length of the newest range, which is read first: longer than from the timestamp of a response to its commit.
 FIRST_RANGE = timedelta(minutes=1)
 # At 1,000 responses a second, the rate limit of a key, an hour is read in about 16 seconds.
 RANGE_MAX = timedelta(hours=1)
 RANGE_GROWTH = 4
-# Needles are the byte strings (ids of an erased person) that responses are searched for. The duration of a statement
-# grows with their number.
+# Needles are the byte strings (ids of an erased person) to search for in responses. A statement takes longer with more
+# of them.
 NEEDLES_PER_STATEMENT_MAX = 4
 
 
 async def find_valid(tx: Tx, organization_id: UUID, keys: Collection[str]) -> dict[str, Record]:
-    """The records that have not expired. Expired ones that no sweep has deleted yet are deleted, so that the keys can
-    be used again."""
+    """Return the records that have not expired, and delete those that have, so that their keys can be used again."""
     if not keys:
         return {}
     records = await queries.find_records(tx, organization_id, keys)
@@ -45,7 +43,7 @@ async def find_valid(tx: Tx, organization_id: UUID, keys: Collection[str]) -> di
 
 
 async def store(tx: Tx, organization_id: UUID, records: Sequence[Record]) -> None:
-    """Insert in key order, so that two batches that share keys cannot deadlock on them."""
+    """Insert the records in the order of keys, so that two batches with the same keys cannot deadlock."""
     if records:
         await queries.insert_records(tx, organization_id, sorted(records, key=lambda record: record.key))
 
@@ -59,7 +57,7 @@ async def sweep(database: Database, organization_id: UUID) -> int:
             ctids = await queries.find_expired_ctids(tx, organization_id, until=until, rows_max=ROWS_PER_SCAN_MAX)
         deleted = await _delete(database, organization_id, ctids, until=until)
         swept += deleted
-        # Rows that another transaction has locked are left to the next sweep, and must not be scanned for in a loop.
+        # If no row was deleted, other transactions have locked all rows; the next sweep deletes them.
         if len(ctids) < ROWS_PER_SCAN_MAX or deleted == 0:
             return swept
 
@@ -85,19 +83,19 @@ async def erase_bodies(
 ) -> datetime | None:
     """Erase the body of every stored response that contains one of the needles; stop after about `seconds_max`.
 
-    It reads the responses after `since` and up to `until`, newest first. Returns the time up to which responses are
+    The responses after `since` and up to `until` are read, newest first. Return the time up to which responses are
     still unread, to pass as `until` of the next call, or None when all are read. Without `until` at least the newest
-    range is read, with everything that is committed.
+    range is read, up to the last committed response.
     """
-    oldest = since or await _start_of_stored(tx, organization_id)
+    oldest = since or await _find_start(tx, organization_id)
     newest, span = until, FIRST_RANGE
     started = monotonic()
     while True:
         after = max(oldest, (newest or tx.now) - span)
         for first in range(0, len(needles), NEEDLES_PER_STATEMENT_MAX):
-            searched = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
-            await queries.blank_bodies(tx, organization_id, searched, after=after, until=newest)
-            await _blank_results(tx, organization_id, searched, after=after, until=newest)
+            some_needles = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
+            await queries.blank_bodies(tx, organization_id, some_needles, after=after, until=newest)
+            await _erase_results(tx, organization_id, some_needles, after=after, until=newest)
         if after <= oldest:
             return None
         if monotonic() - started >= seconds_max:
@@ -105,20 +103,20 @@ async def erase_bodies(
         newest, span = after, min(span * RANGE_GROWTH, RANGE_MAX)
 
 
-async def _blank_results(
+async def _erase_results(
     tx: Tx, organization_id: UUID, needles: Sequence[bytes], *, after: datetime, until: datetime | None
 ) -> None:
     """In a batch response, erase only the results that contain the person."""
 
-    def blank(result: bytes) -> bytes:
+    def erase_result(result: bytes) -> bytes:
         return ERASED if any(needle in result for needle in needles) else result
 
     for key, body in await queries.lock_batches_with(tx, organization_id, needles, after=after, until=until):
-        await queries.replace_body(tx, organization_id, key, change_results(body, blank))
+        await queries.replace_body(tx, organization_id, key, change_results(body, erase_result))
 
 
-async def _start_of_stored(tx: Tx, organization_id: UUID) -> datetime:
-    """The start of the last 24 hours, or a time just before the oldest expired response that is still stored."""
+async def _find_start(tx: Tx, organization_id: UUID) -> datetime:
+    """Return the start of the last 24 hours, or a time just before the oldest expired response that is still stored."""
     expired = tx.now - RETENTION
     oldest = await queries.find_oldest(tx, organization_id, until=expired)
     return expired if oldest is None else oldest - timedelta.resolution

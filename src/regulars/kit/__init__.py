@@ -1,2 +1,1 @@
-"""Tools that know nothing of the business domain: settings, database, ids, time, errors, JSON, logs, metrics. Every
-module may use them."""
+"""Infrastructure without business rules: settings, database, ids, time, errors, JSON, logs, metrics."""

@@ -1,7 +1,7 @@
-"""PostgreSQL arrays in their binary format, built by hand.
+"""Encode PostgreSQL arrays in the binary wire format, one class for each element type.
 
-The driver dumps a list element by element through its adapters, which costs more than the statement itself on the hot
-path. These classes carry finished bytes, and the driver passes them on.
+The driver converts a list element by element, which costs more than the statement itself on the hot path. Each class
+here encodes its values when it is created, and the driver sends the bytes unchanged.
 """
 
 from collections.abc import Collection, Iterable
@@ -36,10 +36,10 @@ def _join(element_oid: int, elements: list[bytes]) -> bytes:
 
 
 class BinaryArray:
-    """A one-dimensional array, ready for the wire."""
+    """A one-dimensional array as PostgreSQL receives it."""
 
     __slots__ = ("payload",)
-    # The SQL name of the element's type.
+    # The SQL name of the element's type; below, PostgreSQL's numbers (oids) of the array's and the element's type.
     type: ClassVar[LiteralString]
     oid: ClassVar[int]
     element_oid: ClassVar[int]
@@ -49,7 +49,7 @@ class BinaryArray:
         raise NotImplementedError
 
     def only(self) -> bytes | None:
-        """The only element of the array, encoded as a single value."""
+        """Return the only element of the array, encoded as a single value."""
         start = _HEADER.size + _LENGTH.size
         return None if self.payload[_HEADER.size : start] == _NULL else self.payload[start:]
 
@@ -66,7 +66,7 @@ class Texts(BinaryArray):
 
 
 class Labels(BinaryArray):
-    """Texts of which many are equal, or null: each distinct text is encoded only once."""
+    """Texts with many repeated values: each distinct text is encoded only once."""
 
     __slots__ = ()
     type, oid, element_oid = Texts.type, Texts.oid, Texts.element_oid
@@ -89,14 +89,14 @@ class Blobs(BinaryArray):
 
 
 class Jsons(Blobs):
-    """JSON documents as bytes."""
+    """JSON documents that are already encoded as bytes."""
 
     __slots__ = ()
     type, oid, element_oid = "json", 199, 114
 
 
 class Jsonbs(BinaryArray):
-    """JSON documents as bytes, for columns of type jsonb."""
+    """JSON documents that are already encoded as bytes, for columns of type jsonb."""
 
     __slots__ = ()
     type, oid, element_oid = "jsonb", 3807, 3802
@@ -107,14 +107,14 @@ class Jsonbs(BinaryArray):
 
 
 class JsonTexts(Texts):
-    """JSON documents as text."""
+    """JSON documents that are already encoded as `str`."""
 
     __slots__ = ()
     type, oid, element_oid = Jsons.type, Jsons.oid, Jsons.element_oid
 
 
 class Uuids(BinaryArray):
-    """UUIDs as their sixteen bytes."""
+    """UUIDs that are given as sixteen bytes each."""
 
     __slots__ = ()
     type, oid, element_oid = "uuid", 2951, 2950
@@ -124,7 +124,7 @@ class Uuids(BinaryArray):
 
 
 class Ids(BinaryArray):
-    """UUIDs as objects."""
+    """UUIDs that are given as `UUID` objects."""
 
     __slots__ = ()
     type, oid, element_oid = Uuids.type, Uuids.oid, Uuids.element_oid
@@ -162,8 +162,8 @@ class Booleans(BinaryArray):
         self.payload = _join(self.element_oid, [_BOOLEANS[value] for value in values])
 
 
-def timestamp(value: datetime) -> bytes:
-    """A single timestamp in the format of the arrays."""
+def encode_timestamp(value: datetime) -> bytes:
+    """Encode a single timestamp as PostgreSQL's binary format has it."""
     return _LONG.pack((value - _EPOCH) // _MICROSECOND)
 
 
@@ -176,27 +176,27 @@ def read_bigint(payload: bytes) -> int:
 
 
 def read_uuids(payload: bytes) -> list[bytes | None]:
-    """The elements of an array of UUIDs as their sixteen bytes each."""
+    """Decode an array of UUIDs into sixteen bytes for each element."""
     # Without nulls, each element has 20 bytes: 4 of its length and 16 of its value.
     if _NULL not in payload:
         return [payload[end - 16 : end] for end in range(_HEADER.size + 20, len(payload) + 1, 20)]
-    found: list[bytes | None] = []
+    elements: list[bytes | None] = []
     offset = _HEADER.size
     while offset < len(payload):
         end = offset + 4
         if payload[offset:end] == _NULL:
-            found.append(None)
+            elements.append(None)
         else:
             end += 16
-            found.append(payload[end - 16 : end])
+            elements.append(payload[end - 16 : end])
         offset = end
-    return found
+    return elements
 
 
 def register(adapters: psycopg.adapt.AdaptersMap) -> None:
-    """Register the arrays with the adapters of a connection."""
-    for kind in (Texts, Labels, JsonTexts, Jsons, Jsonbs, Blobs, Uuids, Ids, Bigints, Timestamps, Booleans):
-        adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_PayloadDumper,), {"oid": kind.oid}))
+    """Register the array classes with the adapters of a connection."""
+    for array in (Texts, Labels, JsonTexts, Jsons, Jsonbs, Blobs, Uuids, Ids, Bigints, Timestamps, Booleans):
+        adapters.register_dumper(array, type(f"{array.__name__}Dumper", (_PayloadDumper,), {"oid": array.oid}))
 
 
 class _PayloadDumper(Dumper):

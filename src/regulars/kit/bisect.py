@@ -1,4 +1,4 @@
-"""Bisection: a batch that fails is split in two and run again, until only the items that fail alone have failed."""
+"""Run a batch; if it fails, bisect it and run both parts, until each failing item is isolated."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -12,11 +12,11 @@ async def bisect_failures(
     run: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
     on_failure: Callable[[Sequence[Item], Exception], Sequence[Result] | None],
 ) -> list[Result]:
-    """The results of running the items, in their order. A run that raises must have had no effect.
+    """Return the results of the items, in their order. A call of `run` that raises must have written nothing.
 
-    `on_failure` decides about each run that raised: it returns results to use instead, or None to bisect the run.
-    A single item cannot be bisected, so its error is raised. An error that `on_failure` raises itself ends the whole
-    call: use it for errors that no item caused.
+    `on_failure` decides about each failed part: it returns replacement results, or None to bisect the part. A single
+    item cannot be bisected, so its error is raised. `on_failure` raises an error that no item caused, such as a lost
+    connection, to stop the bisection.
     """
     try:
         return list(await run(items))

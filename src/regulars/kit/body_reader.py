@@ -1,4 +1,4 @@
-"""Read request bodies of one type: in one step if they are valid, else a second time to collect all errors."""
+"""Decode JSON request bodies into one type: once if the body is valid, a second time to collect all its errors."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -15,27 +15,26 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
-# The most unknown fields that are collected: one more than a response lists.
-IGNORED_MAX = 11
-# The errors of the decoder for a body that is not JSON, or too deeply nested.
+# Paths of unknown fields that are reported: one more than a response lists, so that it can say that there are more.
+UNKNOWN_FIELDS_MAX = 11
+# The decoder raises these for a body that is not JSON or is nested too deeply.
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Reader(Generic[T]):
-    """Reads bodies of one wire type. `make` converts the decoded object to the module's own type.
+    """Decodes bodies of one type, a msgspec struct. The caller's `make` converts the struct to its own type.
 
-    `make` runs the `check` functions of the type's fields itself. If it or the decoder raises, the body is read a
-    second time to collect all errors.
+    `make` validates the fields. If `make` or the decoder raises, the body is read a second time to collect all errors.
     """
 
     def __init__(self, type_: Any) -> None:
-        self._strict: msgspec.json.Decoder[T] = msgspec.json.Decoder(strictly(type_))
+        self._strict: msgspec.json.Decoder[T] = msgspec.json.Decoder(forbid_unknown_fields(type_))
         self._lenient: msgspec.json.Decoder[T] = msgspec.json.Decoder(type_)
         self._type_info = inspect.type_info(type_)
-        self._known = _known_members(self._type_info)
+        self._known_fields = _known_fields_of(self._type_info)
         fields = self._type_info.fields if isinstance(self._type_info, inspect.StructType) else ()
         self._raw_fields = frozenset(
-            field.encode_name for field in fields if isinstance(_bare(field.type), inspect.RawType)
+            field.encode_name for field in fields if isinstance(_without_metadata(field.type), inspect.RawType)
         )
 
     def read(
@@ -45,10 +44,9 @@ class Reader(Generic[T]):
         *,
         check_arguments: Mapping[str, Any] = _NO_ARGUMENTS,
     ) -> R:
-        """Return the result of `make` for the body and the paths of its unknown fields, or raise one error that lists
-        all errors.
+        """Return `make(decoded body, paths of its unknown fields)`, or raise one error that lists all errors.
 
-        `check_arguments` has further arguments for `check` functions that need them.
+        `check_arguments` are passed to the `check` functions of the fields (`validation.py`) that need them.
         """
         json.check_bytes(body)
         try:
@@ -64,23 +62,23 @@ class Reader(Generic[T]):
         try:
             document = _document_decoder.decode(body)
         except NOT_JSON as error:
-            # The strict decoder stopped at a wrong type; what follows in the body is not JSON.
+            # The strict decoder stopped at a wrong type, before the part of the body that is not JSON.
             raise not_json(error) from None
-        ignored: dict[str, None] = {}
-        _collect_unknown(self._known, document, "", ignored)
+        unknown: dict[str, None] = {}
+        _collect_unknown(self._known_fields, document, "", unknown)
         try:
-            return make(self._lenient.decode(body), tuple(ignored)[:IGNORED_MAX])
+            return make(self._lenient.decode(body), tuple(unknown)[:UNKNOWN_FIELDS_MAX])
         except (msgspec.ValidationError, ApiError) as error:
             raise self._all_faults(body, document, check_arguments) or error from None
 
     def _all_faults(self, body: bytes, document: Any, check_arguments: Mapping[str, Any]) -> ApiError | None:
         if isinstance(document, dict) and self._raw_fields and not self._raw_fields.isdisjoint(document):
-            # Fields that are stored as raw JSON are checked in their original spelling.
+            # Fields that are stored as raw JSON are checked as the caller spelled them.
             members = members_decoder.decode(body)
             document |= {name: members[name] for name in self._raw_fields if document.get(name) is not None}
         faults = validation.Faults(check_arguments)
         with contextlib.suppress(validation.TooManyFaults):
-            validation.walk(self._type_info, document, faults)
+            validation.collect_faults(self._type_info, document, faults)
         return faults.combine() if faults.errors else None
 
 
@@ -92,52 +90,52 @@ class _KnownFields(dict[str, "_KnownFields | None"]):
     """The fields of an object by name, each with its own fields if it is an object or a list of objects."""
 
 
-def _known_members(type_: inspect.Type) -> _KnownFields | None:
+def _known_fields_of(type_: inspect.Type) -> _KnownFields | None:
     match type_:
         case inspect.Metadata():
-            return _known_members(type_.type)
+            return _known_fields_of(type_.type)
         case inspect.UnionType():
-            return next((known for one in type_.types if (known := _known_members(one)) is not None), None)
+            return next((fields for variant in type_.types if (fields := _known_fields_of(variant)) is not None), None)
         case inspect.ListType():
-            return _known_members(type_.item_type)
+            return _known_fields_of(type_.item_type)
         case inspect.StructType():
-            return _KnownFields({field.encode_name: _known_members(field.type) for field in type_.fields})
+            return _KnownFields({field.encode_name: _known_fields_of(field.type) for field in type_.fields})
     return None
 
 
-def _collect_unknown(known: _KnownFields | None, value: Any, path: str, unknown: dict[str, None]) -> None:
+def _collect_unknown(known_fields: _KnownFields | None, value: Any, path: str, unknown: dict[str, None]) -> None:
     """Collect the paths of unknown fields: only the outermost of each, and without list positions."""
-    if known is None:
+    if known_fields is None:
         return
     if isinstance(value, list):
         for item in value:
-            _collect_unknown(known, item, f"{path}[]", unknown)
+            _collect_unknown(known_fields, item, f"{path}[]", unknown)
     elif isinstance(value, dict):
         for name, member in value.items():
-            at = f"{path}.{name}" if path else name
-            if name not in known:
-                unknown[at] = None
+            member_path = f"{path}.{name}" if path else name
+            if name not in known_fields:
+                unknown[member_path] = None
             else:
-                _collect_unknown(known[name], member, at, unknown)
+                _collect_unknown(known_fields[name], member, member_path, unknown)
 
 
 def not_json(error: Exception) -> InvalidJson:
     return InvalidJson(f"The body cannot be read as JSON: {error}.")
 
 
-def _bare(type_: inspect.Type) -> inspect.Type:
+def _without_metadata(type_: inspect.Type) -> inspect.Type:
     return type_.type if isinstance(type_, inspect.Metadata) else type_
 
 
-def strictly(type_: Any) -> Any:
-    """The same type, but every object in it forbids unknown fields."""
+def forbid_unknown_fields(type_: Any) -> Any:
+    """Return the same type, but with every object in it forbidding unknown fields."""
     origin, arguments = get_origin(type_), get_args(type_)
     if origin is Annotated:
-        return Annotated[(strictly(arguments[0]), *arguments[1:])]
+        return Annotated[(forbid_unknown_fields(arguments[0]), *arguments[1:])]
     if origin in (Union, UnionType):
-        return Union[tuple(strictly(argument) for argument in arguments)]  # noqa: UP007  # built at run time
+        return Union[tuple(map(forbid_unknown_fields, arguments))]  # noqa: UP007  # built at run time
     if origin in (list, dict):
-        return origin[tuple(strictly(argument) for argument in arguments)]
+        return origin[tuple(map(forbid_unknown_fields, arguments))]
     if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
         return type_
     return msgspec.defstruct(
@@ -151,7 +149,7 @@ def strictly(type_: Any) -> Any:
 
 def _strict_field(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
     if field.required:
-        return field.name, strictly(field.type)
+        return field.name, forbid_unknown_fields(field.type)
     if field.default_factory is not msgspec.NODEFAULT:
-        return field.name, strictly(field.type), msgspec.field(default_factory=field.default_factory)
-    return field.name, strictly(field.type), field.default
+        return field.name, forbid_unknown_fields(field.type), msgspec.field(default_factory=field.default_factory)
+    return field.name, forbid_unknown_fields(field.type), field.default

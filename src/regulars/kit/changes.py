@@ -1,9 +1,9 @@
-"""Pages in the order of change: a caller can poll for changes for ever and misses no row.
+"""Pages of a list in the order of last change, so that a caller that polls for changes misses no row.
 
 A row has the timestamp of its transaction's start, and may be committed after a row with a newer timestamp. A caller
-that has passed this position would never see it. So a page ends before a *horizon*: all rows before it are committed or
-rolled back. The horizon is the start of the oldest open transaction, or now, minus two seconds: the statement that
-records sales gets its timestamp up to a second before it begins.
+whose cursor is past that timestamp would never get the row. So a page ends at a *horizon*: a time before which all
+transactions have ended. The horizon is the start of the oldest open transaction, or now, minus two seconds, because the
+statement that records sales gets its timestamp up to a second before it begins.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from regulars.kit.pagination import read_cursor, scope_of, write_cursor
 from regulars.kit.text import read_timestamp
 
 PARAMETER = "updated_from"
-_BEFORE_ALL = UUID(int=0)
+_LOWEST_ID = UUID(int=0)
 
 T = TypeVar("T")
 
@@ -32,29 +32,28 @@ class Since(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The start of a page: after an id in the order of creation, or at a position in the order of change."""
+    """The start of a page: after an id in the order of creation, or after a position in the order of last change."""
 
     after: UUID | None = None
     since: Since | None = None
 
-    def cut(
+    def cut_page(
         self,
-        found: Sequence[T],
+        rows: Sequence[T],
         limit: int,
         *,
         secret: bytes,
         scope: str,
         position_of: Callable[[T], tuple[datetime, UUID]],
     ) -> tuple[Sequence[T], bool, str | None]:
-        """Split rows that were fetched with one extra: the page, whether there are more, and the cursor of the next
-        page.
+        """Return the page, whether more rows follow, and the next cursor. The caller has fetched one row over `limit`.
 
-        A list of changes has no end: at the horizon, the cursor is the position from which to continue later.
+        A list of changes always has a next cursor: the caller continues from there when it polls again.
         """
-        page, has_more = found[:limit], len(found) > limit
+        page, has_more = rows[:limit], len(rows) > limit
         if self.since is None:
-            return page, has_more, _write(secret, scope, position_of(page[-1])[1:]) if has_more else None
-        return page, has_more, _write(secret, scope, position_of(page[-1]) if page else self.since[:2])
+            return page, has_more, _write_position(secret, scope, position_of(page[-1])[1:]) if has_more else None
+        return page, has_more, _write_position(secret, scope, position_of(page[-1]) if page else self.since[:2])
 
 
 async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: str) -> Start:
@@ -62,8 +61,8 @@ async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: 
     position = read_cursor(secret, scope, query["cursor"]) if "cursor" in query else ()
     if PARAMETER not in query:
         return Start(after=UUID(position[0]) if position else None)
-    # An unescaped plus in a query is a space by the time it arrives here.
-    moment, identifier = read_timestamp(query[PARAMETER].replace(" ", "+"), field=PARAMETER), _BEFORE_ALL
+    # The query parser turns an unescaped plus of the time zone into a space.
+    moment, identifier = read_timestamp(query[PARAMETER].replace(" ", "+"), field=PARAMETER), _LOWEST_ID
     if position:
         moment, identifier = datetime.fromisoformat(position[0]), UUID(position[1])
     return Start(since=Since(moment, identifier, await _read_horizon(tx)))
@@ -74,18 +73,17 @@ def scope_of_changes(name: str, query: Mapping[str, str], **filters: Any) -> str
     return scope_of(name, {}, **filters, **from_parameter)
 
 
-def _write(secret: bytes, scope: str, position: tuple[Any, ...]) -> str:
+def _write_position(secret: bytes, scope: str, position: tuple[Any, ...]) -> str:
     return write_cursor(
-        secret, scope, tuple(it.isoformat() if isinstance(it, datetime) else str(it) for it in position)
+        secret, scope, tuple(key.isoformat() if isinstance(key, datetime) else str(key) for key in position)
     )
 
 
 async def _read_horizon(tx: Tx) -> datetime:
-    """The time before which all transactions have ended. It is read before the rows of a page: a transaction that
-    begins later writes newer rows."""
-    rows = await tx.fetch(
+    """Read the horizon; call it before reading the rows, because a transaction that begins later writes newer rows."""
+    [(horizon,)] = await tx.fetch(
         "SELECT least(clock_timestamp(), min(xact_start)) - interval '2 seconds' FROM pg_stat_activity"
         " WHERE application_name = %s AND datname = current_database() AND pid <> pg_backend_pid()",
         (APPLICATION_NAME,),
     )
-    return truncate_to_milliseconds(rows[0][0])
+    return truncate_to_milliseconds(horizon)

@@ -1,4 +1,5 @@
-"""Timestamps of the API: ISO 8601 in, UTC with milliseconds and a `Z` out, always truncated and never rounded."""
+"""Parse and format the API's timestamps (ISO 8601 in, UTC with milliseconds and a `Z` out; truncated, never rounded),
+compute calendar days, and estimate the database's clock."""
 
 import re
 import time
@@ -7,6 +8,7 @@ from datetime import time as clock_time
 
 import msgspec
 
+# A reading of the database's clock counts as fresh for this long.
 CLOCK_READING_S_MAX = 1.0
 
 _encode = msgspec.json.Encoder().encode
@@ -17,7 +19,7 @@ _ISO8601 = re.compile(
     r"|([0-9]{2})([0-9]{2})[Tt]([0-9]{2})([0-9]{2})(?:([0-9]{2})(?:[.,]([0-9]+))?)?)"
     r"(?:[Zz]|([+-])([0-9]{2})(?::?([0-9]{2}))?)",
 )
-# The form that tills send. For a text that matches it, the standard library is as strict as the pattern above and ten
+# The format that most callers send. For texts in it, the standard library is as strict as the pattern above, and ten
 # times as fast.
 _COMMON_FORM = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
@@ -25,8 +27,10 @@ _COMMON_FORM = re.compile(
 )
 _HOUR_MAX = 23
 _MINUTE_MAX = 59
+# 24:00:00, which ISO 8601 allows for midnight at the end of a day.
 _END_OF_DAY = (_HOUR_MAX + 1, 0, 0, 0)
 _LEAP_SECOND = 60
+# Seconds and microseconds.
 _LAST_MILLISECOND = (59, 999_000)
 
 
@@ -36,24 +40,23 @@ def parse_timestamp(text: str) -> datetime:
         return _parse_any_timestamp(text)
     moment = datetime.fromisoformat(text)
     if text[-1] != "Z":
-        moment = _in_utc(moment)
+        moment = _convert_to_utc(moment)
     return truncate_to_milliseconds(moment) if moment.microsecond % 1000 else moment
 
 
-def _in_utc(moment: datetime) -> datetime:
+def _convert_to_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise _outside_the_years() from None
+        raise _year_error() from None
 
 
-def _outside_the_years() -> ValueError:
+def _year_error() -> ValueError:
     return ValueError("it is outside the years 0001 to 9999 in UTC")
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert to a time zone; times at the ends of the range of years, which overflow in some zones, are returned in
-    UTC."""
+    """Convert to a time zone; a time near the year 1 or 9999 that would overflow is returned in UTC."""
     try:
         return moment.astimezone(zone)
     except OverflowError:
@@ -77,7 +80,7 @@ def _parse_any_timestamp(text: str) -> datetime:
     try:
         return moment + shift
     except OverflowError:
-        raise _outside_the_years() from None
+        raise _year_error() from None
 
 
 def _read_offset(sign: str | None, hours: int, minutes: int) -> timedelta:
@@ -88,8 +91,8 @@ def _read_offset(sign: str | None, hours: int, minutes: int) -> timedelta:
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Write a UTC moment with milliseconds and a `Z`."""
-    # Six times as fast as `isoformat`. Microseconds are written with six digits, or not at all when there are none.
+    """Format a UTC time with milliseconds and a `Z`."""
+    # msgspec's encoder is six times as fast as `isoformat`. It writes six digits of microseconds, or none for 0.
     written = _encode(moment)
     return f"{written[1:24].decode()}Z" if moment.microsecond else f"{written[1:20].decode()}.000Z"
 
@@ -99,21 +102,21 @@ def truncate_to_milliseconds(moment: datetime) -> datetime:
 
 
 def first_of_last(days: int, today: date) -> date:
-    """The first day of the last N calendar days, today included."""
+    """Return the first day of the last N calendar days, today included."""
     return today - timedelta(days=days - 1)
 
 
 def start_of_last(days: int, now: datetime, zone: tzinfo) -> datetime:
-    """The start of the last N calendar days in a zone."""
+    """Return the start of the last N calendar days in a time zone."""
     return datetime.combine(first_of_last(days, in_zone(now, zone).date()), clock_time(), zone)
 
 
 def is_in_future(moment: datetime, *, now: datetime, tolerance: timedelta) -> bool:
-    """A time up to `tolerance` ahead is accepted: clocks of callers may run fast, and a refused event may be lost."""
+    """Whether the time is later than now by more than `tolerance`, because clocks of callers may run fast."""
     return moment - now > tolerance
 
 
-# Seconds for measuring durations, unrelated to the time of day.
+# Seconds of a clock that never jumps, for durations and deadlines; unrelated to the time of day.
 monotonic = time.monotonic
 
 
@@ -121,18 +124,18 @@ class DatabaseClock:
     """An estimate of the database's clock: its last reading plus the time since then."""
 
     def __init__(self) -> None:
-        # How far the database's clock is ahead of the clock of this process.
+        # How far the database's clock is ahead of this machine's clock.
         self._ahead = timedelta()
         self._queried_at = float("-inf")
 
     def set(self, now: datetime, *, queried_at: float) -> None:
-        """Set a new reading: the database returned `now` at some time since `queried_at` (on the monotonic clock).
+        """Correct the estimate: the database read `now` at some time since `queried_at` (on the monotonic clock).
 
-        An estimate that agrees with the reading stays, so that a slow response does not replace a more exact one.
+        An estimate that is possible with this reading stays, so that a slow response does not replace a more exact one.
         """
-        least = now - datetime.now(UTC)
-        most = least + timedelta(seconds=monotonic() - queried_at)
-        self._ahead = min(max(self._ahead, least), most)
+        ahead_min = now - datetime.now(UTC)
+        ahead_max = ahead_min + timedelta(seconds=monotonic() - queried_at)
+        self._ahead = min(max(self._ahead, ahead_min), ahead_max)
         self._queried_at = max(self._queried_at, queried_at)
 
     def is_fresh(self) -> bool:

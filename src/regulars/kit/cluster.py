@@ -1,4 +1,4 @@
-"""A cluster (Citus): a database whose organizations are on several nodes, behind a coordinator."""
+"""Inspect a Citus cluster: PostgreSQL that distributes the tables by organization over nodes behind a coordinator."""
 
 from typing import Any, Final, LiteralString, NamedTuple
 
@@ -25,12 +25,12 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
   AND NOT EXISTS (SELECT FROM pg_dist_partition AS d WHERE d.logicalrelid = c.oid)
 ORDER BY 1
 """
-# Read before the organization is known, so these tables stay on the coordinator.
+# A request reads these tables before its organization is known, so they stay on the coordinator.
 DIRECTORY_TABLES: Final = frozenset({"api_keys", "memberships", "link_prefixes", "organization_slugs", "sign_in_links"})
 
 
 class ClusterNode(NamedTuple):
-    """A node: its versions of PostgreSQL and Citus, and the difference of its clock from the coordinator's."""
+    """A node, its versions of PostgreSQL and Citus, and by how much its clock differs from the coordinator's."""
 
     name: str
     is_reachable: bool
@@ -39,19 +39,19 @@ class ClusterNode(NamedTuple):
 
 
 def find_nodes(connection: psycopg.Connection[Any]) -> list[ClusterNode]:
-    before = _clock(connection)
+    before = _read_clock(connection)
     rows = connection.execute(_NODES).fetchall()
-    after = _clock(connection)
-    return [_node(f"{name}:{port}", is_reachable, result, (before, after)) for name, port, is_reachable, result in rows]
+    after = _read_clock(connection)
+    return [_node_of(f"{name}:{port}", reachable, result, (before, after)) for name, port, reachable, result in rows]
 
 
 def find_local_tables(connection: psycopg.Connection[Any]) -> list[str]:
-    """Tables of organizations that were not distributed."""
+    """Tables with an `organization_id` that should be distributed over the nodes, but are not."""
     rows = connection.execute(_LOCAL_TABLES).fetchall()
     return [name for (name,) in rows if name not in DIRECTORY_TABLES]
 
 
-def _node(name: str, is_reachable: bool, result: str | None, queried_between: tuple[float, float]) -> ClusterNode:
+def _node_of(name: str, is_reachable: bool, result: str | None, queried_between: tuple[float, float]) -> ClusterNode:
     if not is_reachable or result is None:
         return ClusterNode(name, is_reachable=False, versions="", clock_off_s=0.0)
     versions, _, clock_text = result.rpartition(" ")
@@ -60,6 +60,6 @@ def _node(name: str, is_reachable: bool, result: str | None, queried_between: tu
     return ClusterNode(name, is_reachable=True, versions=versions, clock_off_s=max(before - clock, clock - after, 0.0))
 
 
-def _clock(connection: psycopg.Connection[Any]) -> float:
+def _read_clock(connection: psycopg.Connection[Any]) -> float:
     [(seconds,)] = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchall()
     return float(seconds)

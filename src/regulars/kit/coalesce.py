@@ -1,17 +1,18 @@
 """Group commit: items that arrive while a batch is being committed form the next batch.
 
-There is one queue for each key (an organization and an endpoint). A queue has at most one batch in flight. A fixed
-number of flushers serve the waiting queues in turn, so one busy queue cannot starve another. There is no timer: an idle
-coalescer flushes a single item at once, and batches grow only while the database is busy.
+There is one queue for each key (an organization and an endpoint). A queue has at most one batch in flight. Queues with
+items are in a ready list, and a fixed number of tasks (flushers) take queues from it in turn, so one busy queue cannot
+starve another. There is no timer: an idle coalescer flushes a single item at once, and batches grow only while the
+database is busy.
 
-Queues of one kind may be flushed in one *shared batch*. They wait in a separate line, and a shared batch takes all that
-wait, up to a limit. Normally one shared batch is in flight. If it takes long, one of its items is probably waiting for
-a lock, so a second one starts at the same time. Items that a shared batch could not write go to the other line, where
-each queue is flushed alone.
+Queues of one kind may be flushed in one *shared batch*. They have their own ready list, from which a shared batch takes
+all queues, up to a limit. Normally one shared batch is in flight. If it takes long, one of its items is probably
+waiting for a lock, so a second shared batch starts. Items that a shared batch could not write are flushed again, each
+queue alone.
 
-A queue refuses items that it could not serve soon. The measure is the batch that was taken last: if its first item had
-waited too long, the queue accepts only items that fit into the next batch. While the database is away no batch is
-taken, and only the number and the bytes of waiting items are limited.
+A queue refuses items that would wait too long. It decides by the batch that was taken last: if its first item had
+waited too long, the queue accepts only items that fit into the next batch. While the database is unreachable no batch
+is taken, and only the number and the bytes of waiting items are limited.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from regulars.kit.clock import monotonic
 FLUSHERS = 8
 QUEUE_ITEMS_MAX = 2_048
 QUEUE_BYTES_MAX = 16 << 20
+# Of the items in all queues together.
 WAITING_BYTES_MAX = 64 << 20
 # A queue whose items wait longer than this refuses new ones: the caller should retry later.
 WAIT_S_MAX = 0.5
@@ -49,19 +51,19 @@ class Overloaded(Exception):
 
 @dataclass(slots=True)
 class _Queue(Generic[T]):
-    # Each with its size and its time of arrival.
+    # Each item with its size in bytes and its time of arrival.
     items: deque[tuple[T, int, float]] = field(default_factory=deque)
     size: int = 0
     # Whether the first item of the last batch had waited too long.
     is_late: bool = False
-    # True while the queue is being flushed or waits in a line; it is then not added to a line again.
-    in_line: bool = False
-    # Items that a shared batch could not write; they are flushed alone, before all other items of this queue.
+    # True while the queue is being flushed or is in a ready list; it is then not added to a list again.
+    is_scheduled: bool = False
+    # Items that a shared batch could not write; they are flushed without other queues, before this queue's new items.
     unwritten: list[T] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _WaitingLine(Generic[K]):
+class _ReadyList(Generic[K]):
     keys: deque[K] = field(default_factory=deque)
     flushers: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -80,8 +82,8 @@ class Coalescer(Generic[K, T]):
         shared_as: Callable[[K], Hashable | None] = lambda _: None,
         flush_together: Callable[[Sequence[Batch[K, T]]], Awaitable[Sequence[list[T]]]] | None = None,
     ) -> None:
-        """`shared_as` returns the kind of a queue that may be flushed together with others of its kind, or None.
-        `flush_together` returns the items of each batch that it could not write."""
+        """`flush` writes a batch of one queue. `shared_as` returns the kind of a queue that may be flushed together
+        with others of its kind, or None; `flush_together` returns the items of each batch that it could not write."""
         self._flush = flush
         self._flush_together = flush_together
         self._shared_as = shared_as
@@ -92,10 +94,10 @@ class Coalescer(Generic[K, T]):
         self._queue_bytes_max = queue_bytes_max
         self._waiting_bytes_max = waiting_bytes_max
         self._queues: dict[K, _Queue[T]] = {}
-        self._alone: _WaitingLine[K] = _WaitingLine()
-        self._shared: _WaitingLine[K] = _WaitingLine()
+        self._alone: _ReadyList[K] = _ReadyList()
+        self._shared: _ReadyList[K] = _ReadyList()
         self._shared_batch_at = float("-inf")
-        self._watch: asyncio.TimerHandle | None = None
+        self._shared_batch_timer: asyncio.TimerHandle | None = None
         self.waiting_items = 0
         self.waiting_bytes = 0
 
@@ -114,8 +116,8 @@ class Coalescer(Generic[K, T]):
         queue.size += size
         self.waiting_items += 1
         self.waiting_bytes += size
-        if not queue.in_line:
-            queue.in_line = True
+        if not queue.is_scheduled:
+            queue.is_scheduled = True
             self._enqueue(key)
 
     def has_room(self, key: K, *, size: int) -> bool:
@@ -132,85 +134,85 @@ class Coalescer(Generic[K, T]):
         while flushers := self._alone.flushers | self._shared.flushers:
             await asyncio.wait(flushers)
 
-    def _enqueue(self, key: K, *, served_by: _WaitingLine[K] | None = None) -> None:
-        """Add the queue to its line, and start a flusher unless the caller is a flusher of that line."""
-        line = self._alone if self._queues[key].unwritten or self._shared_as(key) is None else self._shared
-        line.keys.append(key)
-        if line is not served_by:
-            self._start_flusher(line)
+    def _enqueue(self, key: K, *, by_flusher_of: _ReadyList[K] | None = None) -> None:
+        """Add the queue to its ready list, and start a flusher unless the caller is a flusher of that list."""
+        ready = self._alone if self._queues[key].unwritten or self._shared_as(key) is None else self._shared
+        ready.keys.append(key)
+        if ready is not by_flusher_of:
+            self._start_flusher(ready)
 
-    def _start_flusher(self, line: _WaitingLine[K]) -> None:
-        if line is self._shared and self._is_shared_batch_recent():
+    def _start_flusher(self, ready: _ReadyList[K]) -> None:
+        if ready is self._shared and self._is_shared_batch_recent():
             self._watch_shared_batch()
-        elif len(line.flushers) < self._flushers_max:
-            if line is self._shared:
+        elif len(ready.flushers) < self._flushers_max:
+            if ready is self._shared:
                 self._shared_batch_at = monotonic()
-            line.flushers.add(asyncio.create_task(self._serve_line(line)))
+            ready.flushers.add(asyncio.create_task(self._serve_ready(ready)))
 
     def _is_shared_batch_recent(self) -> bool:
         return bool(self._shared.flushers) and monotonic() - self._shared_batch_at < LONG_BATCH_S
 
     def _watch_shared_batch(self) -> None:
-        if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(LONG_BATCH_S, self._check_shared_batch)
+        if self._shared_batch_timer is None:
+            self._shared_batch_timer = asyncio.get_running_loop().call_later(LONG_BATCH_S, self._check_shared_batch)
 
     def _check_shared_batch(self) -> None:
-        self._watch = None
+        self._shared_batch_timer = None
         if self._shared.keys:
             self._start_flusher(self._shared)
 
-    async def _serve_line(self, line: _WaitingLine[K]) -> None:
-        serve_next = self._serve_alone if line is self._alone else self._serve_together
+    async def _serve_ready(self, ready: _ReadyList[K]) -> None:
+        serve_next = self._serve_alone if ready is self._alone else self._serve_together
         try:
-            while line.keys:
+            while ready.keys:
                 try:
                     await serve_next()
                 except Exception:  # noqa: BLE001  # `flush` must not raise; the other queues still need this flusher
                     _log.exception("coalesce.flush_failed")
-                if line is self._shared and len(line.flushers) > 1 and self._is_shared_batch_recent():
-                    # This flusher was the slow one, and another has taken over the line.
+                if ready is self._shared and len(ready.flushers) > 1 and self._is_shared_batch_recent():
+                    # This flusher's batch was slow, and a second flusher has taken over the list.
                     self._watch_shared_batch()
                     return
         finally:
-            # Here and not in a callback: an item that arrives before the callback runs would count this flusher, start
-            # no other, and never be flushed.
-            line.flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            # Removed here and not in a callback: for an item that arrives before the callback runs, this flusher would
+            # count as running, no other would be started, and the item would never be flushed.
+            ready.flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _serve_alone(self) -> None:
         key = self._alone.keys.popleft()
         queue = self._queues[key]
-        batch, queue.unwritten = queue.unwritten or self._take(key, queue), []
+        batch, queue.unwritten = queue.unwritten or self._take_batch(key, queue), []
         try:
             await self._flush(key, batch)
         finally:
-            self._served(key, self._alone)
+            self._reschedule(key, self._alone)
 
     async def _serve_together(self) -> None:
         if self._flush_together is None:
             raise AssertionError("queues that are shared need a way to flush them together")
-        began = self._shared_batch_at = monotonic()
-        batches = self._take_together()
+        started_at = self._shared_batch_at = monotonic()
+        batches = self._take_batches()
         unwritten: Sequence[list[T]] = [[]] * len(batches)
         try:
             unwritten = await self._flush_together(batches)
         finally:
-            if self._shared_batch_at == began:
+            if self._shared_batch_at == started_at:
                 # The batch has ended, so the next one may start at once.
                 self._shared_batch_at = float("-inf")
             for (key, _), items in zip(batches, unwritten, strict=True):
                 self._queues[key].unwritten = items
-                self._served(key, self._shared)
+                self._reschedule(key, self._shared)
 
-    def _served(self, key: K, line: _WaitingLine[K]) -> None:
+    def _reschedule(self, key: K, ready: _ReadyList[K]) -> None:
         queue = self._queues[key]
         if queue.unwritten or queue.items:
-            self._enqueue(key, served_by=line)
+            self._enqueue(key, by_flusher_of=ready)
         else:
             # Empty queues are deleted, so that past keys take no memory.
             del self._queues[key]
 
-    def _take_together(self) -> list[Batch[K, T]]:
-        """Batches of the first queues in line that have the same kind, up to the limit; a large queue comes alone."""
+    def _take_batches(self) -> list[Batch[K, T]]:
+        """Take the first queues of the shared list that have the same kind, up to the limit; a large queue alone."""
         keys = self._shared.keys
         kind = self._shared_as(keys[0])
         batches: list[Batch[K, T]] = []
@@ -219,16 +221,16 @@ class Coalescer(Generic[K, T]):
             queue = self._queues[keys[0]]
             items += len(queue.items)
             if batches and (items > SHARED_ITEMS_MAX or kind is None or self._shared_as(keys[0]) != kind):
-                # `shared_as` may also have changed while the queue waited.
+                # The queue has another kind, which may also have changed while it waited, or the limit is reached.
                 break
             size += queue.size
             if batches and size > BATCH_BYTES_MAX:
                 break
             key = keys.popleft()
-            batches.append((key, self._take(key, queue)))
+            batches.append((key, self._take_batch(key, queue)))
         return batches
 
-    def _take(self, key: K, queue: _Queue[T]) -> list[T]:
+    def _take_batch(self, key: K, queue: _Queue[T]) -> list[T]:
         items_max = self._items_max(key)
         batch: list[T] = []
         size = 0

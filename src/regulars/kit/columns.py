@@ -1,7 +1,7 @@
-"""The columns that a statement writes for each row of a batch, listed once.
+"""Write a batch of rows with one statement, which gets one array for each column.
 
-A batch travels as one array for each column. From the list come the names and types in the statement and the arrays
-themselves, so a column that is added is added in one place.
+`Columns` lists the columns once. It gives the names and types for the text of the statement, and the arrays for its
+parameters.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -15,9 +15,9 @@ from regulars.kit.arrays import BinaryArray
 class Columns:
     """The array class of each column, by name. The values are the rows' attributes of the same name.
 
-    A second element names another attribute, or is a function that converts the value: `Columns(id=Ids, source=(Labels,
-    "event.source"), detail=(Jsons, encode))`. Integer columns of any size use `Bigints`: PostgreSQL converts and checks
-    the value when it is stored.
+    In a tuple, the second element is the path of another attribute, or a function that converts the value:
+    `Columns(id=Ids, source=(Labels, "event.source"), detail=(Jsons, encode))`. Integer columns of any size use
+    `Bigints`: PostgreSQL converts and checks the value when it is stored.
     """
 
     def __init__(self, **columns: type[BinaryArray] | tuple[type[BinaryArray], str | Callable[[Any], Any]]) -> None:
@@ -27,6 +27,7 @@ class Columns:
         sources = {name: source[1] for name, source in columns.items() if isinstance(source, tuple)}
         paths = [path if isinstance(path := sources.get(name), str) else name for name in columns]
         self.read: Final = attrgetter(*paths) if len(paths) > 1 else lambda row, get=attrgetter(*paths): (get(row),)
+        # For each column, the function that makes an array of its values.
         self.makers: Final = [
             _converting(kind, convert) if callable(convert := sources.get(name)) else kind
             for name, kind in self.kinds.items()
@@ -39,30 +40,30 @@ class Columns:
         typed: LiteralString = ", ".join([name + " " + kind.type for name, kind in self.kinds.items()])
         self.records: Final[LiteralString] = "json_to_recordset(%(records)s::json) AS it (" + typed + ")"
 
-    def __or__(self, others: "Columns") -> "Columns":
-        """Combine the columns for a statement; the parameters of each are still made separately."""
-        return Columns(**self.kinds, **others.kinds)
+    def __or__(self, other: "Columns") -> "Columns":
+        """Combine the columns of two lists in one statement; each list still makes its own parameters."""
+        return Columns(**self.kinds, **other.kinds)
 
-    def write(self, text: LiteralString, **others: LiteralString) -> LiteralString:
-        """Fill in a statement: `{columns}` are the names, `{arrays}` all rows, and `{rows}` the same as a table called
-        `it`.
+    def write(self, text: LiteralString, **replacements: LiteralString) -> LiteralString:
+        """Fill in a statement: `{columns}` are the names, `{arrays}` the `unnest(…)` of all arrays, and `{rows}` the
+        same as a table called `it`.
 
         `{records}` is that table from a parameter `records`, a list of JSON objects, which is faster for rows that are
-        encoded as JSON anyway. Other placeholders are given by keyword, such as the result of `assign`.
+        encoded as JSON anyway. Keywords replace further placeholders, for example by the result of `assign`.
         """
-        return fill(text, columns=self.names, arrays=self.arrays, rows=self.rows, records=self.records, **others)
+        return fill(text, columns=self.names, arrays=self.arrays, rows=self.rows, records=self.records, **replacements)
 
     def assign(self, source: LiteralString, *, without: Collection[str] = ()) -> LiteralString:
-        """The assignments of `SET`: each column, except `without`, from the same column of the source."""
+        """Write the assignments of `SET`: each column, except `without`, from the same column of the source."""
         return ", ".join([name + " = " + source + "." + name for name in self.kinds if name not in without])
 
     def of(self, rows: Iterable[Any]) -> dict[str, BinaryArray]:
-        """The rows as parameters of the statement."""
+        """Return the parameters of the statement for these rows."""
         return self.of_tuples(map(self.read, rows))
 
     def of_tuples(self, rows: Iterable[Sequence[Any]]) -> dict[str, BinaryArray]:
         """Like `of`, for rows that are tuples in the order of the columns."""
-        # Not a strict zip, because every write passes here.
+        # `zip` without its check of lengths, because every write passes here.
         arrays = {name: make(values) for name, make, values in zip(self.kinds, self.makers, zip(*rows))}  # noqa: B905
         return arrays or {name: kind(()) for name, kind in self.kinds.items()}
 
@@ -73,13 +74,13 @@ def _converting(kind: type[BinaryArray], convert: Callable[[Any], Any]) -> Calla
 
 @cache
 def names_of(row: Callable[..., Any], table: LiteralString = "") -> LiteralString:
-    """The names of a table's columns: the fields of a `NamedTuple` or struct."""
+    """Join the names of a table's columns, which are the fields of a `NamedTuple` or struct."""
     fields: Sequence[LiteralString] = getattr(row, "__struct_fields__", ()) or row._fields  # type: ignore[attr-defined]
     return ", ".join([table + "." + name if table else name for name in fields])
 
 
-def fill(text: LiteralString, **parts: LiteralString) -> LiteralString:
-    """Replace the named placeholders of a statement by its parts."""
-    for name, part in parts.items():
-        text = text.replace("{" + name + "}", part)
+def fill(text: LiteralString, **replacements: LiteralString) -> LiteralString:
+    """Replace each named placeholder of a statement by the SQL given for it."""
+    for name, replacement in replacements.items():
+        text = text.replace("{" + name + "}", replacement)
     return text

@@ -1,7 +1,7 @@
-"""Commitments: a hash of some content with a random salt, one salt per content.
+"""Cryptographic commitments: the hash of some content with its own random salt.
 
-Once content and salt are deleted the commitment reveals nothing about the content, and hashes computed over the
-commitment still verify.
+Once content and salt are deleted, the commitment reveals nothing about the content, and a hash chain over commitments
+can still be verified.
 """
 
 import hmac

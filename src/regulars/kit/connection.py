@@ -1,12 +1,12 @@
 """A psycopg connection with a faster path for statements: no cursor, and prepared statements.
 
-A cursor of the driver makes an object for each statement, looks up its types and waits through a generator, which costs
-more than a short statement itself. Here a reader of the event loop collects the result, and a statement that is run a
-second time is prepared, so that the server parses it once. Values and rows still pass through the driver's adapters
-(`fetch`, `change`), unless the caller has encoded them already (`run`). Everything else is the driver's.
+A cursor of psycopg (the driver) creates an object for each statement, looks up its types and waits through a generator,
+which costs more than a short statement itself. Here a callback of the event loop reads the result, and a statement that
+is run a second time is prepared, so that the server parses it once. `fetch` and `change` convert values and rows with
+the driver's adapters; `run` takes values that the caller has encoded. All other methods are the driver's.
 
 When the server dies, its last message and the end of the connection may reach the socket together. The event loop
-(libuv) then reports the socket as readable only once, so the reader reads until nothing is left.
+(libuv) then reports the socket as readable only once, so the callback reads until nothing is left.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ Params = Sequence[Any] | Mapping[str, Any]
 
 # libpq never shrinks its send buffer: a connection that sent more than this is closed instead of returned to the pool.
 BUFFER_BYTES_MAX: Final = 4 << 20
-# Composed statements, such as the filters of lists, have many different texts.
+# Statements that one connection prepares. The filters of lists compose many texts; those over the limit run unprepared.
 STATEMENTS_MAX: Final = 400
 PARSED_QUERIES_MAX: Final = 4_096
 _FAILED: Final = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
-# The server has no such prepared statement any more, or a changed table gives it other columns.
+# The server has lost the prepared statement, or a changed table gives its result other columns.
 _OUTDATED: Final = (InvalidSqlStatementName, FeatureNotSupported)
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|s|%)")
 
@@ -61,20 +61,20 @@ class Connection(AsyncConnection[TupleRow]):
     has_large_buffer = False
 
     def make_ready(self) -> None:
-        """Called once, after connecting."""
+        """Set up the fast path; called once, after connecting."""
         self._loop = asyncio.get_running_loop()
         # The socket's number is stored, because the event loop must still remove it after libpq has closed the socket.
         self._socket = self.pgconn.socket
         self._poller = select.poll()
         self._poller.register(self._socket, select.POLLIN)
         self._adapter = Transformer(self)
-        # By text and types of the values: the name of the prepared statement, or None after the first run.
+        # The name of the prepared statement by its text and the types of its values; None after the first run.
         self._statements: dict[tuple[str, tuple[int, ...]], bytes | None] = {}
-        # The statements of `run`, by their own name: the name under which this connection prepared each.
+        # For statements of `run`: the name under which this connection prepared each, by `Prepared.name`.
         self._prepared_names: dict[bytes, bytes] = {}
 
     async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
-        """The rows of a statement; its parameters are written `%s` or `%(name)s`, as in the driver."""
+        """Run a statement with parameters written `%s` or `%(name)s`, as in the driver; return its rows."""
         result = await self._execute(query, params)
         self._adapter.set_pgresult(result)
         rows = self._adapter.load_rows(0, result.ntuples, tuple)
@@ -91,7 +91,7 @@ class Connection(AsyncConnection[TupleRow]):
         return await self._wait()
 
     async def run(self, statement: Prepared, parameters: Sequence[bytes | None]) -> PGresult:
-        """Run a statement on encoded values; its result is in binary too."""
+        """Run a statement on encoded values; its result is in PostgreSQL's binary format too."""
         try:
             return await self._run(statement, parameters)
         except _OUTDATED:
@@ -108,13 +108,13 @@ class Connection(AsyncConnection[TupleRow]):
         return await self._wait()
 
     async def fetch_row(self, statement: Prepared, parameters: Sequence[bytes | None]) -> list[bytes]:
-        """The values of the only row that such a statement returns; null becomes an empty value."""
+        """Run a statement on encoded values that returns one row; return its values, with null as empty bytes."""
         result = await self.run(statement, parameters)
         return [result.get_value(0, column) or b"" for column in range(result.nfields)]
 
     def is_idle(self) -> bool:
-        """Whether the pool can reuse it: its socket is open, which is checked without a query, and it is in no
-        transaction."""
+        """Whether the pool can reuse the connection: it is in no transaction, and its socket is open, which is checked
+        without a query."""
         try:
             if self._has_reader:
                 self._on_readable()
@@ -133,7 +133,7 @@ class Connection(AsyncConnection[TupleRow]):
             self._fail(psycopg.OperationalError("the server did not answer in time"))
 
     def hang_up(self) -> None:
-        """Close without waiting."""
+        """Close the connection without waiting for the server."""
         self._remove_reader()
         self.pgconn.finish()
 
@@ -148,7 +148,7 @@ class Connection(AsyncConnection[TupleRow]):
 
     async def _execute(self, query: Query, params: Params) -> PGresult:
         statement = _parse_query(query if isinstance(query, str) else query.as_string(self))
-        values = self._adapter.dump_sequence(statement.order(params), statement.formats)
+        values = self._adapter.dump_sequence(statement.order_values(params), statement.formats)
         types = tuple(self._adapter.types or ())
         key = (statement.text, types)
         self._check_size(values)
@@ -207,13 +207,13 @@ class Connection(AsyncConnection[TupleRow]):
         return result
 
     def _flush_output(self) -> None:
-        """Write what the socket accepts now, and the remaining bytes when it is writable again."""
+        """Write the bytes that the socket accepts now, and the remaining ones when it is writable again."""
         try:
-            is_unsent = self.pgconn.flush()
+            has_unsent_bytes = self.pgconn.flush()
         except psycopg.Error as error:
             self._fail(error)
             return
-        if is_unsent:
+        if has_unsent_bytes:
             self._loop.add_writer(self._socket, self._on_writable)
 
     def _on_writable(self) -> None:
@@ -239,7 +239,7 @@ class Connection(AsyncConnection[TupleRow]):
             self._result = result
 
     def _finish(self) -> None:
-        """The statement has no further results."""
+        """Give the caller the last result of the statement."""
         result, self._result = self._result, None
         if self.pgconn.status == ConnStatus.BAD:
             # The server ended the connection and libpq closed the socket: remove it from the event loop at once.
@@ -264,16 +264,16 @@ class Connection(AsyncConnection[TupleRow]):
 
 
 class _Statement(NamedTuple):
-    """A text with numbered parameters, as the server expects it, and the function that orders the values by number."""
+    """An SQL text with parameters `$1`, `$2`, …, and the function that puts the caller's values in that order."""
 
     text: str
-    order: Callable[[Params], Sequence[Any]]
+    order_values: Callable[[Params], Sequence[Any]]
     formats: list[PyFormat]
 
 
 @lru_cache(PARSED_QUERIES_MAX)
 def _parse_query(query: str) -> _Statement:
-    """Number the parameters: each `%s` is one, and all with the same name are one."""
+    """Number the parameters: each `%s` gets its own number, and each name of `%(name)s` gets one number."""
     names: list[str] = []
     count = 0
 
@@ -290,8 +290,8 @@ def _parse_query(query: str) -> _Statement:
 
     text = _PARAMETER.sub(number, query)
     if names:
-        order = itemgetter(*names) if len(names) > 1 else lambda params: (params[names[0]],)
-        return _Statement(text, order, [PyFormat.AUTO] * len(names))
+        order_values = itemgetter(*names) if len(names) > 1 else lambda params: (params[names[0]],)
+        return _Statement(text, order_values, [PyFormat.AUTO] * len(names))
 
     def check_count(params: Params) -> Sequence[Any]:
         # The driver's C code reads past the end of the formats when there are more values than parameters.

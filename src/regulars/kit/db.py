@@ -1,10 +1,10 @@
-"""The database: connections with a deadline, and transactions with a timestamp.
+"""Database access: pooled connections with a deadline, and transactions with a timestamp.
 
-All statements run in READ COMMITTED with UTC as the session's time zone (`db_session.py`). The timestamp of the
-transaction is the only clock for decisions (`Tx.now`); SQL texts never store `now()` themselves.
+Transactions are READ COMMITTED unless they take a snapshot, and the session's time zone is UTC (`db_session.py`). The
+timestamp of the transaction is the only clock for decisions (`Tx.now`); SQL texts never store `now()` themselves.
 
-A connection is lent until a deadline. Then its socket is closed: a caller that waits on it gets a connection error,
-even when the database is stopped, unreachable or too busy to handle a request to cancel.
+A caller borrows a connection until a deadline. Then the socket is closed, and a caller that still waits gets a
+connection error, even when the database is stopped, unreachable or too busy to handle a request to cancel.
 """
 
 import asyncio
@@ -30,22 +30,24 @@ from regulars.kit.pool import Pool
 
 T = TypeVar("T")
 
+# How long a caller waits for a free connection.
 POOL_WAIT_S = 5.0
+# TCP gives up when sent data is unacknowledged for this much longer than a statement may run.
 UNANSWERED_MARGIN_MS = 5_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_MS = 60_000
 LOCK_TIMEOUT_MS = 500
 # Connections of the pool that reads may not use, so that writes always find one.
 RESERVED_FOR_WRITES = 2
-# The usual number of batches in flight that record sales: one shared by several organizations, and several of one.
+# Connections for batches of sales: as many as are usually in flight.
 RECORDING_MAX = 8
+# Connections for reads by key, and one more only for reads that block a whole request, such as authentication.
 LOOKING_UP_MAX = 2
-# One more connection, only for reads that block a whole request, such as authentication.
 URGENT_MAX = 1
 
 # Errors after which a retry may succeed.
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
-# The statement wrote nothing because of its rows or of another transaction's lock; the connection can be used again.
+# Errors of a statement that wrote nothing, because of its values or a lock; the connection can be used again.
 REFUSED_ERRORS = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable)
 
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -53,21 +55,21 @@ _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 @dataclass(frozen=True, slots=True)
 class Tx:
-    """One open transaction (or, for reads, one connection) and its timestamp."""
+    """An open transaction, or for reads a connection without one, and the time that counts as now."""
 
     connection: Connection
     now: datetime
-    # The queues that got rows from this transaction, each with its organization; passed to `Database.after_commit`.
+    # The work queues to which this transaction adds rows, each with its organization, for `Database.after_commit`.
     touched: set[tuple[str, UUID]] = field(default_factory=set)
-    # Called with True after the commit and with False after a rollback; not at all where the connection was lost during
+    # Called with True after the commit and with False after a rollback; not called if the connection was lost during
     # the commit, because then the outcome is unknown.
-    endings: list[Callable[[bool], None]] = field(default_factory=list)
+    end_callbacks: list[Callable[[bool], None]] = field(default_factory=list)
 
     async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
         return await self.connection.fetch(query, params)
 
     async def fetch_all(self, row: Callable[..., T], query: LiteralString, params: Params = ()) -> list[T]:
-        """The rows of a statement as this type, whose field names replace `{columns}` in the statement."""
+        """Return each row of the statement as a `row`, whose field names replace `{columns}` in the statement."""
         return [row(*values) for values in await self.fetch(fill(query, columns=names_of(row)), params)]
 
     async def fetch_first(self, row: Callable[..., T], query: LiteralString, params: Params = ()) -> T | None:
@@ -81,8 +83,8 @@ class Tx:
         await self.execute("SELECT set_config('lock_timeout', %s, true)", (duration,))
 
     def end(self, *, is_committed: bool) -> None:
-        for ending in self.endings:
-            ending(is_committed)
+        for callback in self.end_callbacks:
+            callback(is_committed)
 
 
 class Database:
@@ -95,12 +97,12 @@ class Database:
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
         checkout_s_max: float = inf,
     ) -> None:
-        """`checkout_s_max` is how long a caller may keep a connection before it is closed."""
+        """`checkout_s_max` is how long a caller may use a connection before it is closed."""
         self.url = url
-        # Called after the commit for each queue in `Tx.touched`; a process that wakes workers sets it.
+        # Called after a commit for each queue in `Tx.touched`; set by a process that notifies the workers.
         self.after_commit: Callable[[str, UUID], None] | None = None
         self.clock = DatabaseClock()
-        # Whether organizations are on several nodes (Citus); known when the first recording connection is open.
+        # Whether the database is a Citus cluster; known once the first connection for recording is open.
         self.is_cluster = False
         self._checkout_s_max = checkout_s_max
         self._statement_timeout_ms = statement_timeout_ms
@@ -131,15 +133,15 @@ class Database:
         return self._pool.use()
 
     async def dial(self, *, for_recording: bool = False) -> Connection:
-        """A new connection outside the pools, for a long-lived use such as a listener."""
+        """Open a connection outside the pools, for a long-lived use such as LISTEN."""
         connection = await Connection.connect(self.url, **self._connect_arguments)
         arrays.register(connection.adapters)
-        # The driver would deallocate all prepared statements, ours too, when a savepoint is rolled back.
+        # With its own prepared statements, the driver would deallocate ours too when a savepoint is rolled back.
         connection.prepare_threshold = None
         connection.make_ready()
         try:
-            with _lent(connection, monotonic() + db_session.CONNECT_TIMEOUT_S):
-                await db_session.pin(connection)
+            with _close_at(connection, monotonic() + db_session.CONNECT_TIMEOUT_S):
+                await db_session.set_schema_and_durability(connection)
                 if for_recording:
                     [(_, planning)] = await connection.fetch(db_session.FOR_RECORDING)
                     self.is_cluster = planning == db_session.PLANNED_ON_A_CLUSTER
@@ -149,31 +151,30 @@ class Database:
         return connection
 
     def connection(self, *, until: float = inf, reserve: int = 0) -> AbstractAsyncContextManager[Connection]:
-        """An autocommit connection; `until` is its deadline on the monotonic clock."""
-        return self._borrowed(self._pool, until, reserve=reserve)
+        """Borrow an autocommit connection until a deadline on the monotonic clock; leave `reserve` ones to others."""
+        return self._borrow(self._pool, until, reserve=reserve)
 
     def recording(self) -> AbstractAsyncContextManager[Connection]:
-        """A connection for the hot path of recording: each statement is planned once, never scans a table, and is a
-        transaction."""
-        return self._borrowed(self._recording, inf)
+        """Borrow an autocommit connection for recording sales: a statement is planned once and never scans a table."""
+        return self._borrow(self._recording, inf)
 
     @asynccontextmanager
     async def looking_up(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:
-        """Like `recording`, for reads by key. It has its own pool, so that reads and recording never wait for each
-        other; one of its connections is only for urgent reads. The caller sets the deadline."""
+        """Like `recording`, for reads by key. They have their own pool, so that reads and recording never wait for each
+        other; one of its connections is only for urgent reads. The caller limits the time."""
         reserve = 0 if is_urgent else URGENT_MAX
-        async with self._borrowed(self._looking_up, inf, reserve=reserve) as connection:
+        async with self._borrow(self._looking_up, inf, reserve=reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
 
     @asynccontextmanager
-    async def _borrowed(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:
+    async def _borrow(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:
         until = min(until, monotonic() + self._checkout_s_max)
         connection = await pool.take(min(until, monotonic() + POOL_WAIT_S), reserve=reserve, open_deadline=until)
         try:
-            with _lent(connection, until):
+            with _close_at(connection, until):
                 yield connection
         except ReadOnlySqlTransaction:
-            # With several hosts in the address, a new connection leads to the one that accepts writes.
+            # With several hosts in the database URL, a new connection finds the host that accepts writes.
             connection.hang_up()
             raise
         finally:
@@ -181,25 +182,25 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, *, until: float = inf, statement_timeout_ms: int | None = None) -> AsyncIterator[Tx]:
-        """`statement_timeout_ms` replaces the usual limit if it is shorter."""
+        """Begin a transaction; `statement_timeout_ms` replaces the usual limit of a statement if it is shorter."""
         begin = b"BEGIN; SELECT now()"
         if statement_timeout_ms is not None and not 0 < self._statement_timeout_ms <= statement_timeout_ms:
             begin = b"BEGIN; SET LOCAL statement_timeout = %d; SELECT now()" % statement_timeout_ms
-        async with self._begun(begin, until) as tx:
+        async with self._begin(begin, until) as tx:
             yield tx
 
     @asynccontextmanager
     async def snapshot(self, *, until: float = inf) -> AsyncIterator[Tx]:
-        """For reads that must be consistent: all statements see the database as it is at the first statement."""
-        async with self._begun(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT now()", until) as tx:
+        """Begin a read-only transaction whose statements all see the database as of the first statement."""
+        async with self._begin(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT now()", until) as tx:
             yield tx
 
     @asynccontextmanager
-    async def _begun(self, begin: bytes, until: float) -> AsyncIterator[Tx]:
+    async def _begin(self, begin: bytes, until: float) -> AsyncIterator[Tx]:
         async with self.connection(until=until) as connection:
             queried_at = monotonic()
-            begun = await connection.run_simple(begin)
-            now = datetime.fromisoformat((begun.get_value(0, 0) or b"").decode())
+            result = await connection.run_simple(begin)
+            now = datetime.fromisoformat((result.get_value(0, 0) or b"").decode())
             self.clock.set(now, queried_at=queried_at)
             tx = Tx(connection, truncate_to_milliseconds(now))
             try:
@@ -210,28 +211,28 @@ class Database:
                         await connection.run_simple(b"ROLLBACK")
                 tx.end(is_committed=False)
                 raise
-            ended = await connection.run_simple(b"COMMIT")
-            if ended.command_status != b"COMMIT":
+            result = await connection.run_simple(b"COMMIT")
+            if result.command_status != b"COMMIT":
                 tx.end(is_committed=False)
                 raise InFailedSqlTransaction("a statement of the transaction had failed; nothing was written")
         tx.end(is_committed=True)
         self.notify_committed(tx.touched)
 
     def notify_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:
-        """Report that these queues have new rows; for a caller that commits without a `Tx`."""
+        """Call `after_commit` for these queues; for a caller that commits without a `Tx`."""
         if self.after_commit is not None:
             for queue, organization_id in touched:
                 self.after_commit(queue, organization_id)
 
     @asynccontextmanager
     async def reading(self, *, until: float = inf) -> AsyncIterator[Tx]:
-        """A connection for reads: every statement sees the newest commit. `now` is close to the database's clock."""
+        """Borrow a connection for reads: every statement sees the newest commit. `now` is an estimate."""
         async with self.connection(until=until, reserve=self._reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
 
 
 @contextmanager
-def _lent(connection: Connection, until: float) -> Iterator[None]:
+def _close_at(connection: Connection, until: float) -> Iterator[None]:
     """Close the connection at the deadline, unless the block has ended before."""
     if until == inf:
         yield

@@ -1,7 +1,7 @@
-"""Checks of a PostgreSQL server: refuse one that can lose acknowledged writes, or a pooler that shares sessions.
+"""Check a PostgreSQL server at the start: refuse one that can lose acknowledged writes, or a transaction pooler.
 
-Regulars keeps session settings, LISTEN and prepared statements on a connection. A pooler that gives each transaction
-another session breaks all three without an error, so it is refused.
+Regulars relies on session settings, LISTEN and prepared statements of a connection. A pooler that gives each
+transaction another session breaks all three without an error.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ from regulars.kit import db_session
 # `synchronous_commit` has several durable values (local, remote_write, remote_apply): only `off` loses commits.
 UNSAFE_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 # Another client of the pooler may be using the session that we compare with, so one comparison is not enough.
-TRIES: Final = 3
+COMPARISONS: Final = 3
 FIX: Final = "set `pool_mode = session` in the pooler, or name PostgreSQL itself in DATABASE_URL"
 
 
@@ -32,7 +32,7 @@ def assert_durable(connection: psycopg.Connection[Any]) -> None:
 
 
 def unsafe_settings(connection: psycopg.Connection[Any]) -> list[str]:
-    """The settings, as `name = value`, under which a crash can lose acknowledged writes."""
+    """Return the settings, as `name = value`, under which a crash can lose acknowledged writes."""
     # `reset_val` is the value at the start of a session, before `db_session` raises it for the session.
     rows = connection.execute(
         "SELECT name, reset_val FROM pg_settings WHERE name = ANY(%s) ORDER BY name", (list(UNSAFE_SETTINGS),)
@@ -58,15 +58,16 @@ def refuse_transaction_pooling(connection: psycopg.Connection[Any], url: str) ->
 
 
 def find_pooling(connection: psycopg.Connection[Any], url: str) -> Pooling:
-    """Compare the backend of each statement with the backend at connect, and with that of a second client."""
+    """Find out how connections are pooled: compare the server process (backend) of our statements with the one at
+    connect and with that of a second client."""
     if _backend_pid(connection) == connection.info.backend_pid:
         return Pooling.NONE
     # With session pooling, two connected clients never share a session and never change theirs.
-    with db_session.connect(url) as other:
-        for _ in range(TRIES):
+    with db_session.connect(url) as second:
+        for _ in range(COMPARISONS):
             our_pid = _backend_pid(connection)
-            with other.transaction():
-                if _backend_pid(other) == our_pid or _backend_pid(connection) != our_pid:
+            with second.transaction():
+                if _backend_pid(second) == our_pid or _backend_pid(connection) != our_pid:
                     return Pooling.TRANSACTION
     return Pooling.SESSION
 

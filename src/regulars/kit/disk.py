@@ -1,5 +1,5 @@
-"""Sync files and folders to disk, so that they survive a power cut; callers sync before they rename to the final
-name."""
+"""Sync files and folders to disk, so that they survive a power cut; a caller syncs a file before it renames it to the
+final name."""
 
 import os
 from pathlib import Path

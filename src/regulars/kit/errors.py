@@ -11,7 +11,7 @@ import msgspec
 
 Headers = tuple[tuple[bytes, bytes], ...]
 RETRY_SOON = ((b"retry-after", b"1"),)
-# Whether to send the request again, for the page of errors.
+# How to send a request again; part of the `retry` texts below.
 SAME_KEY = "with the same Idempotency-Key and the same bytes"
 
 
@@ -27,7 +27,7 @@ class ApiError(Exception):
     status: ClassVar[int]
     code: ClassVar[str]
     title: ClassVar[str]
-    # For the developer who gets the error.
+    # Texts for the developer who gets the error.
     cause: ClassVar[str]
     fix: ClassVar[str]
     retry: ClassVar[str] = "No. The same request will be refused again."
@@ -80,7 +80,7 @@ class Unauthorized(ApiError):
     )
     fix = "Send a live key of your organization in `x-api-key`. A revoked key stops within a second."
     retry = "Yes, with a valid key: nothing ran."
-    # RFC 9110 requires it, and the JDK's client throws without it.
+    # RFC 9110 requires this header, and Java's HTTP client throws without it.
     own_headers = ((b"www-authenticate", b"ApiKey"),)
 
 
@@ -171,5 +171,5 @@ class Unavailable(ApiError):
 
 
 def invalid(field: str, code: str, message: str) -> ValidationError:
-    """A validation error about one field."""
+    """Make the validation error of one field."""
     return ValidationError(f"{field}: {message}" if field else message, errors=(FieldError(field, code, message),))

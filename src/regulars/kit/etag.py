@@ -1,9 +1,9 @@
-"""Optimistic locking for objects that users edit: a form carries the etag of the part that it edits.
+"""Optimistic locking for objects that users edit: a form carries the etag (a hash) of the part that it edits.
 
-A part is what one form shows: a step, the conditions of a branch, a whole segment. A change is accepted if the part is
-unchanged since the form was rendered; changes of other parts do not matter. Otherwise the form is shown again with the
-user's input. It says who changed the part and what it is now, and carries the new etag: sending it again overwrites
-that change.
+A part is the content of one form, such as a whole segment, or one step of a journey. A change is accepted if the part
+is unchanged since the form was rendered; changes of other parts do not matter. Otherwise the form is shown again with
+the user's input. It says who changed the part and what it is now, and carries the new etag: sending the form again
+overwrites that change.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-CHARACTERS: Final = 16
+ETAG_CHARACTERS: Final = 16
 
 
 class EtagMismatch(Exception):
@@ -19,10 +19,10 @@ class EtagMismatch(Exception):
 
 
 def etag_of(part: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(part)).hexdigest()[:CHARACTERS]
+    return hashlib.sha256(msgspec.json.encode(part)).hexdigest()[:ETAG_CHARACTERS]
 
 
 def require_etag(part: object, etag: str | None) -> None:
-    """None for a caller without a form, such as a command: it overwrites."""
+    """Raise unless the part still has this etag; None, of a caller without a form, is always accepted."""
     if etag is not None and etag != etag_of(part):
         raise EtagMismatch

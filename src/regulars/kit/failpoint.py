@@ -1,7 +1,7 @@
-"""Failpoints: named places in the code where `bin/crash` kills or stops the process, or cuts its connection.
+"""Failpoints: named calls in the code where a crash test kills or suspends the process, or closes its connection.
 
-A failpoint is armed only by code that calls `arm`, and nothing in this package does, which a test checks: no setting,
-variable or file of a production configuration arms one. A failpoint that is not armed costs one dictionary lookup.
+Only a call of `arm` arms a failpoint. No code of this package calls `arm`, which a test checks, so no setting, variable
+or file of a production configuration can arm one. A failpoint that is not armed costs one dictionary lookup.
 """
 
 import os
@@ -31,40 +31,40 @@ class _ArmedFailpoint:
 _armed: Final[dict[str, _ArmedFailpoint]] = {}
 
 
-def hit(place: str, drop_connection: Callable[[], object] | None = None) -> None:
-    """Fail here if the failpoint is armed. `drop_connection` closes the connection of the caller, if it has its own."""
-    if _armed and place in _armed:
-        _fail(place, drop_connection)
+def hit(name: str, drop_connection: Callable[[], object] | None = None) -> None:
+    """Fail if this failpoint is armed. `drop_connection` closes the connection of the caller, if it has its own."""
+    if _armed and name in _armed:
+        _fail(name, drop_connection)
 
 
-def is_set(place: str) -> bool:
+def is_set(name: str) -> bool:
     """Whether the failpoint is armed, for callers that must prepare for it."""
-    return place in _armed
+    return name in _armed
 
 
 def arm(
-    place: str,
+    name: str,
     act: Act,
     *,
     passes: int = 0,
     seconds: float = 0.0,
     before_failing: Callable[[str, Act], None] = lambda *_: None,
 ) -> None:
-    """Arm a failpoint: it fails once, after `passes` calls of `hit`. `before_failing` is called just before."""
-    _armed[place] = _ArmedFailpoint(act, passes, seconds, before_failing)
+    """Arm a failpoint: it ignores the first `passes` calls of `hit` and fails once, after calling `before_failing`."""
+    _armed[name] = _ArmedFailpoint(act, passes, seconds, before_failing)
 
 
 def disarm() -> None:
     _armed.clear()
 
 
-def _fail(place: str, drop_connection: Callable[[], object] | None) -> None:
-    armed = _armed[place]
+def _fail(name: str, drop_connection: Callable[[], object] | None) -> None:
+    armed = _armed[name]
     if armed.passes > 0:
         armed.passes -= 1
         return
-    del _armed[place]
-    armed.before_failing(place, armed.act)
+    del _armed[name]
+    armed.before_failing(name, armed.act)
     if armed.act == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif armed.act == "sleep":
@@ -73,4 +73,4 @@ def _fail(place: str, drop_connection: Callable[[], object] | None) -> None:
     elif armed.act == "cut" and drop_connection is not None:
         drop_connection()
     else:
-        raise LostError(f"a failpoint at {place}")
+        raise LostError(f"a failpoint at {name}")

@@ -1,4 +1,4 @@
-"""Helpers of HTTP clients for the response or failure of another system: `Retry-After`, dates, network errors."""
+"""Helpers for HTTP clients: parse the `Retry-After` header and HTTP dates, and describe network errors to users."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -6,23 +6,24 @@ from typing import Final
 
 import aiohttp
 
-# A longer wait is cut to a year: the current time plus the wait must still be a valid date.
-_AHEAD_MAX: Final = timedelta(days=366)
+# Longer waits are shortened to a year, so that now plus the wait is still a valid date.
+_WAIT_MAX: Final = timedelta(days=366)
+# A number of seconds with more digits is longer than `_WAIT_MAX`, and need not be parsed.
 _DIGITS_MAX: Final = 9
 
 
 def read_retry_after(text: str | None, *, now: datetime) -> timedelta | None:
-    """The wait from a `Retry-After` header (RFC 9110), in seconds or as a date; None for anything else."""
+    """Parse a `Retry-After` header (RFC 9110), which has seconds or a date; None for anything else."""
     if text is None:
         return None
     if text.isascii() and text.isdigit():
-        return _AHEAD_MAX if len(text) > _DIGITS_MAX else min(timedelta(seconds=int(text)), _AHEAD_MAX)
+        return _WAIT_MAX if len(text) > _DIGITS_MAX else min(timedelta(seconds=int(text)), _WAIT_MAX)
     moment = read_http_date(text)
-    return None if moment is None else min(max(timedelta(0), moment - now), _AHEAD_MAX)
+    return None if moment is None else min(max(timedelta(0), moment - now), _WAIT_MAX)
 
 
 def read_http_date(text: str | None) -> datetime | None:
-    """The moment in an HTTP date; None if the text is not one."""
+    """Parse an HTTP date; None if the text is not one."""
     if text is None:
         return None
     try:
@@ -33,7 +34,7 @@ def read_http_date(text: str | None) -> datetime | None:
 
 
 def describe_network_error(error: BaseException) -> str:
-    """One sentence for users, who do not know the names of Python classes."""
+    """Describe the error in one sentence for users, who do not know the names of Python classes."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "The host's name could not be resolved."
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

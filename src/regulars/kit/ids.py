@@ -1,7 +1,7 @@
-"""The three kinds of identifier, declared together with their prefixes.
+"""Create, encode and parse identifiers, of which there are three kinds.
 
-A *canonical* id is ours: a prefix and 26 characters that write a UUIDv7 in Crockford's base 32 (the TypeID format).
-An *external* id is the caller's own and never starts with one of our prefixes. A *reference* may be either.
+A *canonical* id is ours: a prefix and a UUIDv7 as 26 characters in Crockford's base 32 (the TypeID format). An
+*external* id is the caller's own and never starts with one of our prefixes. A *reference* may be either.
 """
 
 import itertools
@@ -22,29 +22,31 @@ from regulars.kit.clock import truncate_to_milliseconds
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 SUFFIX_CHARACTERS = 26
+# Ids that one call of `new_uuids` can make: its counter has 12 bits.
 NEW_UUIDS_MAX = 1 << 12
-_MADE_AT_ONCE = 64
+_NEW_IDS_PER_CALL = 64
 EXTERNAL_ID_CHARACTERS_MAX = 255
 _UUID_BITS = 128
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+_DIGIT_VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
 
-# Characters are not looked up one by one: all digits of many ids are spread together in five steps on one long number,
-# which takes a third of the time, and this runs twice per sale. Each id is padded to 32 digits in 32 bytes, with its
-# 160 bits at the low end. The first step moves the upper half of them to the upper half of the bytes, the next does the
-# same in each half, and after the fifth every digit has a byte of its own. A step is a mask and a shift.
-_ENCODED_AT_ONCE = 32
+# An encoder that looks up digits one by one takes three times as long, and ids are encoded twice per sale. Here many
+# ids form one long number, and five steps spread their 5-bit digits to one byte each. Each id is padded to 32 digits in
+# 32 bytes, with its 160 bits at the low end. The first step moves the upper half of the bits to the upper half of the
+# bytes, the next does the same in each half, and after the fifth every digit has its own byte. A step is a mask and a
+# shift.
+_IDS_PER_NUMBER = 32
 _PADDING = bytes(16)
 _CHARACTERS = ALPHABET.encode().ljust(256, b"\0")
-_STEPS = tuple(
-    (int.from_bytes(((1 << bits) - 1 << bits).to_bytes(width, "big") * (32 // width * _ENCODED_AT_ONCE), "big"), shift)
+_SPREAD_STEPS = tuple(
+    (int.from_bytes(((1 << bits) - 1 << bits).to_bytes(width, "big") * (32 // width * _IDS_PER_NUMBER), "big"), shift)
     for bits, width, shift in ((80, 32, 48), (40, 16, 24), (20, 8, 12), (10, 4, 6), (5, 2, 3))
 )
 
 
 def _spread(number: int) -> int:
-    for mask, shift in _STEPS:
+    for mask, shift in _SPREAD_STEPS:
         upper = number & mask
         number = number ^ upper | upper << shift
     return number
@@ -52,7 +54,7 @@ def _spread(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class IdKind:
-    """A kind of resource: what it is called and how its canonical ids start."""
+    """A kind of resource: its noun, and the prefix of its canonical ids."""
 
     noun: str
     prefix: str
@@ -62,10 +64,10 @@ class IdKind:
         return text
 
     def encode_all(self, identifiers: Sequence[bytes]) -> list[str]:
-        """The canonical ids of UUIDs, each given as its sixteen bytes."""
+        """Encode UUIDs, each given as its sixteen bytes, as canonical ids."""
         encoded: list[str] = []
-        for start in range(0, len(identifiers), _ENCODED_AT_ONCE):
-            batch = identifiers[start : start + _ENCODED_AT_ONCE]
+        for start in range(0, len(identifiers), _IDS_PER_NUMBER):
+            batch = identifiers[start : start + _IDS_PER_NUMBER]
             digits = _spread(int.from_bytes(_PADDING + _PADDING.join(batch), "big")).to_bytes(32 * len(batch), "big")
             text = digits.translate(_CHARACTERS).decode()
             encoded += [self.prefix + text[end - SUFFIX_CHARACTERS : end] for end in range(32, len(text) + 1, 32)]
@@ -78,7 +80,7 @@ class IdKind:
             return None
         number = 0
         for character in suffix:
-            value = _VALUES.get(character)
+            value = _DIGIT_VALUES.get(character)
             if value is None:
                 return None
             number = number << 5 | value
@@ -107,7 +109,7 @@ WEBHOOK_DELIVERY = IdKind("webhook delivery", "dlv_")
 
 
 class ById(msgspec.Struct, frozen=True, gc=False):
-    """A reference that can only mean a canonical id; `id` is None where no such id can exist."""
+    """A reference by canonical id; `id` is None if the text is not a valid id, so that nothing is found."""
 
     id: UUID | None
 
@@ -120,14 +122,14 @@ Reference = ById | ByExternalId
 
 
 def read_reference(kind: IdKind, text: str) -> Reference:
-    """A reference with any reserved prefix is looked up as a canonical id only, also when it is of another kind."""
+    """Parse a reference to a resource. With any reserved prefix, even that of another kind, it is a canonical id."""
     if text.startswith(RESERVED_PREFIXES):
         return ById(kind.decode(text))
     return ByExternalId(text)
 
 
 def split_references(references: Collection[Reference]) -> tuple[list[UUID], list[str]]:
-    """The ids and the external ids among the references, sorted, without those that cannot exist."""
+    """Split references into sorted ids and sorted external ids, without those that cannot exist."""
     ids = {reference.id for reference in references if isinstance(reference, ById) and reference.id is not None}
     external_ids = {
         reference.external_id
@@ -144,9 +146,9 @@ def new_uuid() -> UUID:
 
 
 def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
-    """Make UUIDv7s, as sixteen bytes each and in ascending order, of the millisecond `at` or of now.
+    """Make UUIDv7s, as sixteen bytes each and in ascending order, with the time `at` or the current time.
 
-    They have 48 bits of milliseconds, 12 bits of the fraction of a millisecond, which counts up within a call, and 62
+    Each has 48 bits of milliseconds, 12 bits of the fraction of a millisecond, which counts up within a call, and 62
     random bits. Ids of two calls sort in the order of the calls, except within a millisecond.
     """
     if count > NEW_UUIDS_MAX:
@@ -170,7 +172,7 @@ _collected_ids: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default
 
 @contextmanager
 def collecting_new_ids() -> Iterator[list[bytes]]:
-    """Collect all ids that this task makes in the block."""
+    """Collect all ids that this asyncio task makes in the `with` block."""
     new_ids: list[bytes] = []
     token = _collected_ids.set(new_ids)
     try:
@@ -179,31 +181,31 @@ def collecting_new_ids() -> Iterator[list[bytes]]:
         _collected_ids.reset(token)
 
 
-def new_uuids_since(begun: datetime) -> Iterator[UUID]:
-    """Yield new ids without end, with times of the clock that `begun` was read from."""
-    ahead = begun - datetime.now(UTC)
+def new_uuids_since(now: datetime) -> Iterator[UUID]:
+    """Yield new ids without end. Their times follow the clock that `now` was just read from, such as the database's."""
+    ahead = now - datetime.now(UTC)
     while True:
-        for identifier in new_uuids(_MADE_AT_ONCE, at=truncate_to_milliseconds(datetime.now(UTC) + ahead)):
+        for identifier in new_uuids(_NEW_IDS_PER_CALL, at=truncate_to_milliseconds(datetime.now(UTC) + ahead)):
             yield UUID(bytes=identifier)
 
 
 def first_id_at(moment: datetime) -> UUID:
-    """The smallest id that can be made in the millisecond of this moment."""
+    """Return the smallest id of this millisecond."""
     return UUID(int=max(0, (moment - _EPOCH) // timedelta(milliseconds=1)) << 80)
 
 
-_PROCESS = new_uuid().hex[:20]
-_requests = itertools.count(1)
+_process_prefix = new_uuid().hex[:20]
+_request_numbers = itertools.count(1)
 
 
 def _reset_process_id() -> None:
-    global _PROCESS  # noqa: PLW0603  # a fork is another process
-    _PROCESS = new_uuid().hex[:20]
+    global _process_prefix  # noqa: PLW0603  # a forked process needs its own prefix
+    _process_prefix = new_uuid().hex[:20]
 
 
 os.register_at_fork(after_in_child=_reset_process_id)
 
 
 def new_request_id() -> str:
-    """32 hexadecimal characters: a random prefix of the process, and a counter."""
-    return f"{_PROCESS}{next(_requests):012x}"
+    """Return 32 hexadecimal characters: a random prefix of the process, and a counter."""
+    return f"{_process_prefix}{next(_request_numbers):012x}"

@@ -1,6 +1,7 @@
-"""JSON decoding and encoding with msgspec, and checks for the fields that msgspec skips.
+"""Check the raw bytes of a JSON body for nesting, numbers and characters that we refuse; msgspec decodes it afterwards
+and does not look into unknown fields.
 
-The checks before decoding are cheap searches in the raw bytes; only a suspicious body is read a second time.
+The checks are cheap searches in the bytes; only a suspicious body is parsed to find the wrong value.
 """
 
 import json
@@ -23,8 +24,8 @@ encode = _encoder.encode
 
 # A NUL or a surrogate written as an escape.
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-# Numbers that may overflow a double have an exponent or hundreds of digits. With all digits mapped to one, both are
-# found by a plain search, which is several times quicker than a pattern over the original.
+# Numbers that may overflow a double have an exponent or hundreds of digits. With all digits replaced by 0, a plain
+# search finds both, several times quicker than a regular expression over the original.
 _NORMALIZE_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
 _EXPONENT = b"0e"
 _LARGE_EXPONENT = re.compile(rb"[0-9][eE]\+?[0-9]{3}")
@@ -33,11 +34,11 @@ DOUBLE_DIGITS_MAX = 308
 INTEGER_DIGITS_MAX = 400
 _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
 _NORMALIZE_BRACKETS = bytes.maketrans(b"{}", b"[]")
-# By how much each byte changes the depth; 255 is -1 as a signed byte.
-_STEPS = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
+# By how much each byte changes the nesting depth; 255 is -1 as a signed byte.
+_DEPTH_CHANGES = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-# More than is allowed, so that a document that is too deep stays too deep.
-_DEPTH_READABLE = 2 * DEPTH_MAX
+# Deeper than is allowed, so that a copy of a document that is too deep is still refused.
+_READABLE_DEPTH = 2 * DEPTH_MAX
 _BLANK = ord(" ")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -56,7 +57,7 @@ def check_bytes(body: bytes) -> None:
 
 
 def check_text(body: bytes) -> None:
-    """Refuse bytes that are not UTF-8, and so not JSON."""
+    """Refuse bytes that are not UTF-8 text, and so not JSON."""
     if not body.isascii():
         try:
             body.decode()
@@ -67,21 +68,21 @@ def check_text(body: bytes) -> None:
 
 
 def make_decodable(body: bytes) -> bytes:
-    """A copy of the same length without what a recursive decoder fails on: deep nesting and lone surrogates.
+    """Return a copy of the same length without deep nesting and lone surrogates, on which a recursive decoder fails.
 
-    Depths are counted in half steps: a bracket of level n has the depth 2n - 1, and its content 2n. Each pass over the
-    bytes runs in C, so that a large body costs little.
+    A bracket of nesting level n has the depth 2n - 1, and its content 2n. Each pass over the bytes runs in C, so that a
+    large body costs little.
     """
     parts = body.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
     parts[1::2] = [bytes(len(text)) for text in parts[1::2]]
-    steps = array("b", b'"'.join(parts).translate(_STEPS))
-    depths = accumulate(map(add, steps, chain((0,), steps)))
-    shallow = bytes([byte if depth < 2 * _DEPTH_READABLE else _BLANK for byte, depth in zip(body, depths, strict=True)])
+    changes = array("b", b'"'.join(parts).translate(_DEPTH_CHANGES))
+    depths = accumulate(map(add, changes, chain((0,), changes)))
+    shallow = bytes([byte if depth < 2 * _READABLE_DEPTH else _BLANK for byte, depth in zip(body, depths, strict=True)])
     return _SURROGATE.sub(b"\\\\u0041", shallow)
 
 
 def _check_depth(body: bytes) -> None:
-    """Remove the innermost brackets, one level at a time: a few passes in C, even for a hostile body."""
+    """Remove the innermost brackets, one level per pass; each pass runs in C, so that a hostile body costs little."""
     outside_strings = b"".join(body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
     brackets = outside_strings.translate(_NORMALIZE_BRACKETS, _NO_BRACKETS)
     for _ in range(DEPTH_MAX):
@@ -110,7 +111,7 @@ def _check_values(body: bytes) -> None:
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of an object, in their order."""
+    """The members of an object, in their order and with duplicate names."""
 
 
 def _check_strings(value: Any, field: str) -> None:

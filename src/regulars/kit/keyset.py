@@ -1,10 +1,11 @@
-"""Keyset pagination: a list is the order of an index, read from a position, forward or backward.
+"""Keyset pagination: read rows in the order of an index, forward or backward from the position of the last page.
 
-A statement has placeholders for what depends on the request. `{and_filters}` is replaced by the active filters and
-`{and_after_position}` by the condition for the position; both begin with AND, or are empty. `{ordered}` is replaced by
-the keys with their directions; `{direction}` (ASC or DESC) and `{comparison}` (> or <) are for a statement that spells
-out its order itself. A subselect has the alias of its table, so that a placeholder means the same inside and outside.
-A filter without an index searches a bounded number of rows (`scan`): a rare filter never reads a whole organization.
+A statement has placeholders for the parts that depend on the request. `{and_filters}` is replaced by the filters that
+have a value and `{and_after_position}` by the condition for the position; both begin with AND, or are empty.
+`{ordered}` is replaced by the keys with their directions; `{direction}` (ASC or DESC) and `{comparison}` (> or <) are
+for a statement that writes its ORDER BY itself. A subselect has the alias of its table, so that a placeholder means the
+same inside and outside. A filter without an index searches a bounded number of rows (`scan`), so that a rare value
+never makes a request read all rows of an organization.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from regulars.kit.db import Tx
 T = TypeVar("T")
 Position = tuple[str, ...]
 Values = Mapping[str, Any]
-# Conditions by the name of their value; one whose value is None does not apply.
+# SQL conditions by the name of their value; a condition whose value is None does not apply.
 Filters = Mapping[str, LiteralString]
 NO_FILTERS: Filters = {}
 
@@ -35,7 +36,7 @@ class PageRequest(NamedTuple):
 class PageRows(list[T]):
     """The rows of one page, in the direction of the request."""
 
-    # Where a scan stopped because it reached its limit of rows before the page was full.
+    # The position where a scan reached its limit of rows before the page was full.
     ended_at: Position | None = None
 
 
@@ -58,7 +59,7 @@ class Keyset:
         filters: Filters = NO_FILTERS,
         **placeholders: Composable,
     ) -> PageRows[T]:
-        """The rows of the statement, whose last clause is `LIMIT %(limit)s`."""
+        """Fetch the page; the last clause of the statement is `LIMIT %(limit)s`. `make` converts a row."""
         clauses = self._clauses(page, values, filters)
         composed = (SQL(statement) if isinstance(statement, str) else statement).format(**clauses, **placeholders)
         rows = await tx.fetch(composed, {"limit": page.limit, **self._values(page, values)})
@@ -78,12 +79,12 @@ class Keyset:
         rows_max: int,
         **placeholders: Composable,
     ) -> PageRows[T]:
-        """The matching rows among the next `rows_max` of the table. The inner query selects these by
+        """Fetch the matching rows among the next `rows_max` of the table. The inner query selects `rows_max` rows by
         `{and_indexed_filters}` and `LIMIT %(scan_limit)s`; the outer query filters them by `{and_filters}`."""
-        is_narrowed = any(values[name] is not None for name in filters)
-        all_values = {**values, "scan_limit": rows_max if is_narrowed else page.limit}
-        and_indexed = narrow(values, indexed)
-        found = await self.fetch(
+        is_filtered = any(values[name] is not None for name in filters)
+        all_values = {**values, "scan_limit": rows_max if is_filtered else page.limit}
+        and_indexed = join_filters(values, indexed)
+        rows = await self.fetch(
             tx,
             statement,
             page,
@@ -94,16 +95,16 @@ class Keyset:
             table=SQL(table),
             **placeholders,
         )
-        if is_narrowed and len(found) < page.limit and not page.is_backward:
-            found.ended_at = await self._find_end(
+        if is_filtered and len(rows) < page.limit and not page.is_backward:
+            rows.ended_at = await self._find_scan_end(
                 tx, SQL(table), page, values, and_indexed=and_indexed, rows_max=rows_max
             )
-        return found
+        return rows
 
-    async def _find_end(
+    async def _find_scan_end(
         self, tx: Tx, table: Composable, page: PageRequest, values: Values, *, and_indexed: Composable, rows_max: int
     ) -> Position | None:
-        """The position of the last row that was scanned, or None if the list ends before."""
+        """Return the position of the last row that was scanned, or None if the list ends before."""
         statement = SQL(
             """
             SELECT {columns} FROM {table}
@@ -121,14 +122,14 @@ class Keyset:
         return tuple(_format(value) for value in rows[0]) if rows else None
 
     def _clauses(self, page: PageRequest, values: Values, filters: Filters) -> dict[str, Composable]:
-        is_falling = self._is_descending != page.is_backward
-        comparison, direction = SQL("<" if is_falling else ">"), SQL("DESC" if is_falling else "ASC")
+        is_descending = self._is_descending != page.is_backward
+        comparison, direction = SQL("<" if is_descending else ">"), SQL("DESC" if is_descending else "ASC")
         placeholders = [Placeholder(name) for name in self._names()]
         after_position = SQL("AND ({}) {} ({})").format(
             SQL(", ").join(self._columns), comparison, SQL(", ").join(placeholders)
         )
         return {
-            "and_filters": narrow(values, filters),
+            "and_filters": join_filters(values, filters),
             "and_after_position": after_position if self._has_position(page) else SQL(""),
             "ordered": SQL(", ").join(SQL("{} {}").format(column, direction) for column in self._columns),
             "direction": direction,
@@ -142,8 +143,8 @@ class Keyset:
         return {**values, **dict(zip(self._names(), read, strict=True))}
 
     def _has_position(self, page: PageRequest) -> bool:
-        """Cursors are signed, so a position is always one that we wrote. It may be of a list in another order; then it
-        has another number of keys and is ignored."""
+        """Whether the position has the keys of this order. A position of another order has another number of keys and
+        is ignored; a caller cannot forge one, because cursors are signed."""
         return page.position is not None and len(page.position) == len(self._columns)
 
     def _names(self) -> Iterable[str]:
@@ -157,21 +158,21 @@ def page_of(
     *,
     fits: Callable[[T], bool] = lambda _row: True,
 ) -> PageRows[T]:
-    """A page of a short list in memory. If the row of the position no longer exists, the page starts at the
-    beginning."""
+    """Return a page of a short list in memory, of the rows that `fits` accepts. If the row of the position no longer
+    exists, the page starts at the beginning."""
     in_direction = list(rows[::-1] if page.is_backward else rows)
     start = next((index + 1 for index, row in enumerate(in_direction) if position_of(row) == page.position), 0)
     return PageRows([row for row in in_direction[start:] if fits(row)][: page.limit])
 
 
-def narrow(values: Values, filters: Filters) -> Composable:
-    """The SQL conditions of the filters that have a value, each preceded by AND."""
+def join_filters(values: Values, filters: Filters) -> Composable:
+    """Join the SQL conditions of the filters that have a value, each preceded by AND."""
     return SQL(" ").join(SQL("AND {}").format(SQL(text)) for name, text in filters.items() if values[name] is not None)
 
 
 async def read_in_index_order(tx: Tx) -> None:
-    """Make the planner read in index order until the transaction ends: before the first ANALYZE it expects few rows of
-    an organization, and would sort all of them."""
+    """Make PostgreSQL's planner read in index order until the transaction ends. Before the first ANALYZE it expects few
+    rows of an organization, and would sort all of them."""
     await tx.execute("SET LOCAL enable_bitmapscan = off")
     await tx.execute("SET LOCAL enable_sort = off")
 

@@ -1,7 +1,7 @@
-"""Log lines as events with named values: readable on a terminal, JSON everywhere else, always on stderr.
+"""Configure logging: events with named values on stderr, readable on a terminal and as JSON everywhere else.
 
-Lines have ids, counts and times, and no personal data: `redact` replaces values of sensitive names, and `scrub` removes
-keys and passwords from any text, so that the traceback of a library cannot leak them either.
+Log lines have ids, counts and times, and no personal data: `redact` replaces values with sensitive names, and `scrub`
+removes keys, passwords and phone numbers from any text, so that a library's traceback cannot leak them either.
 """
 
 import logging
@@ -43,13 +43,13 @@ SENSITIVE_NAMES: Final = frozenset(
     }
 )
 REDACT_DEPTH_MAX: Final = 6
-# PostgreSQL's error messages quote the values of the row in these lines.
+# PostgreSQL's error messages quote the values of a row in these lines.
 _DETAILS: Final = re.compile(r"^(?:DETAIL|CONTEXT):.*$\n?", re.MULTILINE)
 # An API key, a webhook secret, the password of a database address, and a phone number in E.164 form.
 _SECRETS: Final = re.compile(
     r"rgl_[0-9A-Za-z]{8,}|whsec_[0-9A-Za-z+/=]{8,}|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\+[1-9][0-9]{6,14}\b"
 )
-# Uvicorn's access log would repeat our own request lines, with the query string and its phone numbers.
+# Uvicorn's access log would repeat our own request log, with query strings and phone numbers in them.
 _SILENCED: Final = ("uvicorn.access",)
 _ROUTED: Final = ("uvicorn", "uvicorn.error", "uvicorn.asgi", "psycopg")
 
@@ -71,7 +71,7 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             redact,
-            *_rendering(as_json=as_json, colors=stream.isatty()),
+            *_rendering_processors(as_json=as_json, colors=stream.isatty()),
         ],
     )
     handler = logging.StreamHandler(stream)
@@ -96,7 +96,7 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
 
 
 def get(name: str) -> structlog.typing.FilteringBoundLogger:
-    """The logger of a module: `log = get(__name__)`; the call names the event, keywords carry its values."""
+    """Return the logger of a module. In `logger.info("event.name", count=1)`, keywords are the values of the event."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(name)
     return logger
 
@@ -109,7 +109,7 @@ def redact(_logger: object, _method: str, event: Event) -> Event:
 
 
 def scrub(text: str) -> str:
-    """The text without keys, secrets, passwords and phone numbers."""
+    """Remove keys, secrets, passwords and phone numbers from the text."""
     return _DETAILS.sub("", _SECRETS.sub(REDACTED, text))
 
 
@@ -123,14 +123,14 @@ def _redacted(name: str, value: object, depth: int) -> object:
     if depth == 0:
         return REDACTED
     if isinstance(value, Mapping):
-        return {str(inner): _redacted(str(inner), item, depth - 1) for inner, item in value.items()}
+        return {str(member): _redacted(str(member), item, depth - 1) for member, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_redacted("", item, depth - 1) for item in value]
     return value
 
 
-def _rendering(*, as_json: bool, colors: bool) -> list[structlog.types.Processor]:
-    # Tracebacks are rendered to text before the last redaction: their lines may quote a request.
+def _rendering_processors(*, as_json: bool, colors: bool) -> list[structlog.types.Processor]:
+    # Tracebacks become text before the last redaction, because their lines may quote a request.
     if as_json:
         return [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer(default=str)]
     renderer = structlog.dev.ConsoleRenderer(
@@ -140,6 +140,6 @@ def _rendering(*, as_json: bool, colors: bool) -> list[structlog.types.Processor
 
 
 def _drop_color_message(_logger: object, _method: str, event: Event) -> Event:
-    """Uvicorn adds a copy of each message with terminal colours."""
+    """Remove the second copy of each message, with terminal colours, that uvicorn adds."""
     event.pop("color_message", None)
     return event

@@ -1,8 +1,9 @@
 """Prometheus metrics, counted in plain integers so that they cost a request almost nothing.
 
-Each server process counts for itself, and its series have its `worker` label. After a restart the counters of a process
-start at 0, which Prometheus understands; a sum over all processes would fall. With several server processes, each
-writes its counts into a shared folder once a second, and the one that serves `/metrics` reads the others' files.
+Each server process has its own counters, with its number in the label `worker`. After a restart the counters of a
+process start at 0, which Prometheus recognizes as a reset; in a sum over all processes it would not. Each of several
+server processes writes its counts into a shared folder once a second, and the process that serves `/metrics` reads the
+files of the others.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+# Upper bounds of the histograms' buckets.
 SECONDS_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ITEMS_BOUNDS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 PUBLISH_INTERVAL_S: Final = 1.0
@@ -28,7 +30,7 @@ STALE_AFTER_S: Final = 10.0
 
 
 class Histogram:
-    """Counts per bucket; `observe` is one search in a short tuple and two additions."""
+    """A histogram: how many values fell in each bucket, and their sum."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -43,7 +45,7 @@ class Histogram:
 
 
 class RouteMetrics:
-    """The counts of one route; get it once, when the route table is built."""
+    """The counts of one route; a caller gets it once, when it builds its route table."""
 
     __slots__ = ("seconds", "statuses")
 
@@ -80,7 +82,7 @@ class MetricsSnapshot(msgspec.Struct, frozen=True):
 
 
 class Gauge(msgspec.Struct, frozen=True):
-    """A value that is read when metrics are requested; without a label it has one value, under an empty name."""
+    """A metric whose values `read` returns by label; without a label it has one value, under an empty text."""
 
     name: str
     meaning: str
@@ -97,24 +99,24 @@ class Metrics:
         self._gauges: dict[str, Gauge] = {}
 
     def share(self, folder: Path, *, worker: str) -> None:
-        """Write to a folder that the other server processes use too, under this worker's name."""
+        """Publish to a folder that all server processes share, under this worker's name."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
         self.worker = worker
 
     def route(self, name: str) -> RouteMetrics:
-        """The counters of a route such as `POST /v1/sales-events`: its pattern, never a requested path."""
+        """Return the counters of a route, named by its pattern (`GET /v1/stores/{store_id}`), never by a path."""
         return self._routes.setdefault(name, RouteMetrics())
 
     def batches(self, queue: str) -> Histogram:
-        """The sizes of the batches one queue has flushed."""
+        """Return the histogram of the sizes of a queue's batches."""
         return self._batches.setdefault(queue, Histogram(ITEMS_BOUNDS))
 
     def gauge(self, gauge: Gauge) -> None:
         self._gauges[gauge.name] = gauge
 
     def publish(self) -> None:
-        """Replace this process's file; readers see the old or the new content, never a part."""
+        """Replace the file of this process atomically."""
         if self._folder is None:
             return
         path = self._folder / f"{self.worker}.json"
@@ -133,14 +135,14 @@ class Metrics:
         )
 
     def render(self) -> bytes:
-        """The response to Prometheus: the counts of this process and of the other live ones."""
+        """Render the response to Prometheus: the counts of this process and of the other running ones."""
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Collector([self.snapshot(), *self._siblings()]))
+        registry.register(_Collector([self.snapshot(), *self._read_other_processes()]))
         return generate_latest(registry)
 
-    def _siblings(self) -> Iterator[MetricsSnapshot]:
+    def _read_other_processes(self) -> Iterator[MetricsSnapshot]:
         for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
-            # Another process may end, or be replaced by another release, between the listing and the reading.
+            # The other process may end, or restart with another release, between the listing and the reading.
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 if time.time() - path.stat().st_mtime <= STALE_AFTER_S and path.stem != self.worker:
                     yield msgspec.json.decode(path.read_bytes(), type=MetricsSnapshot)
@@ -185,4 +187,5 @@ def _add_histogram(
     family.add_metric(labels, buckets=list(zip(names, cumulative, strict=True)), sum_value=histogram.total)
 
 
+# The metrics of this process.
 PROCESS: Final = Metrics()

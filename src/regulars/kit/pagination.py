@@ -1,4 +1,4 @@
-"""Cursor pages: keyset positions in an opaque, signed cursor that is bound to its list, filters and organization."""
+"""Cursor pagination: a cursor is the signed position of the last item, bound to its list, filters and organization."""
 
 import base64
 import hashlib
@@ -27,14 +27,13 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 def read_limit(query: Mapping[str, str]) -> int:
-    """The requested page size: 50 by default, at most 200 (a larger one is lowered); refused below 1 or if it is not an
-    integer."""
+    """Read the page size from the query: 50 by default, at most 200; raise if it is not an integer of at least 1."""
     text = query.get("limit")
     if text is None:
         return PAGE_ITEMS_DEFAULT
     if not (text.isascii() and text.isdigit()):
         raise invalid("limit", "WRONG_TYPE", "It must be a whole number of at least 1.")
-    # Leading zeros go first, so that a very long number costs nothing.
+    # Without leading zeros the length shows that a number is too large, so that a very long one is never parsed.
     digits = text.lstrip("0")
     if not digits:
         raise invalid("limit", "OUT_OF_RANGE", "It must be at least 1.")
@@ -53,7 +52,7 @@ def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
             raise ValueError
         decoded = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         position = msgspec.json.decode(decoded[_SIGNATURE_BYTES:], type=tuple[str, ...])
-        # Each position has exactly one cursor, so a valid cursor is equal to one that is written anew.
+        # Each position has exactly one cursor, so a valid cursor equals the one that we write for its position.
         if not hmac.compare_digest(write_cursor(secret, scope, position), cursor):
             raise ValueError
         return position
@@ -62,15 +61,16 @@ def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
 
 
 def cut_page(
-    found: Sequence[T], limit: int, *, secret: bytes, scope: str, position_of: Callable[[T], tuple[str, ...]]
+    rows: Sequence[T], limit: int, *, secret: bytes, scope: str, position_of: Callable[[T], tuple[str, ...]]
 ) -> tuple[Sequence[T], str | None]:
-    """Split rows that were fetched with one extra: the page, and the cursor of the next page, if there is one."""
-    page = found[:limit]
-    return page, write_cursor(secret, scope, position_of(page[-1])) if len(found) > limit else None
+    """Return the page and the cursor of the next page, if there is one. The caller has fetched one row over `limit`."""
+    page = rows[:limit]
+    return page, write_cursor(secret, scope, position_of(page[-1])) if len(rows) > limit else None
 
 
 def scope_of(name: str, query: Mapping[str, str], **resolved: Any) -> str:
-    """The list's name and its filters, in one canonical text; `limit` may change between pages."""
+    """Write the name of the list and its filters as one text, which a cursor is bound to. `resolved` are filters that
+    are not in the query as text, such as ids; `limit` may change between pages."""
     filters = {key: value for key, value in query.items() if key not in {"limit", "cursor"}}
     return msgspec.json.encode([name, sorted(filters.items()), sorted(resolved.items())]).decode()
 

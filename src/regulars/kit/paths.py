@@ -1,6 +1,6 @@
-"""Raw paths: split on `/` first, then each reference is percent-decoded once and strictly.
+"""Match raw URL paths against route patterns: split on `/` first, then percent-decode each reference, strictly.
 
-Decoding first, as most frameworks do, would let `a%2Fb` reach another resource than the one it names.
+If the path were decoded first, as in most frameworks, `a%2Fb` would reach another resource than the one it names.
 """
 
 import re
@@ -9,21 +9,21 @@ from urllib.parse import unquote_to_bytes
 
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
-# The segments of a path; None is a placeholder for a reference.
-Shape = tuple[bytes | None, ...]
+# The segments of a path; None stands for any reference, the id of a resource.
+PathPattern = tuple[bytes | None, ...]
 
 
-def shape_of(path: str) -> Shape:
-    """The shape of a path whose placeholders are in braces."""
+def parse_pattern(path: str) -> PathPattern:
+    """Parse a pattern such as `/v1/stores/{id}`."""
     return tuple(None if part.startswith("{") else part.encode() for part in path.split("/"))
 
 
-def match(shape: Shape, parts: Sequence[bytes]) -> tuple[str, ...] | None:
-    """The references of a path that has this shape."""
-    if len(shape) != len(parts):
+def match(pattern: PathPattern, parts: Sequence[bytes]) -> tuple[str, ...] | None:
+    """Return the references of a path that matches the pattern, else None."""
+    if len(pattern) != len(parts):
         return None
     references = []
-    for expected, part in zip(shape, parts, strict=True):
+    for expected, part in zip(pattern, parts, strict=True):
         if expected is None:
             reference = _decode(part)
             if reference is None:
@@ -35,7 +35,7 @@ def match(shape: Shape, parts: Sequence[bytes]) -> tuple[str, ...] | None:
 
 
 def _decode(part: bytes) -> str | None:
-    """A path segment as text; None where it cannot name anything: empty, a broken escape, no UTF-8, or a NUL."""
+    """Decode a path segment; None if it is empty or has a broken escape, invalid UTF-8 or a NUL."""
     if not part or _BAD_ESCAPE.search(part):
         return None
     try:

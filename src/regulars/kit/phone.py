@@ -1,7 +1,7 @@
-"""A fast check for phone numbers that are in E.164 form already.
+"""Check quickly whether a phone number is already in the international form (E.164).
 
-`phonenumbers` applies a dozen patterns even to a number of a plus sign and digits, and nearly all numbers arrive in
-this form. For those the possible lengths of the country and its national prefix are enough.
+Nearly all numbers arrive in this form, and the library `phonenumbers` applies a dozen patterns even to them. It is
+enough to check the possible lengths of the country's numbers and its national prefix.
 """
 
 import re
@@ -11,15 +11,15 @@ from typing import NamedTuple
 import phonenumbers
 
 COUNTRY_CODE_DIGITS_MAX = 3
-_PLAIN = re.compile(r"\+[1-9][0-9]{6,14}")
+_PLUS_AND_DIGITS = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
 def is_e164(text: str) -> bool:
-    """True only if a full parse would return the same string. After False, a parse decides."""
-    if _PLAIN.fullmatch(text) is None:
+    """Return True only if a full parse would return the same string. After False, the caller must parse the number."""
+    if _PLUS_AND_DIGITS.fullmatch(text) is None:
         return False
     for end in range(2, COUNTRY_CODE_DIGITS_MAX + 2):
-        country = _country(text[1:end])
+        country = _find_country(text[1:end])
         if country is not None:
             national = text[end:]
             prefix = country.national_prefix
@@ -35,7 +35,7 @@ class _Country(NamedTuple):
 
 
 @cache
-def _country(code: str) -> _Country | None:
+def _find_country(code: str) -> _Country | None:
     regions = phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(int(code))
     if regions is None:
         return None

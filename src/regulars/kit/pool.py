@@ -1,8 +1,8 @@
 """A connection pool: last in, first out, with a deadline for each caller.
 
-The pool has no background task. A caller that may have a connection and finds none idle opens one itself, and retries
-until its deadline while the database is unreachable. A caller can leave a number of connections to others (`reserve`),
-so that slow reads never take the last one from the writes.
+The pool has no background task. A caller whose turn it is and that finds no idle connection opens one itself, and
+retries until its deadline while the database is unreachable. A caller can leave a number of connections to other
+callers (`reserve`), so that slow reads never take the last connection from the writes.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ import psycopg
 from regulars.kit.clock import monotonic
 from regulars.kit.connection import Connection
 
-REDIAL_S: Final = 0.1
+# The pause before another attempt to connect.
+RECONNECT_S: Final = 0.1
 
 
 class PoolTimeout(psycopg.OperationalError):
@@ -23,6 +24,7 @@ class PoolTimeout(psycopg.OperationalError):
 
 
 class _Waiter(NamedTuple):
+    # Done when the waiter may have a connection.
     granted: "asyncio.Future[None]"
     reserve: int
 
@@ -44,29 +46,30 @@ class Pool:
         self._idle.append(await self._dial())
 
     async def take(self, until: float, *, reserve: int = 0, open_deadline: float = inf) -> Connection:
-        """A live connection outside any transaction. Waits until `until`; leaves `reserve` connections to others.
+        """Borrow a live connection that is in no transaction; wait for one until `until`, and leave `reserve`
+        connections to other callers.
 
-        A connection that is being opened at that moment has until `open_deadline`: of several hosts, the first may not
-        respond.
+        An attempt to connect that is under way at `until` may go on until `open_deadline`: the first of several hosts
+        may not respond, and the next one may.
         """
         if self._lent < self._connections_max - reserve:
             self._lent += 1
         else:
-            await self._wait(until, reserve)
+            await self._wait_for_turn(until, reserve)
         try:
             while self._idle:
                 connection = self._idle.pop()
                 if connection.is_idle():
                     return connection
                 connection.hang_up()
-            return await self._dial_until(until, open_deadline)
+            return await self._connect_until(until, open_deadline)
         except BaseException:
             self._release()
             raise
 
     def put_back(self, connection: Connection) -> None:
         if connection.closed:
-            # After a restart of PostgreSQL all idle connections are dead: close them now, so that only this caller gets
+            # After a restart of PostgreSQL all idle connections are dead too: close them, so that no other caller gets
             # an error.
             self._hang_up_idle()
         elif self._is_closed or connection.has_large_buffer or not connection.is_idle():
@@ -84,7 +87,7 @@ class Pool:
         while self._idle:
             self._idle.pop().hang_up()
 
-    async def _wait(self, until: float, reserve: int) -> None:
+    async def _wait_for_turn(self, until: float, reserve: int) -> None:
         waiter = _Waiter(asyncio.get_running_loop().create_future(), reserve)
         self._waiting.append(waiter)
         try:
@@ -100,10 +103,10 @@ class Pool:
             raise
 
     def _release(self) -> None:
-        """A connection was put back: the first waiter whose reserve allows it may have one.
+        """Give up the caller's place in the pool to the first waiter whose `reserve` allows it.
 
-        A waiter that was just cancelled stays in the list until its task has run. It must be passed over, because it
-        would not take the connection, which would then be lost to the pool.
+        A waiter that was just cancelled stays in the list until its task has run. It must be skipped, because it would
+        not take the connection, which would then be lost to the pool.
         """
         self._lent -= 1
         for waiter in self._waiting:
@@ -113,7 +116,7 @@ class Pool:
                 waiter.granted.set_result(None)
                 return
 
-    async def _dial_until(self, until: float, open_deadline: float) -> Connection:
+    async def _connect_until(self, until: float, open_deadline: float) -> Connection:
         while True:
             try:
                 async with asyncio.timeout(None if open_deadline == inf else open_deadline - monotonic()):
@@ -121,6 +124,6 @@ class Pool:
             except TimeoutError:
                 raise PoolTimeout("no connection could be made in time") from None
             except psycopg.OperationalError:
-                if monotonic() + REDIAL_S >= until:
+                if monotonic() + RECONNECT_S >= until:
                     raise
-            await asyncio.sleep(REDIAL_S)
+            await asyncio.sleep(RECONNECT_S)

@@ -1,4 +1,4 @@
-"""Stop signals of a process, a pipe that closes when the parent ends, and the settings of garbage collection."""
+"""Handle stop signals, detect the end of the parent process, and configure garbage collection."""
 
 import asyncio
 import gc
@@ -7,14 +7,14 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-# A batch of requests or facts has tens of thousands of objects that live until its commit. A garbage collection before
-# that finds nothing to free. Such collections took a twentieth of the time of a server process, and a third of the time
-# in which a worker builds the columnar copies for segments.
+# New objects after which Python collects garbage. A batch has tens of thousands of objects that live until its commit,
+# so a collection before that finds nothing to free. With Python's default, collections took a twentieth of the time of
+# a server process, and a third of the time in which a worker builds the columnar copies of customers and sales.
 YOUNG_OBJECTS_MAX: Final = 20_000
 
 
 class Lifeline:
-    """A pipe that only the parent can write to: when the parent dies, even by `kill -9`, its children read the end."""
+    """A pipe that only the parent writes to: when the parent dies, even by `kill -9`, its children read end of file."""
 
     def __init__(self) -> None:
         self.reading, self._writing = os.pipe()
@@ -24,24 +24,24 @@ class Lifeline:
         os.close(self._writing)
 
 
-def when_ended(lifeline: int, then: Callable[[], None]) -> None:
-    """Call `then` when the other end of the lifeline is closed."""
+def on_parent_exit(lifeline: int, callback: Callable[[], None]) -> None:
+    """Call `callback` when the parent has ended; `lifeline` is the reading end of its pipe."""
     loop = asyncio.get_running_loop()
 
-    def ended() -> None:
+    def on_readable() -> None:
         loop.remove_reader(lifeline)
-        then()
+        callback()
 
-    loop.add_reader(lifeline, ended)
+    loop.add_reader(lifeline, on_readable)
 
 
-def on_stop_signals(then: Callable[[], None]) -> None:
+def on_stop_signals(callback: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, then)
+        loop.add_signal_handler(number, callback)
 
 
 def reduce_garbage_collection() -> None:
-    """Exclude the objects made at start from garbage collection, because they stay until the end."""
+    """Collect garbage less often, and exclude the objects that exist at the start, because they live until the end."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS_MAX)

@@ -1,8 +1,8 @@
-"""Which releases may run on a database: each migration names the oldest server and the oldest worker allowed with it.
+"""Refuse to run a release that is too old for the database: each migration names the oldest server and worker allowed.
 
-A release is identified by the number of its newest migration. A release that is too old would cause damage without an
-error: its worker deletes facts from the outbox for which it has no listener, and data that a newer release derives from
-them would be missing.
+A release is identified by the number of its newest migration. A worker that is too old would cause damage without an
+error: it deletes events from the outbox for which it has no listener, and data that a newer release derives from them
+would be missing.
 """
 
 import re
@@ -26,7 +26,7 @@ SELECT max((to_jsonb(m) ->> 'oldest_server')::int), max((to_jsonb(m) ->> 'oldest
 
 
 class ProcessRole(StrEnum):
-    """What a process does; every command that writes counts as a server."""
+    """The role of a process; every command that writes counts as a server."""
 
     SERVER = "server"
     WORKER = "worker"
@@ -37,48 +37,48 @@ class OutdatedReleaseError(Exception):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The newest migration that a server and a worker must know; None while any release may run."""
+    """The numbers of the oldest release that may run as a server and as a worker; None if any release may."""
 
     server: int | None
     worker: int | None
 
     @classmethod
     def of_file(cls, statements: bytes) -> Self | None:
-        found = LIMITS.match(statements)
-        return cls(int(found[1]), int(found[2])) if found else None
+        match = LIMITS.match(statements)
+        return cls(int(match[1]), int(match[2])) if match else None
 
-    def refusal(self, role: ProcessRole, *, known: int) -> str | None:
-        """Why a release that knows the migrations up to `known` must not run, as one sentence."""
+    def refusal(self, role: ProcessRole, *, release: int) -> str | None:
+        """Say in one sentence why the release of this number must not run; None if it may run."""
         oldest = self.server if role is ProcessRole.SERVER else self.worker
-        if oldest is None or known >= oldest:
+        if oldest is None or release >= oldest:
             return None
         server_hint = (
             " (`regulars serve --no-worker` may still run)"
-            if role is ProcessRole.WORKER and self._allows_server(known)
+            if role is ProcessRole.WORKER and self._allows_server(release)
             else ""
         )
         return (
             f"A newer release migrated the database: its {role}s need migration {oldest:04}, and this release ends at"
-            f" {known:04}; start the newer release{server_hint}, or restore the backup from before the upgrade."
+            f" {release:04}; start the newer release{server_hint}, or restore the backup from before the upgrade."
         )
 
-    def _allows_server(self, known: int) -> bool:
-        return self.server is None or known >= self.server
+    def _allows_server(self, release: int) -> bool:
+        return self.server is None or release >= self.server
 
 
 def newest_migration(folder: Path) -> int:
     return max((int(file.name[:4]) for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")), default=0)
 
 
-# The number of this release. It is read once, because an upgrade may replace the files of a running process.
+# The number of this release, read once, because an upgrade may replace the files of a running process.
 KNOWN: Final = newest_migration(MIGRATIONS)
 
 
-def refuse_outdated(connection: psycopg.Connection[Any], *roles: ProcessRole, known: int = KNOWN) -> None:
+def refuse_outdated(connection: psycopg.Connection[Any], *roles: ProcessRole, release: int = KNOWN) -> None:
     """Raise if a migration of a newer release excludes this one from one of the roles."""
     limits = read_limits(connection)
     for role in roles:
-        reason = limits.refusal(role, known=known)
+        reason = limits.refusal(role, release=release)
         if reason is not None:
             raise OutdatedReleaseError(reason)
 
@@ -91,7 +91,7 @@ def read_limits(connection: psycopg.Connection[Any]) -> Limits:
 
 
 def exclude_older(connection: psycopg.Connection[Any], *, than: int) -> None:
-    """Refuse every release older than this migration from now on, as if the migration file named it as the oldest."""
+    """Refuse releases older than `than` from now on, as if the migration of that number had named it as the oldest."""
     connection.execute(
         "UPDATE migrations SET oldest_server = %(n)s, oldest_worker = %(n)s WHERE name LIKE %(name)s",
         {"n": than, "name": f"{than:04}\\_%"},
@@ -99,7 +99,7 @@ def exclude_older(connection: psycopg.Connection[Any], *, than: int) -> None:
 
 
 async def find_refusal(database: Database, role: ProcessRole, *, until: float) -> str | None:
-    """Why this running process must stop: a newer release may have migrated the database meanwhile."""
+    """Say why this running process must stop; a newer release may have migrated the database since its start."""
     async with database.reading(until=until) as tx:
         [(server, worker)] = await tx.fetch(OLDEST_ALLOWED)
-    return Limits(server, worker).refusal(role, known=KNOWN)
+    return Limits(server, worker).refusal(role, release=KNOWN)

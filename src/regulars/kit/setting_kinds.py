@@ -1,4 +1,4 @@
-"""The kinds of settings: how the text or TOML value of each is parsed, and how the kind is described to users.
+"""The kinds of settings, such as whole numbers and URLs: how each parses its value and is described to users.
 
 Each `parse` raises ValueError with the end of a sentence that begins with the setting's name: "must be …".
 """

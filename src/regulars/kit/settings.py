@@ -1,4 +1,4 @@
-"""Every setting of Regulars, declared once: name, type, default, meaning, unit and bounds.
+"""Declare every setting of Regulars (name, type, default, meaning, unit, bounds), and load and describe their values.
 
 A value comes from the environment (`REGULARS_PORT`), else from a TOML file (`port = 8080`), else from its default.
 An unknown name is an error: a typing mistake must not silently leave a default in force.
@@ -23,9 +23,9 @@ PREFIX: Final = "REGULARS_"
 CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
 CONFIG_FILE_NAME: Final = "regulars.toml"
 DATABASE_URL_VARIABLE: Final = "DATABASE_URL"
-# Settings of earlier releases, so that a file or a unit that still names one does not stop the start.
+# Settings of earlier releases. A settings file or environment that still has one gets a warning, not an error.
 REMOVED: Final = frozenset({"environment"})
-# Names of this family belong to the test suite, which runs our commands as child processes that inherit them.
+# Variables of the test suite, which runs our commands as child processes that inherit them.
 TEST_PREFIX: Final = "REGULARS_TEST_"
 PORT_MAX: Final = 65_535
 MASK: Final = "***"
@@ -34,7 +34,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class SettingsError(Exception):
-    """One sentence that says which setting is wrong and what would be right."""
+    """The message is one sentence that says which setting is wrong and what would be right."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class SettingDescription:
 
 
 def default_data_dir() -> Path:
-    """Root is a service account and gets the system folder; other users get a folder in their home folder."""
+    """Return the system folder for root, the user of a service, and a folder in their home folder for other users."""
     if os.geteuid() == 0:
         return Path("/var/lib/regulars")
     if sys.platform == "darwin":
@@ -64,10 +64,8 @@ def default_data_dir() -> Path:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Settings:
-    """All settings of one process: each line is a name, a type, the kind of value, its meaning and its default.
-
-    Made by `load`, never changed afterwards. `docs/configuration.md` and `regulars config` are checked against it.
-    """
+    """All settings of one process. A field declares the type of a setting, the kind of its value, its meaning and its
+    default; tests compare `docs/configuration.md` and `regulars config` with it."""
 
     database_url: Annotated[
         str | None,
@@ -193,7 +191,7 @@ class Settings:
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
-        """Without secrets, so that they reach no log by accident."""
+        """Leave out secrets, so that they reach no log by accident."""
         values = (
             f"{name}={getattr(self, name)!r}"
             for name, declaration in declarations().items()
@@ -211,7 +209,7 @@ class Settings:
 
     @property
     def base_url(self) -> str:
-        """The address for links; an IPv6 host needs brackets there."""
+        """The URL for links to this server, in which an IPv6 host needs brackets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url or f"http://{host}:{self.port}"
 
@@ -226,7 +224,7 @@ class Declaration:
 
 @functools.cache
 def declarations() -> dict[str, Declaration]:
-    """Every setting by its field name, in the order of the class."""
+    """Return every setting by its field name, in the order of the class."""
     annotations = get_type_hints(Settings, include_extras=True)
     return {
         name: Declaration(*hint.__metadata__) for name, hint in annotations.items() if get_origin(hint) is Annotated
@@ -238,24 +236,24 @@ def variable_of(name: str) -> str:
 
 
 def load(environ: Mapping[str, str] | None = None, toml_path: Path | None = None) -> Settings:
-    """Read the environment and the TOML file; raise `SettingsError` with one sentence at the first thing wrong."""
+    """Read the environment and the TOML file; raise `SettingsError` at the first wrong setting."""
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    known = declarations()
-    from_environment = _environment_values(environ, known)
+    declared = declarations()
+    from_environment = _environment_values(environ, declared)
     path = _find_file(environ, toml_path, from_environment)
-    for name, raw in _file_values(path, known).items():
-        values[name] = _parsed(known[name], raw, label=f"'{name}' in {path}")
+    for name, raw in _file_values(path, declared).items():
+        values[name] = _parse_value(declared[name], raw, label=f"'{name}' in {path}")
         sources[name] = str(path)
     for name, (variable, text) in from_environment.items():
-        values[name] = _parsed(known[name], text, label=variable)
+        values[name] = _parse_value(declared[name], text, label=variable)
         sources[name] = variable
     return Settings(**values, sources=sources)
 
 
 def describe(settings: Settings) -> list[SettingDescription]:
-    """Every setting with its value, where it came from and what it means; passwords are masked."""
+    """Describe every setting: its value, with passwords masked, where the value came from, and its meaning."""
     fields = {field.name: field for field in dataclasses.fields(Settings)}
     return [
         SettingDescription(
@@ -273,7 +271,7 @@ def describe(settings: Settings) -> list[SettingDescription]:
 
 
 def masked_url(url: str) -> str:
-    """The address without its password, before the host or in the query.
+    """Mask the password of a URL, before the host or in the query.
 
     A password written without escapes may contain `/` and `@`, so everything up to the last `@` is removed.
     """
@@ -281,12 +279,12 @@ def masked_url(url: str) -> str:
     return re.sub(r"(?i)([?&](?:password|sslpassword)=)[^&]*", rf"\1{MASK}", url)
 
 
-def _environment_values(environ: Mapping[str, str], known: Mapping[str, Declaration]) -> dict[str, tuple[str, str]]:
-    variables = {variable_of(name): name for name in known}
-    found: dict[str, tuple[str, str]] = {}
+def _environment_values(environ: Mapping[str, str], declared: Mapping[str, Declaration]) -> dict[str, tuple[str, str]]:
+    variables = {variable_of(name): name for name in declared}
+    values_by_name: dict[str, tuple[str, str]] = {}
     # An empty variable is how shells and compose files say "not set".
     if environ.get(DATABASE_URL_VARIABLE):
-        found["database_url"] = (DATABASE_URL_VARIABLE, environ[DATABASE_URL_VARIABLE])
+        values_by_name["database_url"] = (DATABASE_URL_VARIABLE, environ[DATABASE_URL_VARIABLE])
     for variable, text in environ.items():
         if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX) or variable == CONFIG_VARIABLE:
             continue
@@ -294,27 +292,27 @@ def _environment_values(environ: Mapping[str, str], known: Mapping[str, Declarat
             _log.warning("%s does nothing any more; take it out.", variable)
             continue
         if variable not in variables:
-            raise SettingsError(f"{variable} is not a setting{_nearest(variable, [*variables, CONFIG_VARIABLE])}")
+            raise SettingsError(f"{variable} is not a setting{_suggest_name(variable, [*variables, CONFIG_VARIABLE])}")
         if text:
-            found[variables[variable]] = (variable, text)
-    return found
+            values_by_name[variables[variable]] = (variable, text)
+    return values_by_name
 
 
 def _find_file(
     environ: Mapping[str, str], toml_path: Path | None, from_environment: Mapping[str, tuple[str, str]]
 ) -> Path | None:
-    named = toml_path or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
-    if named is not None:
-        if not named.is_file():
-            raise SettingsError(f"The settings file {named} does not exist.")
-        return named
+    path = toml_path or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
+    if path is not None:
+        if not path.is_file():
+            raise SettingsError(f"The settings file {path} does not exist.")
+        return path
     data_dir = from_environment.get("data_dir")
     folders = [Path.cwd(), Path(data_dir[1]).expanduser() if data_dir else default_data_dir()]
-    # The data folder of another user cannot be read, and has no settings of ours.
+    # A data folder that belongs to another user cannot be read, and has no settings for this process.
     return next((path for path in (folder / CONFIG_FILE_NAME for folder in folders) if os.access(path, os.R_OK)), None)
 
 
-def _file_values(path: Path | None, known: Mapping[str, Declaration]) -> dict[str, Any]:
+def _file_values(path: Path | None, declared: Mapping[str, Declaration]) -> dict[str, Any]:
     if path is None:
         return {}
     try:
@@ -325,12 +323,12 @@ def _file_values(path: Path | None, known: Mapping[str, Declaration]) -> dict[st
         _log.warning("'%s' in %s does nothing any more; take it out.", name, path)
         del values[name]
     for name in values:
-        if name not in known:
-            raise SettingsError(f"'{name}' in {path} is not a setting{_nearest(name, list(known))}")
+        if name not in declared:
+            raise SettingsError(f"'{name}' in {path} is not a setting{_suggest_name(name, list(declared))}")
     return values
 
 
-def _parsed(declaration: Declaration, raw: object, *, label: str) -> Any:
+def _parse_value(declaration: Declaration, raw: object, *, label: str) -> Any:
     try:
         return declaration.kind.parse(raw)
     except ValueError as error:
@@ -338,7 +336,7 @@ def _parsed(declaration: Declaration, raw: object, *, label: str) -> Any:
         raise SettingsError(f"{label} {error}{not_value}.") from None
 
 
-def _nearest(name: str, candidates: list[str]) -> str:
+def _suggest_name(name: str, candidates: list[str]) -> str:
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else "; `regulars config` lists them all."
 

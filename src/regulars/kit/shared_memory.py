@@ -1,6 +1,6 @@
-"""A block of memory that processes share: their parent creates it and passes its file descriptor on.
+"""A block of memory that several processes share: their parent creates it and passes its file descriptor on.
 
-It has no lock: a write may be overwritten by another process, and a process that dies leaves nothing locked.
+The block has no lock: one process may overwrite the write of another, but a process that dies leaves nothing locked.
 """
 
 import mmap
@@ -11,7 +11,7 @@ BLOCK_BYTES = 1 << 20
 
 
 def new_block() -> int:
-    """The file descriptor of a new block of zeros without a path."""
+    """Create a block of zeros that has no path; return its file descriptor."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("regulars")
     else:
@@ -22,5 +22,5 @@ def new_block() -> int:
 
 
 def map_block(descriptor: int | None) -> memoryview:
-    """The block of this file descriptor; without a descriptor, a new block that only this process uses."""
+    """Map the block of a file descriptor into memory; without a descriptor, a new block for this process only."""
     return memoryview(mmap.mmap(-1 if descriptor is None else descriptor, BLOCK_BYTES))

@@ -1,7 +1,7 @@
-"""Protection against server-side request forgery: which addresses the server may connect to for a URL of a user.
+"""Protect against server-side request forgery: decide which addresses the server may connect to for a user's URL.
 
 Allowed are addresses of the public internet and networks that the operator allows. The host name is resolved here,
-every address is checked, and only checked addresses are dialled: it does not matter if the name resolves differently
+every address is checked, and the server connects only to checked addresses, even if the name resolves differently
 afterwards.
 """
 
@@ -19,9 +19,9 @@ from urllib.parse import SplitResult, urlsplit
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 URL_CHARACTERS_MAX: Final = 2048
-# The setting of the operator that allows networks beyond the public internet.
+# The operator's setting that allows networks beyond the public internet.
 ALLOWED_BY: Final = "REGULARS_WEBHOOK_ALLOW"
-# A name server that does not respond blocks a thread for as long as the system's resolver waits.
+# Threads that resolve names: a name server that does not respond blocks one for as long as the resolver waits.
 RESOLVERS_MAX: Final = 64
 # Listed here, because `is_global` differs between patch releases of Python. Public are all IPv4 addresses except these,
 # and the allocated IPv6 block except these. The source is IANA's registries of special-purpose addresses.
@@ -53,7 +53,7 @@ class AddressRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CheckedUrl:
-    """A well-formed URL. The addresses of its host are checked when it is dialled."""
+    """A well-formed URL. The addresses of its host are checked when the server connects."""
 
     scheme: str
     host: str
@@ -62,12 +62,12 @@ class CheckedUrl:
 
 class AddressPolicy:
     def __init__(self, allow: Sequence[str] = ()) -> None:
-        """`allow` lists networks that may be dialled although they are not public, also over plain http."""
+        """`allow` lists networks to which the server may connect although they are not public, also over plain http."""
         self._allow = [ipaddress.ip_network(network, strict=False) for network in allow]
 
     def read_url(self, url: str) -> CheckedUrl:
-        """Check what needs no name server; raises AddressRefused."""
-        parts = _split(url)
+        """Check the URL as far as that needs no name server; raise AddressRefused if it is not allowed."""
+        parts = _split_url(url)
         if parts.scheme not in {"https", "http"}:
             raise AddressRefused("The URL must start with https://.")
         if parts.scheme == "http" and not self._allow:
@@ -79,15 +79,15 @@ class AddressPolicy:
         if not parts.hostname:
             raise AddressRefused("The URL names no host that can be dialled.")
         host = _read_host(parts.hostname)
-        literal = _literal(host)
-        if literal is not None:
-            self.check([literal], is_plain=parts.scheme == "http")
+        address = _parse_address(host)
+        if address is not None:
+            self.check([address], is_plain=parts.scheme == "http")
         elif host == "localhost" or host.endswith(".localhost"):
             self.check([ipaddress.ip_address("127.0.0.1")], is_plain=parts.scheme == "http")
         return CheckedUrl(parts.scheme, host, url)
 
     def check(self, addresses: Sequence[Address], *, is_plain: bool) -> None:
-        """Refuse unless every address may be dialled; plain http only to networks that the operator allowed."""
+        """Raise AddressRefused unless every address is allowed; plain http only in networks of `allow`."""
         for resolved in addresses:
             mapped = resolved.ipv4_mapped if isinstance(resolved, ipaddress.IPv6Address) else None
             address: Address = mapped or resolved
@@ -104,7 +104,7 @@ class AddressPolicy:
 class CheckedResolver(AbstractResolver):
     """Gives aiohttp the checked addresses of a name; use one resolver for https and one for plain http.
 
-    aiohttp does not call it for a host that is an address: the caller uses `AddressPolicy.read_url` before each dial.
+    aiohttp calls no resolver for a host that is an address: call `AddressPolicy.read_url` before each connection.
     """
 
     def __init__(self, policy: AddressPolicy, *, is_plain: bool) -> None:
@@ -116,12 +116,12 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(
+        resolved = await loop.run_in_executor(
             self._threads,
             lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG),
         )
         results: list[ResolveResult] = []
-        for its_family, _, protocol, _, socket_address in found:
+        for address_family, _, protocol, _, socket_address in resolved:
             address = ipaddress.ip_address(str(socket_address[0]).partition("%")[0])
             self._policy.check([address], is_plain=self._is_plain)
             results.append(
@@ -129,7 +129,7 @@ class CheckedResolver(AbstractResolver):
                     hostname=host,
                     host=str(address),
                     port=port,
-                    family=its_family,
+                    family=address_family,
                     proto=protocol,
                     flags=socket.AI_NUMERICHOST,
                 )
@@ -142,7 +142,7 @@ class CheckedResolver(AbstractResolver):
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _split(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     if len(url) > URL_CHARACTERS_MAX:
         raise AddressRefused(f"The URL has more than {URL_CHARACTERS_MAX} characters.")
     if any(character.isspace() or unicodedata.category(character) == "Cc" for character in url):
@@ -159,10 +159,10 @@ def _split(url: str) -> SplitResult:
 
 
 def _read_host(text: str) -> str:
-    """The host in its DNS form; refuses spellings that only some programs read as an address."""
+    """Return the host in its DNS form; refuse spellings that only some programs read as an address."""
     if ":" in text:
         return text
-    # Full-width and circled digits are digits to some resolvers.
+    # Some resolvers accept full-width and circled digits.
     host = unicodedata.normalize("NFKC", text).lower().rstrip(".")
     try:
         host = host.encode("idna").decode() if not host.isascii() else host
@@ -171,12 +171,12 @@ def _read_host(text: str) -> str:
     labels = host.split(".")
     if len(host) > _HOST_CHARACTERS_MAX or not all(_LABEL.fullmatch(label) for label in labels):
         raise AddressRefused("The host of the URL is not a name that can be looked up.")
-    if _NUMBER.fullmatch(labels[-1]) and (host != text.lower() or _literal(host) is None):
+    if _NUMBER.fullmatch(labels[-1]) and (host != text.lower() or _parse_address(host) is None):
         raise AddressRefused("The host of the URL is an address in an unusual spelling.")
     return host
 
 
-def _literal(host: str) -> Address | None:
+def _parse_address(host: str) -> Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -187,6 +187,6 @@ def _is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _IPV4_SPECIAL)
     if address in _NAT64:
-        # It is public if the IPv4 address in it is.
+        # A NAT64 address is public if the IPv4 address in it is.
         return _is_public(ipaddress.IPv4Address(address.packed[-4:]))
     return address in _IPV6_ALLOCATED and not any(address in network for network in _IPV6_SPECIAL)

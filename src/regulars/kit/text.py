@@ -1,5 +1,4 @@
-"""Text rules: the allowed form of an `external_id`, a reference and a timestamp, and protection of CSV cells against
-formulas."""
+"""Check the form of an `external_id`, a reference and a timestamp, and protect CSV cells against formulas."""
 
 import re
 from datetime import datetime
@@ -11,14 +10,13 @@ from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES
 
 # International phone numbers and plain numbers begin like formulas but are harmless.
 _HARMLESS: Final = re.compile(r"\+[1-9][0-9]{6,14}|[+-]?[0-9]+(\.[0-9]+)?")
-_RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-# Some spreadsheets split a cell at a semicolon or a line break in spite of the quotes, so a new cell may begin in the
-# middle of this one.
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+# Some spreadsheets split a quoted text at a semicolon or a line break, so that a new cell begins in its middle.
 _NEW_CELL: Final = re.compile(r"([;\t\r\n][ \"]*)(?=[=+@-])")
 
 
 def check_external_id(value: str, *, field: str = "external_id") -> str:
-    """A caller's own id: like a reference, and never with one of our prefixes."""
+    """Check a caller's own id: the rules of a reference, and none of our prefixes."""
     check_reference(value, field=field)
     if value.startswith(RESERVED_PREFIXES):
         prefixes = ", ".join(RESERVED_PREFIXES)
@@ -30,7 +28,7 @@ def check_external_id(value: str, *, field: str = "external_id") -> str:
 
 
 def check_reference(value: str, *, field: str) -> str:
-    # The common case, printable ASCII without outer spaces, is checked first, because it is fast.
+    # The common case, printable ASCII without outer spaces, takes one fast check.
     if value.isascii() and value.isprintable() and value == value.strip() and 0 < len(value) <= _MAX:
         return value
     if not value or not value.strip():
@@ -57,13 +55,13 @@ _C1_END = 0x9F
 
 
 def is_control(character: str) -> bool:
-    """The C0 and C1 control characters (Unicode category Cc)."""
+    """Whether it is a C0 or C1 control character (Unicode category Cc)."""
     return character < " " or _DELETE <= ord(character) <= _C1_END
 
 
 def safe_cell(text: str) -> str:
-    """The text, with an apostrophe before each part that a spreadsheet would run as a formula."""
+    """Put an apostrophe before each part of the text that a spreadsheet would run as a formula."""
     text = _NEW_CELL.sub(r"\1'", text)
-    if text.startswith(_RISKY) and not _HARMLESS.fullmatch(text):
+    if text.startswith(_FORMULA_STARTS) and not _HARMLESS.fullmatch(text):
         return f"'{text}"
     return text

@@ -1,9 +1,9 @@
-"""Validate a document against its type and find all its errors.
+"""Find all errors of a JSON document that msgspec refused; msgspec itself stops at the first error.
 
-msgspec stops at the first error, for speed. A body that it refused is walked here once more, along msgspec's own
-description of the type. A rule that a type cannot express is a `check` in the `extra` of its `Meta`: it is called with
-the value, its `field`, and those arguments of the reader that it `takes`; it raises on an error. A `hint` there is
-added to the message, and `wanted` describes the expected value where the types do not.
+The document is compared with msgspec's description of the type. Four keys in the `extra` of a `Meta` add to it. `check`
+is a function for a rule that a type cannot express: it gets the value, the path of its `field`, and the
+`check_arguments` that `takes` names, and raises on an error. `hint` is added to the message, and `wanted` describes the
+expected value where the types do not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _Variant = tuple[inspect.Type, Mapping[str, Any]]
 
 
 class SpelledNumber(float):
-    """A number with its spelling in the document."""
+    """A number that remembers how it is written in the document."""
 
     __slots__ = ("text",)
 
@@ -36,7 +36,7 @@ class TooManyFaults(Exception):  # not an error: it ends the search for faults
 
 
 class Faults:
-    """The errors that a walk found, in the order of the type's fields, which is that of the specification."""
+    """The errors of a document, in the order in which the API documents the fields."""
 
     def __init__(self, check_arguments: Mapping[str, Any]) -> None:
         self.check_arguments = check_arguments
@@ -53,14 +53,15 @@ class Faults:
         self.errors.append(error)
 
     def combine(self) -> ApiError:
-        """One refusal with the class and message of the first error, and the fields of all."""
+        """Return one error with the class and message of the first error, and the fields of all."""
         first, more = self.errors[0], len(self.errors) - 1
         detail = first.detail
         if self.is_truncated:
             detail += f" At least {FAULTS_MAX} more faults were found; errors lists the first {FAULTS_MAX}."
         elif more:
             detail += f" {more} more {'fault is' if more == 1 else 'faults are'} listed in errors."
-        return type(first)(detail, errors=tuple([error for one in self.errors for error in one.errors][:FAULTS_MAX]))
+        fields = [field for error in self.errors for field in error.errors]
+        return type(first)(detail, errors=tuple(fields[:FAULTS_MAX]))
 
 
 def _required(field: str) -> ValidationError:
@@ -71,21 +72,21 @@ def _required(field: str) -> ValidationError:
     )
 
 
-def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> None:
-    """Collect the errors of the value at `field`."""
+def collect_faults(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> None:
+    """Add the errors of the value at the path `field` to `faults`."""
     variants = list(_variants(type_))
     if value is None:
         if not any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant, _ in variants):
             faults.add(field, "REQUIRED", "")
         return
     allowed = [(variant, extra) for variant, extra in variants if not isinstance(variant, inspect.NoneType)]
-    fitting = next((variant for variant in allowed if _fits(variant[0], value)), None)
-    if fitting is None:
+    matching = next((variant for variant in allowed if _fits(variant[0], value)), None)
+    if matching is None:
         extra = allowed[0][1]
         code, message = _type_fault([variant for variant, _ in allowed], extra)
         faults.add(field, code, _with_hint(message, extra))
         return
-    type_, extra = fitting
+    type_, extra = matching
     fault = _limit_fault(type_, value)
     if fault is not None:
         faults.add(field, fault[0], _with_hint(fault[1], extra))
@@ -97,11 +98,11 @@ def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> No
             )
         except ApiError as error:
             faults.append(error)
-    _walk_into(type_, value, faults, field)
+    _collect_inner_faults(type_, value, faults, field)
 
 
 def _variants(type_: inspect.Type, outer: Mapping[str, Any] = MappingProxyType({})) -> Iterator[_Variant]:
-    """The types that a value may have, each with the `extra` of the types around it; outer ones take precedence."""
+    """Yield the types that a value may have, each with its `extra`; that of the types around it takes precedence."""
     type_, own = _unwrap(type_)
     extra = {**own, **outer}
     if isinstance(type_, inspect.UnionType):
@@ -111,15 +112,15 @@ def _variants(type_: inspect.Type, outer: Mapping[str, Any] = MappingProxyType({
         yield type_, extra
 
 
-def _walk_into(type_: inspect.Type, value: Any, faults: Faults, field: str) -> None:
+def _collect_inner_faults(type_: inspect.Type, value: Any, faults: Faults, field: str) -> None:
     if isinstance(type_, inspect.StructType):
-        _walk_members(type_, value, faults, field)
+        _collect_member_faults(type_, value, faults, field)
     elif isinstance(type_, inspect.ListType):
         for index, item in enumerate(value):
-            walk(type_.item_type, item, faults, f"{field}[{index}]")
+            collect_faults(type_.item_type, item, faults, f"{field}[{index}]")
     elif isinstance(type_, inspect.DictType):
         for name, item in value.items():
-            fault = _limit_fault(_bare(type_.key_type), name)
+            fault = _limit_fault(_without_metadata(type_.key_type), name)
             if fault is not None:
                 faults.add(field, fault[0], f"The name of a member is wrong: {fault[1]}")
             if item is None and not _takes_null(type_.value_type):
@@ -127,7 +128,7 @@ def _walk_into(type_: inspect.Type, value: Any, faults: Faults, field: str) -> N
                     _member(field, name), "WRONG_TYPE", f"{_NULL_MESSAGE} {_type_fault_in_map(type_.value_type)}"
                 )
             else:
-                walk(type_.value_type, item, faults, _member(field, name))
+                collect_faults(type_.value_type, item, faults, _member(field, name))
 
 
 _NULL_MESSAGE: Final = "null is no scalar; leave the key out."
@@ -141,11 +142,11 @@ def _type_fault_in_map(type_: inspect.Type) -> str:
     return _type_fault([variant for variant, _ in _variants(type_)], {})[1]
 
 
-def _walk_members(type_: inspect.StructType, value: Any, faults: Faults, field: str) -> None:
+def _collect_member_faults(type_: inspect.StructType, value: Any, faults: Faults, field: str) -> None:
     for member in type_.fields:
         name = member.encode_name
         if name in value:
-            walk(member.type, value[name], faults, _member(field, name))
+            collect_faults(member.type, value[name], faults, _member(field, name))
         elif member.required:
             faults.add(_member(field, name), "REQUIRED", "")
 
@@ -158,7 +159,7 @@ def _unwrap(type_: inspect.Type) -> tuple[inspect.Type, Mapping[str, Any]]:
     return (type_.type, type_.extra or {}) if isinstance(type_, inspect.Metadata) else (type_, {})
 
 
-def _bare(type_: inspect.Type) -> inspect.Type:
+def _without_metadata(type_: inspect.Type) -> inspect.Type:
     return _unwrap(type_)[0]
 
 
@@ -168,7 +169,7 @@ def _fits(type_: inspect.Type, value: Any) -> bool:
         case inspect.StructType() | inspect.DictType():
             return isinstance(value, dict)
         case inspect.ListType():
-            # An empty list is accepted as an empty map, and no other list.
+            # A type with `max_length` 0 accepts only the empty list, which PHP sends for an empty map.
             return isinstance(value, list) and not (value and type_.max_length == 0)
         case inspect.StrType():
             return isinstance(value, str)
@@ -216,8 +217,8 @@ def _limit_fault(type_: inspect.Type, value: Any) -> tuple[str, str] | None:
     elif isinstance(type_, (inspect.StrType, inspect.ListType, inspect.DictType)):
         unit = "characters" if isinstance(type_, inspect.StrType) else "members"
         if type_.min_length is not None and len(value) < type_.min_length:
-            enough = "It must not be empty." if type_.min_length == 1 else f"It must have {type_.min_length} {unit}."
-            return "LENGTH", enough
+            message = "It must not be empty." if type_.min_length == 1 else f"It must have {type_.min_length} {unit}."
+            return "LENGTH", message
         if type_.max_length is not None and len(value) > type_.max_length:
             return "LENGTH", f"It has more than {type_.max_length:,} {unit}."
     return None

@@ -1,8 +1,8 @@
-"""Encryption of secrets at rest, with a key that is not in the database: a copy of the database alone reveals none.
+"""Encrypt ("seal") and decrypt ("open") the secrets in the database with a key that is not in the database, so that a
+copy of the database alone reveals none.
 
-"Seal" means encrypt, and "open" means decrypt. The key is the setting `secret_key`; without it, the embedded database
-uses a file in the data folder that only its owner can read. The database stores a fingerprint of the key, and a server
-with another key does not start.
+The key is the setting `secret_key`; without it, the embedded database uses a file in the data folder that only its
+owner can read. The database stores a fingerprint of the key, and a server with another key does not start.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class VaultError(Exception):
 
 
 class Vault:
-    """Seals and opens secrets. `context` names the owner (`"totp <user>"`), so that no secret can replace another's."""
+    """Seals and opens secrets. A secret opens only with the `context` it was sealed with, such as `totp <user>`."""
 
     def __init__(self, key: str) -> None:
         self._cipher = AESGCM(_derive(key, b"regulars: secrets at rest"))
@@ -75,12 +75,12 @@ AnyVault = Vault | NoVault
 
 
 def of(settings: Settings) -> AnyVault:
-    """The vault of these settings, which `with_key` has completed."""
+    """Return the vault for settings to which `with_key` has added the key."""
     return Vault(settings.secret_key) if settings.secret_key is not None else NoVault()
 
 
 def with_key(settings: Settings, *, may_make: bool) -> Settings:
-    """The settings with their key; on the embedded database it is made once and stored in the data folder."""
+    """Add the key to the settings. For an embedded database it is in a file, which is made if `may_make`."""
     if settings.secret_key is not None or not settings.is_embedded:
         return settings
     path = settings.data_dir / KEY_FILE_NAME
@@ -92,27 +92,27 @@ def with_key(settings: Settings, *, may_make: bool) -> Settings:
 
 
 def register(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
-    """Compare the key with the fingerprint in the database; the first key is recorded there."""
+    """Raise unless the database has the fingerprint of this key; if it has none, store it."""
     if vault.fingerprint is not None:
         connection.execute(
             "INSERT INTO vault_key (fingerprint, created_at) VALUES (%s, now()) ON CONFLICT DO NOTHING",
             (vault.fingerprint,),
         )
-    known = known_fingerprint(connection)
-    if known is None or known == vault.fingerprint:
+    stored = read_fingerprint(connection)
+    if stored is None or stored == vault.fingerprint:
         return
     if vault.fingerprint is None:
         raise VaultError(
             f"The secret key is missing (REGULARS_SECRET_KEY, or {KEY_FILE_NAME} in the data folder of an embedded"
-            f" database), and this database's secrets need the one with the fingerprint {known}."
+            f" database), and this database's secrets need the one with the fingerprint {stored}."
         )
     raise VaultError(
         f"The secret key has the fingerprint {vault.fingerprint}, and this database's secrets were sealed with"
-        f" {known}; start with that one (REGULARS_SECRET_KEY, or {KEY_FILE_NAME} in the data folder)."
+        f" {stored}; start with that one (REGULARS_SECRET_KEY, or {KEY_FILE_NAME} in the data folder)."
     )
 
 
-def known_fingerprint(connection: psycopg.Connection[Any]) -> str | None:
+def read_fingerprint(connection: psycopg.Connection[Any]) -> str | None:
     row = connection.execute("SELECT fingerprint FROM vault_key").fetchone()
     return None if row is None else str(row[0])
 
@@ -125,13 +125,13 @@ class KnownKey(NamedTuple):
 
 
 async def lock_known_key(connection: psycopg.AsyncConnection[Any]) -> KnownKey | None:
-    """Call it in the transaction that stores a sealed value: the key cannot be changed until the transaction ends."""
+    """Lock the key against changes until the end of a transaction that stores a sealed value."""
     row = await (await connection.execute("SELECT fingerprint, sealed_at FROM vault_key FOR SHARE")).fetchone()
     return None if row is None else KnownKey(*row)
 
 
 async def lock_key(connection: psycopg.AsyncConnection[Any], vault: AnyVault) -> None:
-    """Call it first in a transaction that seals a value: the key cannot be changed until the transaction ends."""
+    """Lock the key first in a transaction that seals a value; raise if the vault has another key."""
     known = await lock_known_key(connection)
     if known is not None and vault.fingerprint is not None and vault.fingerprint != known.fingerprint:
         raise VaultError(f"The secret key was changed meanwhile; use the one with the fingerprint {known.fingerprint}.")
@@ -147,19 +147,20 @@ async def replace_fingerprint(connection: psycopg.AsyncConnection[Any], new: Vau
 
 
 def new_key_file(path: Path) -> Vault:
-    """The vault of a key file, which is made if it is missing."""
+    """Return the vault of a key file, which is made if it is missing."""
     if not path.exists():
         _make_key_file(path)
     return Vault(_read_key_file(path))
 
 
-def take_over_new_key(folder: Path, known: str | None) -> None:
-    """Finish a rotation of the key file: the new file replaces it, and the old one is renamed to its fingerprint.
+def take_over_new_key(folder: Path, stored: str | None) -> None:
+    """Finish a rotation of the key: the new file replaces the current one, which is renamed to its fingerprint.
 
-    Called after the commit, and again when a process starts, because a process may have been killed before.
+    Called after the commit of the rotation, and when a process starts, in case it was killed in between. `stored` is
+    the fingerprint in the database.
     """
     new, current = folder / NEW_KEY_FILE_NAME, folder / KEY_FILE_NAME
-    if not new.exists() or Vault(_read_key_file(new)).fingerprint != known:
+    if not new.exists() or Vault(_read_key_file(new)).fingerprint != stored:
         return
     if current.exists():
         current.replace(folder / f"{KEY_FILE_NAME}.{Vault(_read_key_file(current)).fingerprint}")
@@ -173,7 +174,7 @@ def _derive(key: str, purpose: bytes) -> bytes:
 
 
 def _make_key_file(path: Path) -> None:
-    """Make the file atomically; if two commands start together, one wins, because a link replaces no file."""
+    """Make the file atomically; if two commands start together, the first one wins, because a link replaces no file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, unfinished = tempfile.mkstemp(prefix=f".{KEY_FILE_NAME}.", dir=path.parent)
     try:

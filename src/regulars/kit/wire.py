@@ -1,4 +1,4 @@
-"""Types of the API that several modules use, each with its rule and its description for OpenAPI."""
+"""Field types of API requests and responses that several modules use, each with its check and its OpenAPI schema."""
 
 from typing import Annotated, Any, Final
 
@@ -10,7 +10,7 @@ from regulars.kit.text import check_external_id, check_reference, read_timestamp
 
 _SPACE: Final = r" \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _CONTROL: Final = r"\u0000-\u001f\u007f-\u009f"
-# No control character, and no white space at either end.
+# Without control characters, and without white space at either end.
 _REFERENCE: Final = rf"[^{_CONTROL}{_SPACE}](?:[^{_CONTROL}]*[^{_CONTROL}{_SPACE}])?$"
 _LENGTHS: Final = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX}
 REFERENCE_SCHEMA: Final = {**_LENGTHS, "pattern": f"^{_REFERENCE}", "format": "reference"}
@@ -24,9 +24,9 @@ EXTERNAL_ID_SCHEMA: Final = {
 FREE_JSON: Final = "FreeJson"
 FREE_JSON_SCHEMA: Final = {"$ref": f"#/components/schemas/{FREE_JSON}"}
 
-# Marks a value that is accepted but not documented: the API description leaves it out.
+# Marks a value that is accepted but not documented: the OpenAPI document leaves it out.
 HIDDEN: Final = "x-hidden"
-# PHP writes an empty map like this.
+# An empty list in place of a map, because PHP writes an empty map like this.
 EmptyMap = Annotated[list[Any], Meta(max_length=0, extra_json_schema={HIDDEN: True})]
 
 # The name of an object that a user creates.

@@ -52,7 +52,7 @@ class ErasureLog:
         entries = [_Entry.of(erasure) for erasure in erasures]
         # Registered before the entries are written: a write that fails or is cancelled may have written some of them,
         # and the rollback then voids them. So the log may have an outcome before its entry, or without one.
-        tx.endings.append(partial(self._append_outcome, entries))
+        tx.end_callbacks.append(partial(self._append_outcome, entries))
         try:
             await asyncio.to_thread(self._write, entries, is_synced=True)
         except OSError as error:

@@ -165,7 +165,7 @@ async def handle_list(tx: Tx, request: Request) -> ApiResponse:
         since=start.since,
         limit=limit + 1,
     )
-    page, has_more, cursor = start.cut(
+    page, has_more, cursor = start.cut_page(
         found, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
     )
     return ApiResponse(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))

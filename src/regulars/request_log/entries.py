@@ -1,4 +1,4 @@
-"""Read the log: newest first, page by page, of one API key or of all keys."""
+"""Read, expire and erase entries of the request log (API responses)."""
 
 from datetime import timedelta
 from typing import Final
@@ -26,7 +26,7 @@ async def list_answers(
     kind: model.ResponseFilter = model.ResponseFilter.ALL,
     api_key_id: UUID | None = None,
 ) -> PageRows[model.RequestLogEntry]:
-    """List the responses, newest first."""
+    """List the responses to one API key or to all keys, newest first."""
     return await queries.list_entries(tx, organization_id, page, api_key_id=api_key_id, status_min=_STATUS_MIN[kind])
 
 
@@ -35,17 +35,18 @@ async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> model.Re
 
 
 async def count_answers(tx: Tx, organization_id: UUID) -> dict[UUID, model.Counts]:
-    """The number of responses to each key in the last 24 hours, the current hour included."""
+    """Count the responses to each API key in the last 24 hours, the current hour included."""
     return await queries.sum_counts_by_key(tx, organization_id, since=tx.now - timedelta(hours=COUNTED_HOURS))
 
 
 async def sweep(database: Database, organization_id: UUID) -> int:
+    """Delete entries and counts whose retention has ended; return the number of entries."""
     swept = 0
     while True:
         async with database.transaction() as tx:
             until = tx.now - model.RETENTION
             deleted = await queries.delete_entries_before(
-                tx, organization_id, until=until, at_most=ENTRIES_PER_TRANSACTION_MAX
+                tx, organization_id, until=until, rows_max=ENTRIES_PER_TRANSACTION_MAX
             )
             await queries.delete_counts_before(tx, organization_id, until=until)
         swept += deleted

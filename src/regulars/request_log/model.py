@@ -1,4 +1,4 @@
-"""An entry of the log, and the limits of the log."""
+"""The data of a request log entry (an API response), and the limits of the log."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,11 +14,11 @@ REFUSALS_PER_DAY_MAX: Final = 10_000
 REFUSED_STATUS_MIN: Final = 400
 FAILED_STATUS_MIN: Final = 500
 # Path parameters whose value identifies a person, unless it is a canonical id.
-_PERSONAL: Final = frozenset({"{profile_id}", "{subscription_id}"})
+_PERSONAL_PARAMETERS: Final = frozenset({"{profile_id}", "{subscription_id}"})
 
 
 class ResponseFilter(StrEnum):
-    """The filter of the log."""
+    """Which responses a list shows: all, errors from status 400, or errors from status 500."""
 
     ALL = "all"
     REFUSED = "refused"
@@ -50,8 +50,8 @@ class Counts:
     refusals: int = 0
 
 
-def masked_target(template: str, references: tuple[str, ...]) -> str:
-    """The path with its references, except those that identify a person."""
+def mask_target(template: str, references: tuple[str, ...]) -> str:
+    """Fill the ids of a request into the path of its route, except those that identify a person."""
     remaining = iter(references)
     parts = []
     for part in template.split("/"):
@@ -59,11 +59,11 @@ def masked_target(template: str, references: tuple[str, ...]) -> str:
             parts.append(part)
             continue
         reference = next(remaining, part)
-        is_hidden = part in _PERSONAL and not reference.startswith(RESERVED_PREFIXES)
+        is_hidden = part in _PERSONAL_PARAMETERS and not reference.startswith(RESERVED_PREFIXES)
         parts.append(part if is_hidden else reference)
     return "/".join(parts)
 
 
-def profile_named(references: tuple[str, ...]) -> UUID | None:
-    """The profile that a path names by its canonical id."""
-    return next((found for reference in references if (found := PROFILE.decode(reference)) is not None), None)
+def find_profile_id(references: tuple[str, ...]) -> UUID | None:
+    """Return the profile that a path names by its canonical id."""
+    return next((profile for reference in references if (profile := PROFILE.decode(reference)) is not None), None)

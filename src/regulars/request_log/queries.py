@@ -1,4 +1,4 @@
-"""The SQL of the request log."""
+"""The SQL of the request log: entries of API responses, and counts per hour and API key."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -36,7 +36,7 @@ _ADD_COUNTS: Final = _COUNTS.write(
 
 
 async def add_counts(tx: Tx, organization_id: UUID, counts: Mapping[UUID, Counts], *, hour: datetime) -> None:
-    """Add to the counts of the hour, in the order of keys, so that two processes do not deadlock."""
+    """Add to the counts of the hour, in the order of API keys, so that two processes do not deadlock."""
     rows = [(api_key_id, count.answers, count.refusals) for api_key_id, count in sorted(counts.items())]
     await tx.execute(_ADD_COUNTS, {"organization_id": organization_id, "hour": hour, **_COUNTS.of_tuples(rows)})
 
@@ -70,7 +70,7 @@ _FILTERS: Final = {"api_key_id": "api_key_id = %(api_key_id)s"}
 async def list_entries(
     tx: Tx, organization_id: UUID, page: PageRequest, *, api_key_id: UUID | None, status_min: int
 ) -> PageRows[RequestLogEntry]:
-    """The entries of one key or of all, with at least this status; the newest first."""
+    """List the entries of one API key or of all, with at least this status; the newest first."""
     return await _NEWEST.fetch(
         tx,
         """
@@ -121,18 +121,18 @@ async def delete_entries_of_profiles(tx: Tx, organization_id: UUID, profile_ids:
     )
 
 
-async def delete_entries_before(tx: Tx, organization_id: UUID, *, until: datetime, at_most: int) -> int:
+async def delete_entries_before(tx: Tx, organization_id: UUID, *, until: datetime, rows_max: int) -> int:
     """Delete the oldest entries up to this time; return how many."""
     rows = await tx.fetch(
         """
         DELETE FROM request_log
         WHERE organization_id = %(organization_id)s AND answered_at < %(until)s AND id = ANY (ARRAY(
             SELECT id FROM request_log WHERE organization_id = %(organization_id)s
-            ORDER BY id LIMIT %(at_most)s FOR UPDATE SKIP LOCKED
+            ORDER BY id LIMIT %(rows_max)s FOR UPDATE SKIP LOCKED
         ))
         RETURNING id
         """,
-        {"organization_id": organization_id, "until": until, "at_most": at_most},
+        {"organization_id": organization_id, "until": until, "rows_max": rows_max},
     )
     return len(rows)
 

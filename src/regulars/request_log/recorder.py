@@ -1,4 +1,4 @@
-"""Record responses in memory, and write them to the database every few seconds, outside of requests."""
+"""Record API responses in memory, and write them to the request log every few seconds, outside of requests."""
 
 import asyncio
 import contextlib
@@ -23,22 +23,22 @@ from regulars.request_log.model import (
     REFUSED_STATUS_MIN,
     Counts,
     RequestLogEntry,
-    masked_target,
-    profile_named,
+    find_profile_id,
+    mask_target,
 )
 
 WRITE_EVERY_S: Final = 2.0
-# How many responses of one key a process writes each time: the last successes, and more of the refusals, because users
+# How many responses to one API key a process writes each time: the last successes, and more refusals, because users
 # search for these.
 SUCCESSES_PER_WRITE_MAX: Final = 20
-# The limit for all keys together. With many busy keys, each gets an equal share, but at least a few.
+REFUSALS_PER_WRITE_MAX: Final = 100
+# The limit of successes for all keys together. With many busy keys, each may write equally many, but at least a few.
 SUCCESSES_TOGETHER_MAX: Final = 1_000
 SUCCESSES_PER_WRITE_MIN: Final = 4
-ORGANIZATIONS_TOGETHER_MAX: Final = 32
-REFUSALS_PER_WRITE_MAX: Final = 100
+ORGANIZATIONS_PER_TRANSACTION_MAX: Final = 32
 KEYS_PER_WRITE_MAX: Final = 1_000
 PROBLEM_BYTES_MAX: Final = 8 << 10
-# Trimming a key reads its whole log, so it is not done for a few entries.
+# The oldest entries of a key are deleted after this many new ones, because that reads all entries of the key.
 TRIM_AFTER_ENTRIES: Final = 200
 DAY: Final = timedelta(days=1)
 
@@ -79,7 +79,7 @@ class ResponseRecord(Protocol):
 
 
 class _KeyResponses:
-    """The responses to one key since the last write."""
+    """The responses to one API key since the last write."""
 
     __slots__ = ("answers", "organization_id", "refusals", "refused", "succeeded")
 
@@ -92,7 +92,7 @@ class _KeyResponses:
 
 
 class RequestLog:
-    """One per process."""
+    """Records and writes responses; there is one object per process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -100,18 +100,18 @@ class RequestLog:
         self._untrimmed: Counter[UUID] = Counter()
 
     def record(self, caller: Caller, response: ResponseRecord) -> None:
-        """Record a response. It runs within requests, so it only appends; `write` does the remaining work."""
-        of_key = self._recorded.get(caller.api_key_id)
-        if of_key is None:
+        """Record a response in memory. This runs within requests, so `write` does the remaining work."""
+        responses = self._recorded.get(caller.api_key_id)
+        if responses is None:
             if len(self._recorded) >= KEYS_PER_WRITE_MAX:
                 return
-            of_key = self._recorded[caller.api_key_id] = _KeyResponses(caller.organization_id)
-        of_key.answers += 1
+            responses = self._recorded[caller.api_key_id] = _KeyResponses(caller.organization_id)
+        responses.answers += 1
         if response.status < REFUSED_STATUS_MIN:
-            of_key.succeeded.append(response)
+            responses.succeeded.append(response)
         else:
-            of_key.refusals += 1
-            of_key.refused.append(response)
+            responses.refusals += 1
+            responses.refused.append(response)
 
     async def write_forever(self) -> None:
         while True:
@@ -119,37 +119,38 @@ class RequestLog:
             await self.write()
 
     async def write(self) -> None:
-        """Write the recorded responses; those that cannot be written now are lost, as documented."""
+        """Write the recorded responses; those that cannot be written now are lost."""
         recorded, self._recorded = self._recorded, {}
         by_organization: dict[UUID, dict[UUID, _KeyResponses]] = {}
-        for api_key_id, of_key in recorded.items():
-            by_organization.setdefault(of_key.organization_id, {})[api_key_id] = of_key
-        share = max(SUCCESSES_PER_WRITE_MIN, SUCCESSES_TOGETHER_MAX // max(1, len(recorded)))
-        # In the order of organizations, so that two processes do not deadlock.
-        in_order = sorted(by_organization)
-        for start in range(0, len(in_order), ORGANIZATIONS_TOGETHER_MAX):
-            batch = in_order[start : start + ORGANIZATIONS_TOGETHER_MAX]
-            await bisect_failures(batch, partial(self._write_together, by_organization, share), _lost)
+        for api_key_id, responses in recorded.items():
+            by_organization.setdefault(responses.organization_id, {})[api_key_id] = responses
+        # How many successes of each key are written.
+        limit = max(SUCCESSES_PER_WRITE_MIN, SUCCESSES_TOGETHER_MAX // max(1, len(recorded)))
+        # Sorted, so that two processes do not deadlock.
+        organization_ids = sorted(by_organization)
+        for start in range(0, len(organization_ids), ORGANIZATIONS_PER_TRANSACTION_MAX):
+            batch = organization_ids[start : start + ORGANIZATIONS_PER_TRANSACTION_MAX]
+            await bisect_failures(batch, partial(self._write_together, by_organization, limit), _log_lost)
 
     async def _write_together(
-        self, recorded: Mapping[UUID, Mapping[UUID, _KeyResponses]], share: int, organization_ids: Sequence[UUID]
+        self, recorded: Mapping[UUID, Mapping[UUID, _KeyResponses]], limit: int, organization_ids: Sequence[UUID]
     ) -> Sequence[None]:
         async with self._database.transaction() as tx:
             for organization_id in organization_ids:
-                await self._write(tx, organization_id, recorded[organization_id], share=share)
+                await self._write(tx, organization_id, recorded[organization_id], limit=limit)
         return ()
 
-    async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _KeyResponses], *, share: int) -> None:
+    async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _KeyResponses], *, limit: int) -> None:
         hour = tx.now.replace(minute=0, second=0, microsecond=0)
-        counts = {api_key_id: Counts(of_key.answers, of_key.refusals) for api_key_id, of_key in keys.items()}
-        moment = _clock(tx.now)
-        refused = [_entry(key, response, moment) for key, of_key in keys.items() for response in of_key.refused]
+        counts = {api_key_id: Counts(responses.answers, responses.refusals) for api_key_id, responses in keys.items()}
+        to_entry = partial(_to_entry, _make_converter(tx.now))
+        refused = [to_entry(key, response) for key, responses in keys.items() for response in responses.refused]
         if refused:
-            before = await queries.sum_counts(tx, organization_id, since=hour - DAY)
-            refused = refused[: max(0, REFUSALS_PER_DAY_MAX - before.refusals)]
+            last_day = await queries.sum_counts(tx, organization_id, since=hour - DAY)
+            refused = refused[: max(0, REFUSALS_PER_DAY_MAX - last_day.refusals)]
         await queries.add_counts(tx, organization_id, counts, hour=hour)
         succeeded = [
-            _entry(key, response, moment) for key, of_key in keys.items() for response in [*of_key.succeeded][-share:]
+            to_entry(key, response) for key, responses in keys.items() for response in [*responses.succeeded][-limit:]
         ]
         entries = sorted([*refused, *succeeded], key=lambda entry: entry.answered_at)
         await queries.insert_entries(tx, organization_id, entries)
@@ -160,8 +161,8 @@ class RequestLog:
                 await queries.delete_all_but_last(tx, organization_id, api_key_id, limit=ENTRIES_PER_KEY_MAX)
 
 
-def _lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] | None:
-    """If a single organization fails, its responses are lost; several organizations are bisected."""
+def _log_lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] | None:
+    """Log that responses are lost; return None to bisect several organizations that failed together."""
     if len(organization_ids) > 1 and not isinstance(error, CONNECTION_ERRORS):
         return None
     for organization_id in organization_ids:
@@ -169,27 +170,27 @@ def _lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] 
     return ()
 
 
-def _clock(now: datetime) -> Callable[[float], datetime]:
-    """Convert times of the monotonic clock to the database's clock, which all entries use."""
-    reading = monotonic()
-    return lambda moment: truncate_to_milliseconds(now - timedelta(seconds=max(0.0, reading - moment)))
+def _make_converter(now: datetime) -> Callable[[float], datetime]:
+    """Return a function that converts times of the monotonic clock to the database's clock, which all entries use."""
+    monotonic_now = monotonic()
+    return lambda time: truncate_to_milliseconds(now - timedelta(seconds=max(0.0, monotonic_now - time)))
 
 
-def _entry(api_key_id: UUID, response: ResponseRecord, moment: Callable[[float], datetime]) -> RequestLogEntry:
+def _to_entry(to_time: Callable[[float], datetime], api_key_id: UUID, response: ResponseRecord) -> RequestLogEntry:
     is_refused = response.status >= REFUSED_STATUS_MIN
     code, problem = _read_problem(response.problem) if is_refused else (None, None)
     return RequestLogEntry(
         # Ids are in the order in which entries are written, which is nearly the order of the responses.
         id=new_uuid(),
         api_key_id=api_key_id,
-        answered_at=moment(response.ended),
+        answered_at=to_time(response.ended),
         method=response.route.method,
-        target=masked_target(response.route.path, response.references),
+        target=mask_target(response.route.path, response.references),
         status=response.status,
         code=code,
         duration_us=round((response.ended - response.started) * 1e6),
         request_id=response.request_id,
-        profile_id=profile_named(response.references),
+        profile_id=find_profile_id(response.references),
         problem=problem,
     )
 
@@ -199,7 +200,7 @@ class _Problem(msgspec.Struct):
 
 
 def _read_problem(body: bytes) -> tuple[str | None, str | None]:
-    """The code of a refusal, and its body if that is not too long."""
+    """Return the code of a refusal, and its body if that is not too long."""
     code = None
     with contextlib.suppress(msgspec.MsgspecError):
         code = msgspec.json.decode(body, type=_Problem).code

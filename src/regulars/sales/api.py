@@ -1,4 +1,4 @@
-"""`/v1/sales-events`: one transaction, a batch of them, and reading them back."""
+"""The API routes `/v1/sales-events`: record one sale or a batch, list sales, and read one."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.batch import Batch, BatchResult, all_with_status, batch_response, body_meta, items_meta, read_batch
+from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, encode_accepted, items_meta, read_batch
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
@@ -113,17 +113,17 @@ async def _run(
     ]
 
 
-def _respond(recorded: SaleOutcome, tx: Tx, caller: Caller) -> ApiResponse:
-    state = automation_state(recorded.sale, is_new=recorded.is_new, now=tx.now)
-    encode_it = encode_receipt if caller.is_ingest_only and not _has_only_sent_data(recorded) else encode_envelope
-    body = encode_it(recorded.sale, state)
-    return ApiResponse(201 if recorded.is_new else 200, body, (PAYLOAD_MISMATCH,) if recorded.differs else ())
+def _respond(outcome: SaleOutcome, tx: Tx, caller: Caller) -> ApiResponse:
+    state = automation_state(outcome.sale, is_new=outcome.is_new, now=tx.now)
+    encode = encode_receipt if caller.is_ingest_only and not _has_only_sent_data(outcome) else encode_envelope
+    body = encode(outcome.sale, state)
+    return ApiResponse(201 if outcome.is_new else 200, body, (PAYLOAD_MISMATCH,) if outcome.differs else ())
 
 
-def _has_only_sent_data(recorded: SaleOutcome) -> bool:
-    """Whether the full response has nothing that the caller did not send. If the caller named the customer by canonical
-    id, the response would also have the customer's external_id."""
-    return recorded.is_new and not isinstance(recorded.sale.ticket.profile, ById)
+def _has_only_sent_data(outcome: SaleOutcome) -> bool:
+    """Whether the full response has only data that the caller sent. If the caller named the customer by canonical id,
+    the response would also have the customer's external_id."""
+    return outcome.is_new and not isinstance(outcome.sale.ticket.profile, ById)
 
 
 def _prepare_batch(request: Request) -> Batch[Sale]:
@@ -152,18 +152,18 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
 async def _record_batch_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: FastRecorder
 ) -> list[MakeBody | None]:
-    """Record batch requests whose sales are all new and ordinary; any other is handled item by item, on the fallback
-    path."""
-    return await recorder.record_all(organization_id, [_as_request(write) for write in writes], status=200)
+    """Record batch requests whose sales are all new and ordinary; return None for any other request, which
+    `_run_batch` then handles item by item."""
+    return await recorder.record_all(organization_id, [_to_sales_request(write) for write in writes], status=200)
 
 
-def _as_request(write: Write) -> SalesRequest:
+def _to_sales_request(write: Write) -> SalesRequest:
     batch: Batch[Sale] = write.command
     items, sales = batch.items, batch.accepted
 
     def join(bodies: Iterable[bytes]) -> bytes:
         if len(sales) == len(items):
-            return all_with_status(201, bodies)
+            return encode_accepted(201, bodies)
         recorded = iter(bodies)
         responses = [item if isinstance(item, ApiError) else ApiResponse(201, next(recorded)) for item in items]
         return batch_response(responses, write.request).body
@@ -182,10 +182,10 @@ async def _find_by_references(
     tx: Tx, organization_id: UUID, requests: Sequence[Request]
 ) -> list[ApiResponse | ApiError]:
     references = [read_reference(SALES_EVENT, request.references[0]) for request in requests]
-    found = await find_sales(tx, organization_id, references)
+    sales = await find_sales(tx, organization_id, references)
     return [
-        ApiResponse(200, encode_sale(found[reference]))
-        if reference in found
+        ApiResponse(200, encode_sale(sales[reference]))
+        if reference in sales
         else SalesEventNotFound("The reference names no sales event of this organization.")
         for reference in references
     ]
@@ -211,8 +211,8 @@ PARAMETERS = (
 
 
 def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
-    """The routes of sales. A sale may be up to `tolerance` in the future. `recorder` is the fast path, which records a
-    batch in one statement."""
+    """Declare the routes. A sale may be up to `tolerance` in the future. `recorder` records a batch in one statement;
+    without it, every sale takes several statements."""
     return (
         WriteRoute(
             path="/v1/sales-events",

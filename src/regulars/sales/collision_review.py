@@ -1,4 +1,7 @@
-"""Review ticket collisions: list them, compare an attempt with the stored ticket, and record the user's decision."""
+"""Review ticket collisions: a caller attempted to send a stored ticket again with other content.
+
+This module lists collisions, compares the attempts with the stored ticket, and records the user's decision.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +15,7 @@ from psycopg.sql import SQL
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
-from regulars.sales.encode import show
+from regulars.sales.encode import to_wire
 from regulars.sales.model import StoredSale
 
 NOTE_CHARACTERS_MAX: Final = 1_000
@@ -21,16 +24,16 @@ PERSONAL_FIELDS: Final = ("payments", "loyalty", "metadata", "profile_id")
 
 
 class Decision(StrEnum):
-    """The decision about the second ticket; the first ticket stays in either case."""
+    """The decision about the attempt; the stored ticket stays in either case."""
 
-    # The first is right: the attempt was wrong.
+    # The stored ticket is right, and the attempt was wrong.
     FIRST_IS_RIGHT = "kept"
     # The difference does not matter, or was resolved elsewhere.
     DISMISSED = "dismissed"
 
 
 class CollisionLine(NamedTuple):
-    """A ticket that a caller sent again with other content."""
+    """A ticket with attempts, in the list of collisions."""
 
     sales_event_id: UUID
     external_id: str
@@ -91,7 +94,7 @@ _LAST_SEEN: Final = Keyset({"t.last_seen_at": parse_timestamp, "t.sales_event_id
 async def list_collisions(
     tx: Tx, organization_id: UUID, page: PageRequest, *, is_reviewed: bool
 ) -> PageRows[CollisionLine]:
-    """The collisions that a user has reviewed, or those that no user has reviewed; most recent first."""
+    """List the collisions that a user has reviewed, or those that no user has reviewed; most recent first."""
     return await _LAST_SEEN.fetch(
         tx,
         """
@@ -130,7 +133,7 @@ def position_of(line: CollisionLine) -> Position:
     return format_timestamp(line.last_seen_at), str(line.sales_event_id)
 
 
-async def count_open_collisions(tx: Tx, organization_id: UUID, *, most: int) -> int:
+async def count_open_collisions(tx: Tx, organization_id: UUID, *, count_max: int) -> int:
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (
@@ -140,13 +143,13 @@ async def count_open_collisions(tx: Tx, organization_id: UUID, *, most: int) -> 
             LIMIT %s
         ) AS counted
         """,
-        (organization_id, most),
+        (organization_id, count_max),
     )
     return int(rows[0][0])
 
 
 async def find_collision(tx: Tx, organization_id: UUID, sale: StoredSale) -> Collision | None:
-    """The attempts to send this ticket again, compared field by field; None if there were none."""
+    """Return the attempts to send this ticket again, compared field by field; None if there were none."""
     review = await _find_review(tx, organization_id, sale.id)
     if review is None:
         return None
@@ -188,7 +191,7 @@ async def _list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) ->
 async def decide(
     tx: Tx, organization_id: UUID, sales_event_id: UUID, decision: Decision, *, note: str | None, decided_by: str
 ) -> bool:
-    """Store the decision; returns whether there was a collision to decide."""
+    """Store the decision; return whether there was a collision to decide."""
     rows = await tx.fetch(
         """
         UPDATE ticket_collision_totals
@@ -209,18 +212,18 @@ async def decide(
 
 
 def compare(stored: dict[str, Any], attempted: dict[str, Any]) -> list[FieldDifference]:
-    """The fields that differ, line by line. An attempt may name the store and the customer by either of their ids, so
-    the stored ticket has a list of both."""
+    """Return the fields that differ, line by line. An attempt may name the store and the customer by external or
+    canonical id, so the stored ticket has a list of both ids."""
     differences = []
     for field, value in stored.items():
         sent = attempted.get(field)
         if field in {"store_id", "profile_id"}:
             if sent not in (value or [None]):
-                differences.append(FieldDifference(field, _text(value[-1] if value else None), _text(sent)))
+                differences.append(FieldDifference(field, _to_json(value[-1] if value else None), _to_json(sent)))
         elif field == "line_items":
             differences += _compare_lines(value, sent or [])
         elif value != sent:
-            differences.append(FieldDifference(field, _text(value), _text(sent)))
+            differences.append(FieldDifference(field, _to_json(value), _to_json(sent)))
     return differences
 
 
@@ -230,23 +233,23 @@ def _compare_lines(stored: list[Any], attempted: list[Any]) -> list[FieldDiffere
         (stored[n] if n < len(stored) else None, attempted[n] if n < len(attempted) else None) for n in range(rows)
     ]
     return [
-        FieldDifference(f"line_items[{n}]", _text(one), _text(other))
-        for n, (one, other) in enumerate(pairs)
-        if one != other
+        FieldDifference(f"line_items[{n}]", _to_json(stored_line), _to_json(attempted_line))
+        for n, (stored_line, attempted_line) in enumerate(pairs)
+        if stored_line != attempted_line
     ]
 
 
 def _as_request(sale: StoredSale) -> dict[str, Any]:
-    """The stored ticket in the form of a request, with both ids that a request may use for a reference."""
-    shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(show(sale)))
-    store, profile = shown.pop("store"), shown.pop("profile")
-    del shown["id"], shown["created_at"]
+    """Return the stored ticket in the form of a request, with both ids that a request may use for a reference."""
+    ticket: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(to_wire(sale)))
+    store, profile = ticket.pop("store"), ticket.pop("profile")
+    del ticket["id"], ticket["created_at"]
     return {
-        **shown,
+        **ticket,
         "store_id": [store["id"], store["external_id"]],
         "profile_id": None if profile is None else [profile["id"], profile["external_id"]],
     }
 
 
-def _text(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()

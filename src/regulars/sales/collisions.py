@@ -1,5 +1,5 @@
-"""Ticket collisions: a caller sends a different ticket with an id that is stored already. The first ticket stays; the
-attempt is stored for review."""
+"""Record ticket collisions: a caller sends a different ticket with an id that is stored already. The first ticket
+stays, and the attempt is stored for review."""
 
 import hashlib
 from collections import Counter
@@ -26,34 +26,34 @@ async def record_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tu
     await _count_collisions(tx, organization_id, sorted(totals.items()))
     by_sale: dict[UUID, Counter[bytes]] = {}
     for sale, stored in attempts:
-        # A till's retry must not bring back an erased person. A later erasure would not find an attempt on an anonymous
-        # sale, and sales that an older release anonymised are not marked, so they cannot be told from other anonymous
-        # sales. So no attempt on any anonymous sale is stored with personal data.
+        # A retry must not bring back the data of an erased person: a later erasure would not find an attempt on an
+        # anonymous sale. Sales that an older release anonymised are not marked, so no attempt on any anonymous sale is
+        # stored with personal data.
         content = without_person(sale) if stored.profile is None else sale
-        by_sale.setdefault(stored.id, Counter())[describe(content)] += 1
+        by_sale.setdefault(stored.id, Counter())[encode_attempt(content)] += 1
     # A statement does not see the rows that it inserts, so the limit of ten holds only if each statement has at most
     # one attempt per sale. An eleventh statement could store nothing new.
     for number in range(COLLISIONS_PER_SALE_MAX):
-        together = [
+        attempts_of_statement = [
             (identifier, hashlib.sha256(content).digest(), content, times)
             for identifier, contents in by_sale.items()
             for content, times in list(contents.items())[number : number + 1]
         ]
-        if not together:
+        if not attempts_of_statement:
             break
-        await _insert_collisions(tx, organization_id, together)
+        await _insert_collisions(tx, organization_id, attempts_of_statement)
     await _reopen_collisions(tx, organization_id, by_sale)
 
 
-def describe(sale: Sale) -> bytes:
-    """The attempt in the form of a request, without unknown fields; equal content gives equal bytes."""
+def encode_attempt(sale: Sale) -> bytes:
+    """Encode the attempt in the form of a request, without unknown fields; equal content gives equal bytes."""
     return encode(
         {
             "external_id": sale.external_id,
             "type": sale.type,
             "occurred_at": format_timestamp(sale.occurred_at),
-            "store_id": _spell(STORE, sale.store),
-            "profile_id": None if sale.profile is None else _spell(PROFILE, sale.profile),
+            "store_id": _reference_text(STORE, sale.store),
+            "profile_id": None if sale.profile is None else _reference_text(PROFILE, sale.profile),
             "currency": sale.currency,
             "total_amount_cents": sale.total_amount_cents,
             "total_discount_cents": sale.total_discount_cents,
@@ -67,7 +67,7 @@ def describe(sale: Sale) -> bytes:
     )
 
 
-def _spell(kind: IdKind, reference: Reference) -> str | None:
+def _reference_text(kind: IdKind, reference: Reference) -> str | None:
     if isinstance(reference, ByExternalId):
         return reference.external_id
     return None if reference.id is None else kind.encode(reference.id)
@@ -84,7 +84,7 @@ _INSERT_COLLISIONS: Final = _COLLISIONS.write(
     " WHERE EXISTS (SELECT FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
     "   AND k.sales_event_id = it.sales_event_id AND k.content_hash = it.content_hash)"
     " OR (SELECT count(*) FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
-    "   AND k.sales_event_id = it.sales_event_id) < %(most)s"
+    "   AND k.sales_event_id = it.sales_event_id) < %(attempts_max)s"
     " ORDER BY it.sales_event_id, it.content_hash"
     " ON CONFLICT (organization_id, sales_event_id, content_hash)"
     " DO UPDATE SET times_seen = c.times_seen + excluded.times_seen, last_seen_at = excluded.last_seen_at"
@@ -94,9 +94,9 @@ _INSERT_COLLISIONS: Final = _COLLISIONS.write(
 async def _insert_collisions(
     tx: Tx, organization_id: UUID, collisions: Sequence[tuple[UUID, bytes, bytes, int]]
 ) -> None:
-    """Store attempts of (sale, content hash, content, times), one per sale. After ten per sale nothing is stored, and
-    only the total is counted."""
-    values = {"organization": organization_id, "now": tx.now, "most": COLLISIONS_PER_SALE_MAX}
+    """Store attempts of (sale, content hash, content, times), one per sale. A sale with ten stored attempts gets no
+    more; only its total is counted."""
+    values = {"organization": organization_id, "now": tx.now, "attempts_max": COLLISIONS_PER_SALE_MAX}
     await tx.execute(_INSERT_COLLISIONS, {**values, **_COLLISIONS.of_tuples(collisions)})
 
 
@@ -112,7 +112,7 @@ async def _count_collisions(tx: Tx, organization_id: UUID, times: Sequence[tuple
 
 
 async def _reopen_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
-    """Reopen reviewed collisions for which this transaction stored a new content."""
+    """Reopen reviewed collisions for which this transaction stored an attempt with new content."""
     await tx.execute(
         "UPDATE ticket_collision_totals AS t SET reviewed_at = NULL, review = NULL"
         " WHERE t.organization_id = %(organization)s AND t.sales_event_id = ANY(%(sales)s)"

@@ -13,10 +13,11 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 from regulars.sales.returned_lines import CustomerSale, MatchedReturns, match_returns, returned_totals
 
-# The most sales that are loaded of one customer. A house account may have more; then only the newest are used.
+# Of a customer with more sales, such as an account that a store uses for all anonymous sales, only the newest are used.
 SALES_MAX: Final = 10_000
-# The time in a sale's id is later than the sale itself, unless the clocks of the till and the server differ.
-_CLOCKS_DIFFER_MAX: Final = timedelta(days=1)
+# A sale's id begins with the time of recording, which is after `occurred_at`, except as far as the clock of the cash
+# register is ahead of the server's.
+_CLOCK_DIFFERENCE_MAX: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -47,7 +48,7 @@ class LoadedSale(NamedTuple):
 async def find_customer_sales(
     tx: Tx, organization_id: UUID, since: Mapping[UUID, datetime]
 ) -> dict[UUID, list[LoadedSale]]:
-    """The sales of each customer since the time given for that customer."""
+    """Load the sales of each customer since the time that `since` has for the customer."""
     rows = await tx.fetch(
         """
         SELECT s.*
@@ -65,7 +66,7 @@ async def find_customer_sales(
         {
             "organization_id": organization_id,
             "ids": Ids(since),
-            "first_ids": Ids(first_id_at(it - _CLOCKS_DIFFER_MAX) for it in since.values()),
+            "first_ids": Ids(first_id_at(start - _CLOCK_DIFFERENCE_MAX) for start in since.values()),
             "since": Timestamps(since.values()),
             "limit": SALES_MAX,
         },
@@ -79,10 +80,10 @@ async def find_customer_sales(
 
 def match_loaded(sales: Sequence[LoadedSale]) -> MatchedReturns[UUID]:
     """Match the returns of one customer to the purchases; without a return, no line items are decoded."""
-    return match_returns(map(_with_lines, sales) if any(sale.is_return for sale in sales) else ())
+    return match_returns(map(_decode_lines, sales) if any(sale.is_return for sale in sales) else ())
 
 
-def _with_lines(sale: LoadedSale) -> CustomerSale[UUID]:
+def _decode_lines(sale: LoadedSale) -> CustomerSale[UUID]:
     lines = _read_lines(sale.line_items)
     totals = [line.total_price_cents for line in lines]
     products = (None if line.product is None else line.product.external_id for line in lines)

@@ -1,9 +1,9 @@
-"""Decode a sale from the bytes of a request, or of a line of a file.
+"""Decode a sale (a ticket) from the JSON of a request, or of a line of an imported file.
 
-There are two readers of a ticket, and one function that turns the result into a sale. The *plain* reader is so strict
-that msgspec has checked nearly everything when it succeeds, and most tickets need no other reader. A ticket that it
-refuses is read again by the *full* reader, which accepts everything that is allowed and reports all errors. A test
-checks that both give the same result for a ticket that both accept.
+There are two readers, and one function that turns the result of either into a `Sale`. The *plain* reader accepts only
+ordinary tickets, and msgspec alone does nearly all its checks. A ticket that it refuses is read again by the *full*
+reader, which accepts everything that is allowed and reports all errors. A test checks that both readers give the same
+result for a ticket that both accept.
 """
 
 import re
@@ -45,7 +45,7 @@ _ABSENT = msgspec.Raw()
 
 
 def _read_free_object(raw: msgspec.Raw, *, field: str) -> bytes | None:
-    """The raw JSON of an object or an array; None for null."""
+    """Return the raw JSON of an object or an array; None for null."""
     text = bytes(raw)
     if text == b"null":
         return None
@@ -58,7 +58,7 @@ def _read_free_object(raw: msgspec.Raw, *, field: str) -> bytes | None:
 
 _HINT = {"hint": "A return has type RETURN and the absolute amount, in whole cents."}
 Total = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
-# A whole number may also be written like `1.0` or `1e2`.
+# Amounts are whole numbers, which may also be written like `1.0` or `1e2`.
 _WHOLE = {"check": read_whole, "wanted": "a whole number"}
 _DOCUMENTED_AS_INTEGER = {HIDDEN: True}
 TotalIn = Annotated[
@@ -163,9 +163,9 @@ _plain_batch_decoder = msgspec.json.Decoder(_PlainBatch)
 _ITEMS = b'"items"'
 _NOT_PLAIN = (msgspec.MsgspecError, ApiError, ValueError, RecursionError)
 _reader: Reader[SaleIn] = Reader(SaleIn)
-# Decodes floats together with their original spelling.
+# Decodes floats together with the text that the caller sent.
 _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=SpelledNumber)
-# With fewer digits, a double has exactly the digits that were sent.
+# A number with fewer digits is the same as a double; one with more needs its text.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
 
 
@@ -186,8 +186,8 @@ def decode_sale(body: bytes) -> Sale:
 
 
 def decode_plainly(body: bytes) -> Sale | None:
-    """The sale, if it is an ordinary one; None if the full reader must read it."""
-    # An escape may encode a character that is not allowed.
+    """Return the sale if the plain reader accepts it; None if the full reader must read it."""
+    # An escape may encode a character that is not allowed, which the full reader checks.
     if b"\\" in body:
         return None
     try:
@@ -200,16 +200,16 @@ def decode_plainly(body: bytes) -> Sale | None:
 
 
 def decode_plain_batch(body: bytes) -> list[Sale] | None:
-    """The sales of a batch request, if all are ordinary ones; None if the full reader must read the items."""
-    # If `items` occurs twice, the decoder returns only the last one, and the other would not be checked.
+    """Return the sales of a batch request if the plain reader accepts all; None if the full reader must read them."""
+    # If `items` occurs twice, the decoder returns only the last one, and the first one would not be checked.
     if b"\\" in body or body.find(_ITEMS) != body.rfind(_ITEMS):
         return None
     sales: list[Sale] = []
     try:
-        wires = _plain_batch_decoder.decode(body).items
-        if any(map(_has_free_objects, wires)):
+        plain_sales = _plain_batch_decoder.decode(body).items
+        if any(map(_has_free_objects, plain_sales)):
             json.check_bytes(body)
-        for wire in wires:
+        for wire in plain_sales:
             sale = _make_plainly(wire)
             if sale is None:
                 return None
@@ -220,8 +220,8 @@ def decode_plain_batch(body: bytes) -> list[Sale] | None:
 
 
 def _has_free_objects(wire: _PlainSale) -> bool:
-    """Whether a raw field is present, whose content the decoder has not checked. A field that occurs twice counts as
-    present even if the last value is null."""
+    """Whether the ticket has a field with free JSON, whose content the decoder has not checked. A field that occurs
+    twice counts even if its last value is null."""
     return not (wire.payments is wire.loyalty is wire.metadata is _ABSENT)
 
 
@@ -239,14 +239,14 @@ def decode_fully(body: bytes) -> Sale:
 
 def _make_fully(body: bytes, wire: SaleIn, ignored: tuple[str, ...]) -> Sale:
     lines: Sequence[LineItem] = wire.line_items
-    if _HAS_MANY_DIGITS.search(body) or float in map(type, _numbers(wire)):
+    if _HAS_MANY_DIGITS.search(body) or float in map(type, _exact_numbers(wire)):
         document = _spelling_decoder.decode(body)
-        wire = msgspec.structs.replace(wire, **_whole_numbers(document, _TOTALS, field=""))
+        wire = msgspec.structs.replace(wire, **_read_whole_numbers(document, _TOTALS, field=""))
         lines = [
-            _as_spelled(line, spelled, field=f"line_items[{index}]")
+            _with_exact_numbers(line, spelled, field=f"line_items[{index}]")
             for index, (line, spelled) in enumerate(zip(lines, document["line_items"], strict=True))
         ]
-    lines = [_read_line(line, field=f"line_items[{index}]") for index, line in enumerate(lines)]
+    lines = [_check_line(line, field=f"line_items[{index}]") for index, line in enumerate(lines)]
     return _make(wire, lines, json.encode(lines), ignored)
 
 
@@ -254,8 +254,8 @@ _TOTALS = ("total_amount_cents", "total_discount_cents", "total_tax_cents")
 _AMOUNTS = ("unit_price_cents", "total_price_cents", "discount_cents", "tax_cents")
 
 
-def _numbers(wire: SaleIn) -> Iterator[object]:
-    """The numbers that are stored with all their digits: amounts and properties."""
+def _exact_numbers(wire: SaleIn) -> Iterator[object]:
+    """Yield the numbers that are stored with all their digits: amounts and properties."""
     for name in _TOTALS:
         yield getattr(wire, name)
     for line in wire.line_items:
@@ -265,21 +265,21 @@ def _numbers(wire: SaleIn) -> Iterator[object]:
             yield from line.product.properties.values()
 
 
-def _whole_numbers(document: Mapping[str, Any], names: Iterable[str], *, field: str) -> dict[str, int]:
+def _read_whole_numbers(document: Mapping[str, Any], names: Iterable[str], *, field: str) -> dict[str, int]:
     return {name: read_whole(document[name], field=field + name) for name in names if document.get(name) is not None}
 
 
-def _as_spelled(line: LineItem, spelled: Mapping[str, Any], *, field: str) -> LineItem:
-    """The line with its numbers as they were written."""
+def _with_exact_numbers(line: LineItem, spelled: Mapping[str, Any], *, field: str) -> LineItem:
+    """Replace the numbers of the line by the exact values that the caller wrote."""
     product = line.product
     if product is not None and isinstance(product.properties, dict):
         properties = spelled_as_sent(spelled["product"].get("properties", {}))
         product = msgspec.structs.replace(product, properties=properties)
-    whole_numbers = _whole_numbers(spelled, _AMOUNTS, field=f"{field}.")
+    whole_numbers = _read_whole_numbers(spelled, _AMOUNTS, field=f"{field}.")
     return msgspec.structs.replace(line, product=product, quantity=spelled["quantity"], **whole_numbers)
 
 
-def _read_line(line: LineItem, *, field: str) -> LineItem:
+def _check_line(line: LineItem, *, field: str) -> LineItem:
     product = line.product
     if product is not None:
         # Null is the same as a missing field; both are stored as an empty object.

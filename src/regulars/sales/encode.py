@@ -16,11 +16,11 @@ from regulars.sales.model import Sale, StoredSale
 from regulars.work.facts import AutomationOut, AutomationState
 
 UNKNOWN_PROFILE = PROFILE.encode(UUID(int=0))
-# `split_at_profile` splits a response at the id after this text.
+# `split_at_profile` splits an encoded sale at the id after this text.
 _BEFORE_PROFILE_ID = b'"profile":{"id":"'
 _UNKNOWN_PROFILE_TEXT = _BEFORE_PROFILE_ID + UNKNOWN_PROFILE.encode()
 _NULL = msgspec.Raw(b"null")
-_FREE = Meta(description="As it was sent, or null.", extra_json_schema=FREE_JSON_SCHEMA)
+_FREE_META = Meta(description="As it was sent, or null.", extra_json_schema=FREE_JSON_SCHEMA)
 
 
 class ReferenceOut(msgspec.Struct, frozen=True, gc=False):
@@ -60,9 +60,9 @@ class SalesEventOut(msgspec.Struct, frozen=True, gc=False):
     total_amount_cents: int
     total_discount_cents: int
     total_tax_cents: int | None
-    loyalty: Annotated[msgspec.Raw, _FREE]
-    payments: Annotated[msgspec.Raw, _FREE]
-    metadata: Annotated[msgspec.Raw, _FREE]
+    loyalty: Annotated[msgspec.Raw, _FREE_META]
+    payments: Annotated[msgspec.Raw, _FREE_META]
+    metadata: Annotated[msgspec.Raw, _FREE_META]
     source: str | None
     line_items: list[LineItemOut]
     created_at: str
@@ -84,7 +84,7 @@ _AUTOMATION = {state: AutomationOut(state) for state in get_args(AutomationState
 
 
 def encode_envelope(sale: StoredSale, state: AutomationState) -> bytes:
-    return encode(SalesEventEnvelope(show(sale), _AUTOMATION[state]))
+    return encode(SalesEventEnvelope(to_wire(sale), _AUTOMATION[state]))
 
 
 def encode_receipt(sale: StoredSale, state: AutomationState) -> bytes:
@@ -93,7 +93,7 @@ def encode_receipt(sale: StoredSale, state: AutomationState) -> bytes:
 
 
 def encode_sale(sale: StoredSale) -> bytes:
-    return encode(show(sale))
+    return encode(to_wire(sale))
 
 
 def encode_new(
@@ -106,20 +106,20 @@ def encode_new(
     state: AutomationState,
 ) -> bytes:
     """Encode the response to a sale that is about to be stored under this canonical id."""
-    return encode(SalesEventEnvelope(_show(sale, identifier, store, profile, created_at), _AUTOMATION[state]))
+    return encode(SalesEventEnvelope(_to_wire(sale, identifier, store, profile, created_at), _AUTOMATION[state]))
 
 
 class SplitResponse(NamedTuple):
-    """A response whose customer's canonical id is not known yet: the id is inserted between head and tail.
+    """A response for which the customer's canonical id is not known yet: the id is inserted between head and tail.
 
-    Without a tail the head is the whole response.
+    Without a tail, the head is the whole response.
     """
 
     head: bytes
     tail: bytes | None
 
     def join(self, profile: str | None) -> bytes:
-        """The whole response, with the customer's canonical id."""
+        """Return the whole response, with the customer's canonical id."""
         if self.tail is None or profile is None:
             return self.head
         return b"".join((self.head, profile.encode(), self.tail))
@@ -128,15 +128,15 @@ class SplitResponse(NamedTuple):
 def split_at_profile(envelope: bytes) -> SplitResponse:
     """Split a response that was encoded with UNKNOWN_PROFILE at that id.
 
-    The first match is the profile: a quote in a caller's text is escaped, and free objects come after the profile.
+    The first match is the profile, because quotes in texts are escaped and the caller's free JSON comes after it.
     """
     head, _, tail = envelope.partition(_UNKNOWN_PROFILE_TEXT)
     return SplitResponse(head + _BEFORE_PROFILE_ID, tail)
 
 
-def show(sale: StoredSale) -> SalesEventOut:
+def to_wire(sale: StoredSale) -> SalesEventOut:
     profile = sale.profile
-    return _show(
+    return _to_wire(
         sale.ticket,
         SALES_EVENT.encode(sale.id),
         ReferenceOut(STORE.encode(sale.store.id), sale.store.external_id),
@@ -145,7 +145,7 @@ def show(sale: StoredSale) -> SalesEventOut:
     )
 
 
-def _show(
+def _to_wire(
     ticket: Sale, identifier: str, store: ReferenceOut, profile: ReferenceOut | None, created_at: datetime
 ) -> SalesEventOut:
     return SalesEventOut(
@@ -170,5 +170,5 @@ def _show(
 
 @lru_cache(maxsize=16)
 def _format_created_at(moment: datetime) -> str:
-    """Cached, because all sales of a batch have the same `created_at`."""
+    """Format the time; cached, because all sales of a batch have the same `created_at`."""
     return format_timestamp(moment)

@@ -1,4 +1,4 @@
-"""The facts of sales: events that are recorded for listeners in the modules that import it."""
+"""The events about sales (facts) that this module records for listeners in other modules."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -7,8 +7,8 @@ from regulars.work.facts import Fact
 
 
 class SalesRecorded(Fact, frozen=True):
-    """New sales were inserted; each is in exactly one fact. `property_keys` are keys of product properties that are not
-    in the catalog yet."""
+    """New sales were inserted; each sale is in exactly one such event. `property_keys` are keys of product properties
+    that may be new to the catalog."""
 
     topic: ClassVar[str] = "sales.recorded"
 

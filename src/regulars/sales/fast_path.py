@@ -1,15 +1,15 @@
-"""The hot path: a whole batch of sales in one statement that commits by itself.
+"""Record a batch of sales in one statement that commits by itself: the hot path.
 
-A statement (`statements.py`) inserts exactly what the responses contain, or nothing:
+The statement (`statements.py`) inserts exactly the rows that the responses contain, or nothing:
 
 - an unknown customer gets a candidate id, and the same statement inserts the profile without `ON CONFLICT`: if another
   process creates that customer meanwhile, the whole statement fails;
-- the statement stores the response to a request with an idempotency key. So that response is encoded before, in two
+- the statement stores the response to a request with an idempotency key, so this response is encoded before, in two
   parts: the statement finds the customer, whose id is between them. Any other response is encoded afterwards;
 - an idempotency key is inserted without `ON CONFLICT` too, only for an inserted sale: a used key fails the statement;
-- a sale whose external_id is stored already is skipped, with its profile, its response and its fact;
+- a sale whose external_id is stored already is skipped, with its profile, its response and its event in the outbox;
 - of a batch request, which has one response, all sales are inserted or none. A few batch requests share a statement: a
-  request with a sale that the statement cannot decide is skipped; a sale that is stored already fails the statement;
+  request with a sale that the statement cannot handle is skipped; a sale that is stored already fails the statement;
 - small batches of several organizations share a statement: if one fails, all fail;
 - nothing is inserted if the prepared time differs from the database's time by more than a second.
 
@@ -43,7 +43,7 @@ PROPERTY_KEYS_CACHED_MAX = 10_000
 
 
 class FastRecorder:
-    """One per process."""
+    """Records sales; there is one object per process, because it caches stores and property keys."""
 
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
@@ -53,12 +53,12 @@ class FastRecorder:
         self._with_new_customers: set[bytes] = set()
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
-        """The response to each inserted sale, and None for every other sale."""
+        """Record single sales; return the response to each inserted sale, and None for every other sale."""
         [responses] = await self.record_together([(organization_id, writes)])
         return responses
 
     async def record_together(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[Encode | None]]:
-        """Like `record` for several organizations in one statement: if it fails, nothing is written for any of them.
+        """Like `record`, for several organizations in one statement: if it fails, nothing is written for any of them.
 
         Organizations are sorted by id, so that two processes cannot deadlock.
         """
@@ -66,7 +66,7 @@ class FastRecorder:
         indexes = sorted(range(len(batches)), key=lambda index: batches[index][0])
         writes = [write for index in indexes for write in batches[index][1]]
         async with self._database.recording() as connection:
-            # Checked only here, because it is not known before the first connection.
+            # Checked here, because the first connection finds out whether the database is a cluster.
             if len(batches) > 1 and self._database.is_cluster:
                 return responses
             sales = [(batches[index][0], [write.command for write in batches[index][1]]) for index in indexes]
@@ -83,10 +83,10 @@ class FastRecorder:
         return responses
 
     async def _insert(self, connection: Connection, new: NewRows, *, is_shared: bool) -> InsertResult:
-        """Insert the sales of known customers first, by a form of the statement without the parts that create profiles.
+        """Insert the sales of known customers by a form of the statement that creates no profiles, which takes half of
+        the database's time, then those of new customers by the complete form.
 
-        For a single sale that saves half of the database's time. The complete form then inserts sales of new customers.
-        If the organization's last batch had a new customer, only the complete form is used: more are likely.
+        After a batch with a new customer only the complete form is used, because more new customers are likely.
         """
         organizations = {sale.organization for sale in new.sales}
         creates_profiles = not organizations.isdisjoint(self._with_new_customers)
@@ -95,8 +95,8 @@ class FastRecorder:
         if not form.creates_profiles and new.candidates and len(inserted.profiles) < len(new.sales):
             complete_form = form._replace(creates_profiles=True)
             try:
-                further = await self._run(connection, complete_form, new.without(inserted.profiles))
-                inserted = InsertResult(inserted.profiles | further.profiles, further.now)
+                second = await self._run(connection, complete_form, new.without(inserted.profiles))
+                inserted = InsertResult(inserted.profiles | second.profiles, second.now)
             except psycopg.Error:
                 # The sales of the first statement are committed and get their responses in any case. The remaining
                 # sales take the fallback path, which finds the cause.
@@ -117,21 +117,21 @@ class FastRecorder:
     async def record_all(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
     ) -> list[Encode | None]:
-        """The response to each request whose sales were inserted, and None for every other request."""
+        """Record batch requests; return the response to each request whose sales were inserted, else None."""
         async with self._database.recording() as connection:
-            # A stored response has the ids of many customers in it, so they are looked up before.
-            finds_customers = any(request.key is not None for request in requests)
+            # A response that is stored with its sales has the ids of all customers in it, so these are looked up first.
+            looks_up_customers = any(request.key is not None for request in requests)
             sales = [sale for request in requests for sale in request.sales]
-            batch = await self._prepare(connection, [(organization_id, sales)], finds_customers=finds_customers)
+            batch = await self._prepare(connection, [(organization_id, sales)], looks_up_customers=looks_up_customers)
             complete = batch.drop_incomplete([len(request.sales) for request in requests])
             if not batch.chosen:
                 return [None] * len(requests)
             keyed: dict[int, KeyedResponse] = {}
             for index, group in complete.items():
                 if (key := requests[index].key) is not None:
-                    known_before = _InsertedSales(batch, {chosen.new.id: chosen.new.profile for chosen in group})
+                    expected = _InsertedSales(batch, {chosen.new.id: chosen.new.profile for chosen in group})
                     request = requests[index]
-                    body = SplitResponse(known_before.respond(group, request.join), None)
+                    body = SplitResponse(expected.respond(group, request.join), None)
                     keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.notes)
             new = batch.as_rows(list(keyed.values()))
             form = StatementForm(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
@@ -152,53 +152,51 @@ class FastRecorder:
         connection: Connection,
         batches: Sequence[tuple[UUID, Sequence[Sale]]],
         *,
-        finds_customers: bool = False,
+        looks_up_customers: bool = False,
     ) -> "_SaleBatch":
-        """Choose the sales that the statement can decide, and assign to each its id, store and profile."""
-        # Loaded before the time is read, because it may take long with many new stores, and the time must be current.
-        known = [await self._load_cache(connection, organization_id, sales) for organization_id, sales in batches]
-        now = await self._now(connection)
+        """Choose the sales that the statement can handle, and assign to each its id, store and profile."""
+        # Caches are loaded before the time is read: loading many new stores takes long, and the time must be current.
+        caches = [await self._load_cache(connection, organization_id, sales) for organization_id, sales in batches]
+        now = await self._read_now(connection)
         # Ids are made with the database's clock, like `created_at`, because lists of changes are in the order of ids.
         batch = _SaleBatch(now, new_uuids(sum([len(sales) for _, sales in batches]), at=now))
-        for (organization_id, sales), cache in zip(batches, known, strict=True):
+        for (organization_id, sales), cache in zip(batches, caches, strict=True):
             references = [sale.profile for sale in sales if isinstance(sale.profile, ByExternalId)]
             external_ids = sorted({reference.external_id for reference in references})
             profiles: dict[str, bytes | None] = {}
-            if finds_customers and external_ids:
-                found = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, external_ids)
-                profiles = dict(zip(external_ids, found, strict=True))
-            owner = organization_id.bytes
-            customers = batch.assign_profiles(owner, external_ids, profiles)
-            batch.choose(owner, sales, cache, customers, tolerance=self._tolerance, are_found=finds_customers)
+            if looks_up_customers and external_ids:
+                ids = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, external_ids)
+                profiles = dict(zip(external_ids, ids, strict=True))
+            organization = organization_id.bytes
+            customers = batch.assign_profiles(organization, external_ids, profiles)
+            batch.choose(organization, sales, cache, customers, tolerance=self._tolerance, are_known=looks_up_customers)
         return batch
 
     def _notify(self, organization_id: UUID) -> None:
         self._database.notify_committed([(OutboxQueue.name, organization_id)])
 
     async def _load_cache(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Cache":
-        """The cache of the organization, with the stores and the property keys of these sales if they exist."""
-        known = self._caches.get(organization_id)
-        if known is None:
+        """Return the cache of the organization, with the stores and property keys of these sales if they exist."""
+        cache = self._caches.get(organization_id)
+        if cache is None:
             if len(self._caches) >= ORGANIZATIONS_CACHED_MAX:
                 self._caches.clear()
                 self._with_new_customers.clear()
-            known = self._caches[organization_id] = _Cache({}, set())
-            # All stores are loaded at once: otherwise the first sale of each store would need a query.
-            known.add_stores(await statements.find_first_stores(connection, organization_id))
+            cache = self._caches[organization_id] = _Cache({}, set())
+            # All stores are loaded at once; otherwise the first sale of each store would need a query.
+            cache.add_stores(await statements.find_first_stores(connection, organization_id))
         codes = {sale.store.external_id for sale in sales if isinstance(sale.store, ByExternalId)}
-        if not codes <= known.stores.keys():
-            missing = sorted(codes - known.stores.keys())
-            found = await statements.find_ids(connection, statements.FIND_STORES, organization_id, missing)
-            known.add_stores(zip(missing, found, strict=True))
+        if not codes <= cache.stores.keys():
+            missing = sorted(codes - cache.stores.keys())
+            ids = await statements.find_ids(connection, statements.FIND_STORES, organization_id, missing)
+            cache.add_stores(zip(missing, ids, strict=True))
         keys = set[str]().union(*[sale.property_keys for sale in sales])
-        if missing_keys := keys - known.property_keys:
-            known.add_property_keys(
-                await statements.find_property_keys(connection, organization_id, sorted(missing_keys))
-            )
-        return known
+        if new_keys := keys - cache.property_keys:
+            cache.add_property_keys(await statements.find_property_keys(connection, organization_id, sorted(new_keys)))
+        return cache
 
-    async def _now(self, connection: Connection) -> datetime:
-        """The database's time, from the last reading when that is fresh."""
+    async def _read_now(self, connection: Connection) -> datetime:
+        """Return the database's time; query it only if the last reading is not fresh."""
         clock = self._database.clock
         if not clock.is_fresh():
             queried_at = monotonic()
@@ -212,24 +210,24 @@ class _Store(NamedTuple):
 
 
 class _Cache(NamedTuple):
-    """The stores and property keys of an organization.
+    """Stores and property keys of an organization.
 
-    It never expires: a store's code and id never change, and neither a store nor a property key is ever deleted.
+    Entries never expire: a store's code and id never change, and neither a store nor a property key is ever deleted.
     """
 
     stores: dict[str, _Store]
     property_keys: set[str]
 
     def store_of(self, sale: Sale) -> _Store | None:
-        """The sale's store, if it and all property keys are known; else None: the fallback path publishes new keys."""
+        """Return the sale's store if it and all property keys are cached; only the fallback path publishes new keys."""
         if not isinstance(sale.store, ByExternalId) or not self.property_keys.issuperset(sale.property_keys):
             return None
         return self.stores.get(sale.store.external_id)
 
-    def add_stores(self, found: Iterable[tuple[str, bytes | None]]) -> None:
+    def add_stores(self, ids_by_code: Iterable[tuple[str, bytes | None]]) -> None:
         if len(self.stores) >= STORES_CACHED_MAX:
             self.stores.clear()
-        for code, identifier in found:
+        for code, identifier in ids_by_code:
             if identifier is not None:
                 self.stores[code] = _Store(identifier, ReferenceOut(STORE.encode(UUID(bytes=identifier)), code))
 
@@ -262,37 +260,37 @@ class _SaleBatch:
         self.candidates: list[Candidate] = []
 
     def assign_profiles(
-        self, organization: bytes, external_ids: Sequence[str], known: Mapping[str, bytes | None]
+        self, organization: bytes, external_ids: Sequence[str], found: Mapping[str, bytes | None]
     ) -> dict[str, bytes]:
-        """The profile of each customer: the existing one, or a candidate, which the statement inserts if needed."""
-        unknown = [external_id for external_id in external_ids if known.get(external_id) is None]
+        """Return the profile of each customer: the existing one, or a candidate that the statement inserts if new."""
+        unknown = [external_id for external_id in external_ids if found.get(external_id) is None]
         new = [
             Candidate(organization, identifier, external_id)
             for identifier, external_id in zip(new_uuids(len(unknown)), unknown, strict=True)
         ]
         self.candidates += new
-        existing = {external_id: identifier for external_id, identifier in known.items() if identifier is not None}
+        existing = {external_id: identifier for external_id, identifier in found.items() if identifier is not None}
         return existing | {candidate.external_id: candidate.id for candidate in new}
 
     def choose(
         self,
         organization: bytes,
         sales: Sequence[Sale],
-        known: "_Cache",
+        cache: "_Cache",
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
-        are_found: bool,
+        are_known: bool,
     ) -> None:
-        """Add the sales of an organization that the statement can decide."""
+        """Add the sales that the statement can handle; it searches for the customers unless they `are_known`."""
         chosen: list[_ChosenSale] = []
         seen: set[str] = set()
         for position, sale in enumerate(sales, self._count):
-            # A repetition of a ticket takes the fallback path, so that it never overtakes the first occurrence.
+            # A second ticket with the same id takes the fallback path, so that it never overtakes the first one.
             if sale.external_id in seen:
                 continue
             seen.add(sale.external_id)
-            store = known.store_of(sale)
+            store = cache.store_of(sale)
             if store is None or is_in_future(sale.occurred_at, now=self.now, tolerance=tolerance):
                 continue
             customer = None
@@ -301,8 +299,8 @@ class _SaleBatch:
                     continue
                 customer = sale.profile.external_id
             profile = None if customer is None else customers[customer]
-            to_find = None if are_found else customer
-            new = NewSale(organization, self._ids[position], sale, store.id, to_find, profile)
+            searched = None if are_known else customer
+            new = NewSale(organization, self._ids[position], sale, store.id, searched, profile)
             chosen.append(_ChosenSale(position, new, store.reference))
         # Sorted by external_id, so that two processes with the same tickets cannot deadlock.
         chosen.sort(key=_BY_EXTERNAL_ID)
@@ -313,7 +311,7 @@ class _SaleBatch:
         return NewRows([chosen.new for chosen in self.chosen], self.candidates, responses, self.now)
 
     def keyed_responses(self, writes: Sequence[KeyedSale]) -> list[KeyedResponse]:
-        """The responses to store for idempotency keys."""
+        """Encode the responses to store for idempotency keys."""
         return [
             KeyedResponse(chosen.new.id, key, write.fingerprint, self.encode_split(chosen), write.notes)
             for chosen in self.chosen
@@ -321,7 +319,7 @@ class _SaleBatch:
         ]
 
     def respond(self, keyed: Sequence[KeyedResponse], inserted: InsertResult) -> list[Encode | None]:
-        """The response to each inserted sale, at its position."""
+        """Return a function that encodes the response for each inserted sale, at its position, and None elsewhere."""
         responses: list[Encode | None] = [None] * self._count
         sales = _InsertedSales(self, inserted.profiles)
         split = {response.sale: response.body for response in keyed}
@@ -333,9 +331,9 @@ class _SaleBatch:
         return responses
 
     def drop_incomplete(self, sizes: Iterable[int]) -> dict[int, list[_ChosenSale]]:
-        """The sales were passed in groups of these sizes: drop the groups of which not all sales were chosen.
+        """Drop the batch requests of which not all sales were chosen. `sizes` has the number of sales of each request.
 
-        Returns the remaining groups by their index, each with its sales in order.
+        Return the remaining requests by their index, each with its sales in order.
         """
         by_position = {chosen.position: chosen for chosen in self.chosen}
         complete: dict[int, list[_ChosenSale]] = {}
@@ -356,7 +354,7 @@ class _SaleBatch:
         return dict(zip(ids, SALES_EVENT.encode_all(ids), strict=True))
 
     def encode(self, chosen: _ChosenSale, profile: str | None) -> bytes:
-        """The body of the response to a sale that is stored with the profile of this canonical id."""
+        """Encode the response to a sale of the customer with this canonical id."""
         ticket, reference = chosen.new.ticket, None
         if profile is not None and isinstance(ticket.profile, ByExternalId):
             reference = ReferenceOut(profile, ticket.profile.external_id)
@@ -370,14 +368,14 @@ class _SaleBatch:
         )
 
     def encode_split(self, chosen: _ChosenSale) -> SplitResponse:
-        """The body of the response to a sale whose profile is not known yet."""
+        """Encode the response to a sale whose profile is not known yet."""
         if chosen.new.profile is None:
             return SplitResponse(self.encode(chosen, None), None)
         return split_at_profile(self.encode(chosen, UNKNOWN_PROFILE))
 
 
 class _InsertedSales:
-    """The inserted sales of a batch with their profiles; it makes the responses."""
+    """Encodes the responses to the inserted sales of a batch, given the profile of each."""
 
     def __init__(self, batch: _SaleBatch, profiles: Mapping[bytes, bytes | None]) -> None:
         self._batch = batch

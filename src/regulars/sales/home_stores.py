@@ -1,4 +1,5 @@
-"""The home store of a customer: the store with most purchases in 12 months; of several, the one visited last."""
+"""Find the home store of customers: the store with most purchases in 12 months; if several have as many, the one
+visited last."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,23 +11,23 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
 
 WINDOW: Final = timedelta(days=365)
-# Of a customer with more purchases only the last recorded ones count: a loyalty card that a till uses for all anonymous
-# customers has tens of thousands.
+# Of a customer with more purchases only the last recorded ones count: a loyalty card that a cash register uses for all
+# anonymous customers has tens of thousands.
 PURCHASES_MAX: Final = 200
-# An id begins with the time at which a server made it, by a clock that may be behind the clock of the till.
-_CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
+# A sale's id begins with the time of recording, by a server's clock that may be behind the cash register's.
+_CLOCK_DIFFERENCE_MAX: Final = timedelta(hours=1)
 
 
 class HomeStore(NamedTuple):
     id: UUID
-    # The external id, if the store has no name.
+    # The store's external id, if it has no name.
     name: str
     city: str | None
     country: str | None
 
 
 async def find_home_stores(tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]) -> dict[UUID, HomeStore]:
-    """The home store of each profile; a profile without a purchase is not in the result."""
+    """Find the home store of each profile; a profile without a purchase is not in the result."""
     since = tx.now - WINDOW
     rows = await tx.fetch(
         """
@@ -54,7 +55,7 @@ async def find_home_stores(tx: Tx, organization_id: UUID, profile_ids: Sequence[
         {
             "organization_id": organization_id,
             "profile_ids": Ids(profile_ids),
-            "first_id": first_id_at(since - _CLOCKS_DIFFER_BY),
+            "first_id": first_id_at(since - _CLOCK_DIFFERENCE_MAX),
             "since": since,
             "limit": PURCHASES_MAX,
         },

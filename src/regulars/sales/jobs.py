@@ -1,4 +1,4 @@
-"""The listeners of new sales."""
+"""Listeners: functions that the worker calls for facts about new sales and about a changed time zone."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -12,16 +12,16 @@ from regulars.sales.totals.fill import follow_time_zone
 
 
 async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Register every new property key on a line in the product catalog."""
+    """Register the new keys of product properties in the product catalog."""
     await register_product_keys(tx, organization_id, {key for fact in facts for key in fact.property_keys})
 
 
 async def recount_in_time_zone(tx: Tx, organization_id: UUID, _facts: Sequence[TimeZoneChanged]) -> None:
-    """Request that the totals are counted again, with days in the organization's new time zone."""
+    """Request a recount of the totals, with days in the organization's new time zone."""
     await follow_time_zone(tx, organization_id)
 
 
 async def count_new_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Add every new sale to the totals of hours and days. Each sale is counted once: it is in one fact, and a fact is
-    handled once."""
+    """Add every new sale to the totals of its hour and day. A sale is counted once: it is in one fact, and the worker
+    handles a fact once."""
     await add_sales(tx, organization_id, [sale for fact in facts for sale in fact.sales])

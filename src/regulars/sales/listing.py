@@ -1,4 +1,4 @@
-"""Pages of sales: filters, order and cursor."""
+"""List sales for the API by filters and cursor, and find sales by reference."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,19 +30,20 @@ from regulars.sales.queries import Condition
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreNotFound
 
+# How far a server's clock may have been behind the database's when it made an id.
 CLOCKS_APART_MAX = timedelta(hours=1)
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
 
 TYPES: tuple[str, ...] = get_args(SaleType)
 CURRENCIES: tuple[str, ...] = get_args(Currency)
-_TIMES: dict[str, LiteralString] = {
+_TIME_CONDITIONS: dict[str, LiteralString] = {
     "occurred_from": "e.occurred_at >= %s",
     "occurred_to": "e.occurred_at < %s",
     "created_from": "e.created_at >= %s",
     "created_to": "e.created_at < %s",
     changes.PARAMETER: "e.created_at >= %s",
 }
-_ENUMS: dict[str, tuple[LiteralString, tuple[str, ...]]] = {
+_ENUM_CONDITIONS: dict[str, tuple[LiteralString, tuple[str, ...]]] = {
     "type": ("e.type = %s", TYPES),
     "currency": ("e.currency = %s", CURRENCIES),
 }
@@ -51,7 +52,7 @@ _ENUMS: dict[str, tuple[LiteralString, tuple[str, ...]]] = {
 async def list_sales(
     tx: Tx, organization_id: UUID, query: Mapping[str, str], *, secret: bytes
 ) -> tuple[Sequence[StoredSale], bool, str | None]:
-    """A page of sales, whether there are more, and the cursor of the next page."""
+    """Return a page of sales, whether more follow, and the cursor of the next page."""
     if changes.PARAMETER in query:
         return await _list_changes(tx, organization_id, query, secret=secret)
     limit = read_limit(query)
@@ -59,11 +60,11 @@ async def list_sales(
     by_time = "occurred_from" in query or "occurred_to" in query
     scope = scope_of("sales-events", query)
     if "cursor" in query:
-        conditions.append(_after(read_cursor(secret, scope, query["cursor"]), by_time=by_time))
+        conditions.append(_position_condition(read_cursor(secret, scope, query["cursor"]), by_time=by_time))
     conditions += await _reference_conditions(tx, organization_id, query)
-    found = await queries.list_sales(tx, organization_id, conditions=conditions, by_time=by_time, limit=limit + 1)
+    sales = await queries.list_sales(tx, organization_id, conditions=conditions, by_time=by_time, limit=limit + 1)
     page, cursor = cut_page(
-        found,
+        sales,
         limit,
         secret=secret,
         scope=scope,
@@ -75,28 +76,28 @@ async def list_sales(
 async def _list_changes(
     tx: Tx, organization_id: UUID, query: Mapping[str, str], *, secret: bytes
 ) -> tuple[Sequence[StoredSale], bool, str | None]:
-    """Sales in the order of their ids. The ids and the end of the page come from the same clock.
+    """Return a page of sales in the order of creation, which is a sale's only change, and the order of ids.
 
-    A sale never changes, so its creation is its only change. Older releases made ids with the clock of their machine,
-    which may have been behind: so the page begins a little before the requested time.
+    Ids and the end of the page come from the database's clock. Older releases made ids with the clock of their machine,
+    which may have been behind, so the page begins a little before the requested time.
     """
     limit, scope = read_limit(query), scope_of("sales-events", query)
     conditions = _value_conditions(query)
     start = await changes.read_start(tx, query, secret=secret, scope=scope)
     if start.since is None:
-        raise AssertionError("a query with this parameter has a beginning")
+        raise AssertionError("a query with this parameter has a start")
     since = start.since
     first = first_id_at(max(since.moment, _EARLIEST) - CLOCKS_APART_MAX)
     conditions.append(Condition("e.id > %s", (max(since.id, first),)))
     conditions.append(Condition("e.id < %s", (first_id_at(since.horizon),)))
     conditions += await _reference_conditions(tx, organization_id, query)
-    found = await queries.list_sales(tx, organization_id, conditions=conditions, by_time=False, limit=limit + 1)
-    return start.cut(found, limit, secret=secret, scope=scope, position_of=lambda sale: (sale.created_at, sale.id))
+    sales = await queries.list_sales(tx, organization_id, conditions=conditions, by_time=False, limit=limit + 1)
+    return start.cut_page(sales, limit, secret=secret, scope=scope, position_of=lambda sale: (sale.created_at, sale.id))
 
 
 def _value_conditions(query: Mapping[str, str]) -> list[Condition]:
     conditions: list[Condition] = []
-    for name, (condition, allowed) in _ENUMS.items():
+    for name, (condition, allowed) in _ENUM_CONDITIONS.items():
         if name in query:
             if query[name] not in allowed:
                 raise invalid(name, "NOT_ALLOWED", f"It must be one of {', '.join(allowed)}.")
@@ -106,15 +107,15 @@ def _value_conditions(query: Mapping[str, str]) -> list[Condition]:
             check_reference(query[name], field=name)
     if "external_id" in query:
         conditions.append(Condition("e.external_id = %s", (query["external_id"],)))
-    for name, condition in _TIMES.items():
+    for name, condition in _TIME_CONDITIONS.items():
         if name in query:
-            # An unescaped plus in a query is a space by the time it arrives here.
+            # The query parser turns an unescaped plus of the time zone into a space.
             moment = read_timestamp(query[name].replace(" ", "+"), field=name)
             conditions.append(Condition(condition, (moment,)))
     return conditions
 
 
-def _after(position: tuple[str, ...], *, by_time: bool) -> Condition:
+def _position_condition(position: tuple[str, ...], *, by_time: bool) -> Condition:
     identifier = SALES_EVENT.decode(position[0])
     if identifier is None:
         raise InvalidCursor("The cursor is not one this list gave out.")
@@ -124,7 +125,8 @@ def _after(position: tuple[str, ...], *, by_time: bool) -> Condition:
 
 
 async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[str, str]) -> list[Condition]:
-    """An unknown reference in a filter gets a 404, so that a typing error does not look like a store without sales."""
+    """Look up the store and the customer of the filters. An unknown one gets a 404, so that a typing error does not
+    look like a store without sales."""
     conditions: list[Condition] = []
     if "store_id" in query:
         store = read_reference(STORE, query["store_id"])
@@ -147,13 +149,13 @@ async def find_sale(tx: Tx, organization_id: UUID, reference: str) -> StoredSale
 
 
 async def find_sales(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoredSale]:
-    """The sales that the references name; a reference without a sale is not in the result."""
+    """Return the sale of each reference; a reference without a sale is not in the result."""
     ids, external_ids = split_references(references)
-    found: dict[Reference, StoredSale] = {}
+    sales: dict[Reference, StoredSale] = {}
     if ids:
         for identifier, sale in (await queries.find_sales_by_id(tx, organization_id, ids)).items():
-            found[ById(identifier)] = sale
+            sales[ById(identifier)] = sale
     if external_ids:
         for external_id, sale in (await queries.find_sales_by_external_id(tx, organization_id, external_ids)).items():
-            found[ByExternalId(external_id)] = sale
-    return found
+            sales[ByExternalId(external_id)] = sale
+    return sales

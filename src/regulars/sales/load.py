@@ -1,6 +1,6 @@
-"""Load many sales at once by COPY: for data that is known to be new and valid, such as the demo's.
+"""Load many sales at once by COPY, for data that is known to be new and valid, such as demo data.
 
-It writes the rows that `record_sales` would write, with the facts for the listeners of new sales. The caller has
+The function writes the rows that `record_sales` would write, with the events (facts) about new sales. The caller has
 created the stores and the profiles.
 """
 
@@ -17,9 +17,9 @@ from regulars.sales.model import Sale
 from regulars.sales.statements import COLUMNS, SALE_COLUMNS
 from regulars.work import outbox
 
-# Rows are sent in pieces of this size: a call for each row would cost more than the row itself.
+# Rows are sent in pieces of this size, because a call for each row would cost more than the row itself.
 PIECE_BYTES: Final = 1 << 18
-# As many as in two batch requests, so that a fact is not larger than other facts.
+# As many as in two batch requests, so that an event is not larger than others.
 SALES_PER_FACT: Final = 1000
 _NULL: Final = "\\N"
 
@@ -33,7 +33,7 @@ async def load_sales(
     profiles: Mapping[Reference, UUID],
 ) -> int:
     """Copy the sales; return how many. A sale that exists already fails the whole transaction."""
-    beginning = f"{organization_id.hex}\t{tx.now}"
+    row_start = f"{organization_id.hex}\t{tx.now}"
     size = 0
     rows: list[str] = []
     ids: list[UUID] = []
@@ -45,7 +45,7 @@ async def load_sales(
             # Hexadecimal digits without hyphens: the fastest form of an id that PostgreSQL accepts.
             profile = _NULL if sale.profile is None else profiles[sale.profile].hex
             fields = "\t".join([_NULL if (value := get(sale)) is None else write(value) for get, write in _FIELDS])
-            row = f"{beginning}\t{profile}\t{identifier.hex}\t{stores[sale.store].hex}\t{fields}\n"
+            row = f"{row_start}\t{profile}\t{identifier.hex}\t{stores[sale.store].hex}\t{fields}\n"
             rows.append(row)
             ids.append(identifier)
             keys.update(sale.property_keys)
@@ -61,16 +61,16 @@ async def load_sales(
     return len(ids)
 
 
-def _json(text: bytes) -> str:
+def _escape_json(text: bytes) -> str:
     # JSON has no raw control characters, so only backslashes must be escaped for COPY.
     return text.decode().replace("\\", "\\\\")
 
 
-def _text(value: str) -> str:
+def _escape_text(value: str) -> str:
     if "\\" in value or not value.isprintable():
         value = value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
     return value
 
 
-_WRITERS: Final[Mapping[Any, Callable[[Any], str]]] = {Texts: _text, Labels: _text, Jsons: _json}
-_FIELDS: Final = [(attrgetter(name), _WRITERS.get(array, str)) for name, array in SALE_COLUMNS.kinds.items()]
+_ESCAPES: Final[Mapping[Any, Callable[[Any], str]]] = {Texts: _escape_text, Labels: _escape_text, Jsons: _escape_json}
+_FIELDS: Final = [(attrgetter(name), _ESCAPES.get(array, str)) for name, array in SALE_COLUMNS.kinds.items()]

@@ -1,4 +1,5 @@
-"""The data of a sale, when it may trigger automations, and when two tickets with the same id are equal."""
+"""The data of a sale and its rules: valid quantities and amounts, when a sale may trigger automations, and when two
+tickets with the same id are equal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -35,11 +36,11 @@ Cents = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 
 
 def read_quantity(quantity: float, *, field: str) -> int | float:
-    """A quantity with at most 15 digits is returned unchanged. One with more digits is rounded if it is the shortest
-    spelling of a double, and refused otherwise.
+    """Return a quantity with at most 15 digits unchanged. Round one with more digits if it is the shortest text for a
+    double, and refuse it otherwise.
 
-    A till that adds 0.1 and 0.2 sends 0.30000000000000004 and means 0.3. More digits in another spelling do not come
-    from the arithmetic of doubles, and rounding them would change the data.
+    A cash register that adds 0.1 and 0.2 sends 0.30000000000000004 and means 0.3. More digits that are not the text of
+    a double do not come from such arithmetic, and rounding them would change the data.
     """
     text = quantity.text if isinstance(quantity, SpelledNumber) else repr(quantity)
     digits = text.lower().partition("e")[0].replace(".", "").lstrip("-0").rstrip("0")
@@ -53,7 +54,7 @@ def read_quantity(quantity: float, *, field: str) -> int | float:
 
 
 def read_whole(value: float, *, field: str) -> int:
-    """A JSON number whose value is an integer, however it is written."""
+    """Read a JSON number whose value is an integer, also if it is written like `1.0` or `1e2`."""
     if isinstance(value, int):
         return value
     try:
@@ -68,7 +69,7 @@ def read_whole(value: float, *, field: str) -> int:
 
 
 def spelled_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties with every number in its original spelling, if that is known."""
+    """Return the properties with every number as the caller wrote it, if that is known."""
     return {
         key: msgspec.Raw(value.text.encode()) if isinstance(value, SpelledNumber) else value
         for key, value in properties.items()
@@ -125,12 +126,12 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def millionths(quantity: float) -> int:
-    """A quantity in millionths, half to even."""
+    """Convert a quantity to millionths, rounded half to even."""
     return int((Decimal(repr(quantity)) * MILLION).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
 def count_units(lines: Sequence[LineItem]) -> int:
-    """The sum of the quantities of all lines, in millionths; a line with a unit of measure (kg, m) counts as one."""
+    """Sum the quantities of all lines, in millionths; a line with a unit of measure (kg, m) counts as one."""
     units = 0
     for line in lines:
         quantity = line.quantity
@@ -142,7 +143,7 @@ def count_units(lines: Sequence[LineItem]) -> int:
 
 
 class Sale(msgspec.Struct, frozen=True, gc=False):
-    """A ticket as the caller sent it, valid in itself; its references are not resolved yet."""
+    """A ticket as the caller sent it, with valid fields; its store and its customer are not looked up yet."""
 
     external_id: str
     type: str
@@ -161,16 +162,16 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     line_items: bytes
     # The keys of all product properties on the lines.
     property_keys: frozenset[str] = frozenset()
-    # Computed from the lines for the totals; None if the database computes them.
+    # Computed from the lines for the totals of stores and days; None if the database computes them.
     unit_millionths: int | None = None
     line_count: int | None = None
     # The unknown fields of the request body.
     ignored: tuple[str, ...] = ()
 
 
-# Encodes a response. It is called after the next batch was sent to the database.
+# Encodes a response; called after the next batch has been sent to the database.
 Encode = Callable[[], bytes]
-# Makes the response to a request from the responses to its sales.
+# Joins the responses to the sales of a batch request into its response.
 Join = Callable[[Iterable[bytes]], bytes]
 
 
@@ -188,7 +189,7 @@ class KeyedSale(Protocol):
 
 
 class SalesRequest(msgspec.Struct, frozen=True):
-    """Sales that are inserted all together or not at all."""
+    """The sales of a batch request, which are inserted all together or not at all."""
 
     sales: Sequence[Sale]
     key: str | None
@@ -218,7 +219,7 @@ class SaleOutcome(msgspec.Struct, frozen=True):
 
 
 def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> AutomationState:
-    """A duplicate or anonymous sale triggers nothing."""
+    """Return whether the sale may trigger automations; a duplicate or anonymous sale triggers none."""
     return "not_applicable" if not is_new or sale.profile is None else freshness(sale.ticket.occurred_at, now=now)
 
 
@@ -247,7 +248,7 @@ def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, pr
 
 
 def without_person(sale: Sale) -> Sale:
-    """The sale without personal data; its source is the name of a system."""
+    """Return the sale without personal data; `source` stays, because it is the name of a system."""
     return msgspec.structs.replace(sale, profile=None, payments=None, loyalty=None, metadata=None)
 
 
@@ -257,21 +258,21 @@ def _same_person(stored: ProfileRef | None, sale: Sale, profile: ProfileRef | No
     return stored.id == profile.id
 
 
-def _same_json(one: bytes | None, other: bytes | None) -> bool:
-    if one == other:
+def _same_json(left: bytes | None, right: bytes | None) -> bool:
+    if left == right:
         return True
-    if one is None or other is None:
+    if left is None or right is None:
         return False
-    return _same_value(msgspec.json.decode(one), msgspec.json.decode(other))
+    return _same_value(msgspec.json.decode(left), msgspec.json.decode(right))
 
 
-def _same_value(one: Any, other: Any) -> bool:
-    """Equality of JSON values: `1` and `1.0` are the same number, but unlike in Python `1` is not equal to `true`."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same_value(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same_value, one, other))
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _same_value(left: Any, right: Any) -> bool:
+    """Compare JSON values: `1` and `1.0` are the same number, but unlike in Python `1` is not equal to `true`."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same_value(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same_value, left, right))
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
 class OccurredAtInFuture(ApiError):

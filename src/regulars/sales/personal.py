@@ -1,4 +1,5 @@
-"""The personal data of sales (customer, free objects, collisions), and how it is anonymised and exported."""
+"""Declare, anonymise and export the personal data of sales: the customer, fields with free JSON, and collisions
+(tickets that were sent again with other content)."""
 
 from collections.abc import AsyncIterator, Collection
 from typing import Final
@@ -11,7 +12,7 @@ from regulars.sales.encode import encode_sale
 from regulars.sales.listing import list_sales
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
-# Shorter names are not searched in notes, because they are part of many other words.
+# Shorter names are not searched in users' notes, because they are part of many other words.
 NAME_CHARACTERS_MIN: Final = 4
 PAGE_SALES: Final = "200"
 
@@ -24,10 +25,11 @@ async def anonymise_sales(
     references: Collection[str] = (),
     names: Collection[str] = (),
 ) -> None:
-    """Remove the people from their sales. The sales stay, so that no total changes. Collisions that name the people are
-    deleted.
+    """Remove these customers from their sales. The sales stay, so that no total changes. Collisions and notes that name
+    the customers are deleted.
 
-    `references` are ids and phone numbers, which are complete values in a collision. `names` may be part of a note.
+    `references` are their ids and phone numbers, which are complete values in a collision; `names` are searched in
+    users' notes.
     """
     unlinked = await _unlink_profiles(tx, organization_id, profile_ids)
     if unlinked:
@@ -35,14 +37,14 @@ async def anonymise_sales(
         await _erase_notes(tx, organization_id, unlinked)
     if references:
         quoted = [encode(reference).decode() for reference in references]
-        naming = await _delete_naming_collisions(tx, organization_id, references, quoted=quoted)
-        await _erase_notes(tx, organization_id, naming)
+        sale_ids = await _delete_collisions_that_name(tx, organization_id, references, quoted=quoted)
+        await _erase_notes(tx, organization_id, sale_ids)
     if searched := [name for name in (*references, *names) if len(name) >= NAME_CHARACTERS_MIN]:
         await _erase_notes_that_name(tx, organization_id, searched)
 
 
 async def _erase_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
-    """A user's note about a collision may name the customer."""
+    """Erase users' notes about the collisions of these sales, because a note may name the customer."""
     await tx.execute(
         "UPDATE ticket_collision_totals SET note = NULL"
         " WHERE organization_id = %s AND sales_event_id = ANY(%s) AND note IS NOT NULL",
@@ -51,7 +53,7 @@ async def _erase_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]
 
 
 async def _unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
-    """Remove personal data from the sales of these profiles, and mark them; returns their ids."""
+    """Remove personal data from the sales of these profiles, and mark the sales; return their ids."""
     rows = await tx.fetch(
         "UPDATE sales_events"
         " SET profile_id = NULL, payments = NULL, loyalty = NULL, metadata = NULL, anonymised_at = %s"
@@ -68,10 +70,10 @@ async def _delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection
     )
 
 
-async def _delete_naming_collisions(
+async def _delete_collisions_that_name(
     tx: Tx, organization_id: UUID, references: Collection[str], *, quoted: Collection[str]
 ) -> list[UUID]:
-    """Delete attempts of these customers, or with one of their references in a free object; returns the sales."""
+    """Delete collisions with one of the references as their customer or in free JSON; return the ids of the sales."""
     rows = await tx.fetch(
         """
         DELETE FROM ticket_collisions
@@ -106,7 +108,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     )
 
 
-async def _sales(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
+async def _page_sales(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
     query = {"profile_id": PROFILE.encode(person.profile_id), "limit": PAGE_SALES}
     while True:
         async with database.reading() as tx:
@@ -118,7 +120,7 @@ async def _sales(database: Database, person: DataSubject) -> AsyncIterator[list[
 
 
 def export_sales(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
-    return join_pages(_sales(database, person))
+    return join_pages(_page_sales(database, person))
 
 
 PERSONAL_DATA: Final = PersonalData(

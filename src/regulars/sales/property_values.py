@@ -1,4 +1,4 @@
-"""The stored values of product properties on the lines of tickets, for the catalog, which counts them."""
+"""Count the values of product properties on the lines of stored tickets, for the product catalog."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ class PropertyValues(ValueSource):
     async def count_values(
         self, tx: Tx, organization_id: UUID, key: str | None, *, after: UUID, until: UUID
     ) -> list[ValueCount]:
-        """Numbers are counted with their original spelling, such as `1.0`."""
+        """Count the values on sales with ids in a range; numbers as they were written, such as `1.0`."""
         rows = await tx.fetch(
             """
             SELECT property.key, property.value, count(*)

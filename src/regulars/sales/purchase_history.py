@@ -1,4 +1,5 @@
-"""The purchase history of a customer: sums per currency, the months with a purchase, and the days between visits."""
+"""Summarise the purchase history of a customer for the pages: sums per currency, a chart of the months with a purchase,
+and the usual days between purchases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,16 +11,17 @@ from zoneinfo import ZoneInfo
 
 from regulars.kit.clock import in_zone
 from regulars.sales.tickets import CustomerTicket
-from regulars.sales.totals.model import PerCurrency, add_up, one_sum
+from regulars.sales.totals.model import PerCurrency, add_up, sums_of_type
 
+# Months in the chart: on the page of a customer, and in a list of customers.
 MONTHS: Final = 24
 LIST_MONTHS: Final = 12
-# With fewer purchases there is no usual interval.
+# With purchases on fewer days there is no usual interval.
 VISITS_MIN: Final = 3
 
 
 class Dot(NamedTuple):
-    """A month in the chart. Its kind is `on` with a purchase, and `back` with only a return."""
+    """A month in the chart. Its kind is `on` with a purchase, `back` with only returns, and empty with neither."""
 
     x: int
     y: int
@@ -47,15 +49,15 @@ class History:
 
 def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: ZoneInfo, months: int = MONTHS) -> History:
     total = add_up(
-        (ticket.currency, one_sum(ticket.type, tickets=1, identified=1, amount_cents=ticket.total_amount_cents))
+        (ticket.currency, sums_of_type(ticket.type, tickets=1, identified=1, amount_cents=ticket.total_amount_cents))
         for ticket in tickets
     )
     bought = sorted(ticket.occurred_at for ticket in tickets if ticket.type == "PURCHASE")
     returned = [ticket.occurred_at for ticket in tickets if ticket.type != "PURCHASE"]
     shown_months = months_back(now.astimezone(zone).date(), months)
-    in_months = {_month(moment, zone) for moment in bought}
-    back_months = {_month(moment, zone) for moment in returned} - in_months
-    kinds = ["on" if month in in_months else "back" if month in back_months else "" for month in shown_months]
+    purchase_months = {_month(moment, zone) for moment in bought}
+    return_months = {_month(moment, zone) for moment in returned} - purchase_months
+    kinds = ["on" if month in purchase_months else "back" if month in return_months else "" for month in shown_months]
     return History(
         total=total,
         first_purchase_at=bought[0] if bought else None,
@@ -69,7 +71,7 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
 
 
 def months_back(last: date, count: int) -> list[tuple[int, int]]:
-    """The last `count` months up to the month of this day, the oldest first, as (year, month)."""
+    """Return the last `count` months up to the month of this day, the oldest first, as (year, month from 0)."""
     number = last.year * 12 + last.month - 1
     return [divmod(number - n, 12) for n in reversed(range(count))]
 

@@ -1,7 +1,7 @@
-"""The statements on the sales tables that are not on the hot path.
+"""Find, list and insert sales: the SQL statements that are not on the hot path (`statements.py`).
 
-Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner expects few rows of
-an organization, and its plan for `= ANY` or for a join then reads the whole organization.
+Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE, PostgreSQL's planner expects
+few rows of an organization, and its plan for `= ANY` or for a join would read all of them.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,7 +13,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.profiles.model import ProfileRef
 from regulars.sales.model import Sale, StoredSale
-from regulars.sales.statements import COLUMNS, SALE_COLUMNS, arrays
+from regulars.sales.statements import COLUMNS, SALE_COLUMNS, make_arrays
 from regulars.stores.model import StoreRef
 
 _SENT_COLUMNS: LiteralString = ", ".join(
@@ -23,7 +23,7 @@ _SENT_COLUMNS: LiteralString = ", ".join(
         if name not in {"unit_millionths", "line_count"}
     ]
 )
-_COLUMNS: LiteralString = (
+_SELECT: LiteralString = (
     "SELECT e.id, "
     + _SENT_COLUMNS
     + ", s.id, s.external_id, p.id, p.external_id, e.created_at, e.anonymised_at IS NOT NULL"
@@ -41,7 +41,7 @@ CROSS JOIN LATERAL (SELECT * FROM sales_events WHERE organization_id = %s AND id
 """
 # The organization is compared with a parameter and never with a column of another table, because a cluster (Citus)
 # finds the node by that value.
-_NAMES = """
+_JOINS = """
 JOIN LATERAL (
     SELECT id, external_id FROM stores WHERE organization_id = %s AND id = e.store_id LIMIT 1
 ) AS s ON true
@@ -80,12 +80,12 @@ def _bytes(text: str | None) -> bytes | None:
 async def find_sales_by_external_id(
     tx: Tx, organization_id: UUID, external_ids: Collection[str]
 ) -> dict[str, StoredSale]:
-    rows = await tx.fetch(_COLUMNS + _BY_EXTERNAL_ID + _NAMES, (list(external_ids), *[organization_id] * 3))
+    rows = await tx.fetch(_SELECT + _BY_EXTERNAL_ID + _JOINS, (list(external_ids), *[organization_id] * 3))
     return {row[1]: _make_stored_sale(row) for row in rows}
 
 
 async def find_sales_by_id(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, StoredSale]:
-    rows = await tx.fetch(_COLUMNS + _BY_ID + _NAMES, (list(ids), *[organization_id] * 3))
+    rows = await tx.fetch(_SELECT + _BY_ID + _JOINS, (list(ids), *[organization_id] * 3))
     return {row[0]: _make_stored_sale(row) for row in rows}
 
 
@@ -99,19 +99,19 @@ class Condition(NamedTuple):
 async def list_sales(
     tx: Tx, organization_id: UUID, *, conditions: Sequence[Condition], by_time: bool, limit: int
 ) -> list[StoredSale]:
-    """A page of the sales that match all conditions, in the order of creation or of `occurred_at`."""
+    """Return sales that match all conditions, in the order of creation or, if `by_time`, of `occurred_at`."""
     order: LiteralString = " ORDER BY e.occurred_at, e.id" if by_time else " ORDER BY e.id"
     where: LiteralString = " AND ".join(["e.organization_id = %s", *(condition.text for condition in conditions)])
     page: LiteralString = _FROM_PAGE + where + order + " LIMIT %s) AS e"
     values = [value for condition in conditions for value in condition.values]
     rows = await tx.fetch(
-        _COLUMNS + page + _NAMES + order, (organization_id, *values, limit, organization_id, organization_id)
+        _SELECT + page + _JOINS + order, (organization_id, *values, limit, organization_id, organization_id)
     )
     return [_make_stored_sale(row) for row in rows]
 
 
 async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:
-    """Insert in the order of external_id; returns the inserted ids. The other sales were stored before."""
+    """Insert the sales in the order of external_id; return the ids of those that were not stored already."""
     ordered = sorted(sales, key=lambda sale: sale.ticket.external_id)
     rows = await tx.fetch(
         "INSERT INTO sales_events (organization_id, created_at, profile_id, " + COLUMNS + ")"  # noqa: S608  # the names are ours
@@ -121,7 +121,7 @@ async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[Sto
             organization_id,
             tx.now,
             Uuids([None if sale.profile is None else sale.profile.id.bytes for sale in ordered]),
-            *arrays(
+            *make_arrays(
                 [sale.ticket for sale in ordered],
                 ids=[sale.id.bytes for sale in ordered],
                 stores=[sale.store.id.bytes for sale in ordered],

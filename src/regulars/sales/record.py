@@ -1,7 +1,8 @@
 """Record a list of sales in a transaction: the fallback path, which handles every kind of sale.
 
-For an external_id that is stored already the response is the stored sale, whatever the request contains. A store must
-exist. For an unknown external_id of a customer a light profile is created, but only if the sale is inserted.
+For an external_id that is stored already the outcome is the stored sale, whatever the request contains. The store of a
+sale must exist. An unknown external_id of a customer gets a light profile (a profile with only an id), if the sale is
+inserted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +29,8 @@ from regulars.work import outbox
 
 
 @dataclass(slots=True)
-class _References:
-    """The stores and profiles that the references of a batch name."""
+class _Targets:
+    """The stores and profiles that the sales of a batch refer to."""
 
     stores: Mapping[Reference, StoreRef]
     profiles: dict[Reference, ProfileRef]
@@ -46,149 +47,149 @@ class _References:
 async def record_sales(
     tx: Tx, organization_id: UUID, sales: Sequence[Sale], *, tolerance: timedelta
 ) -> list[SaleOutcome | ApiError]:
-    """Record the sales in order; returns the outcome or the error of each."""
+    """Record the sales in order; return the outcome or the error of each."""
     outcomes: list[SaleOutcome | ApiError | None] = [
-        future_refusal(tolerance) if is_in_future(sale.occurred_at, now=tx.now, tolerance=tolerance) else None
+        _future_refusal(tolerance) if is_in_future(sale.occurred_at, now=tx.now, tolerance=tolerance) else None
         for sale in sales
     ]
     valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
     stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
     # A ticket that is sent again usually names its store and its customer as before, so these are not looked up again.
-    to_resolve = [sale for sale in valid if not _names_the_same(sale, stored.get(sale.external_id))]
-    stores = await find_stores(tx, organization_id, {sale.store for sale in to_resolve})
-    found = await find_profiles(tx, organization_id, {sale.profile for sale in to_resolve if sale.profile is not None})
+    to_look_up = [sale for sale in valid if not _has_references_of(sale, stored.get(sale.external_id))]
+    stores = await find_stores(tx, organization_id, {sale.store for sale in to_look_up})
+    found = await find_profiles(tx, organization_id, {sale.profile for sale in to_look_up if sale.profile is not None})
     # Looking up and locking are two statements: a profile that was erased in between counts as unknown. The profiles of
     # sales that are stored already are only compared, and not locked.
-    named = {sale.profile for sale in valid if sale.profile is not None and sale.external_id not in stored}
-    to_lock = {profile.id for reference, profile in found.items() if reference in named}
+    of_new_sales = {sale.profile for sale in valid if sale.profile is not None and sale.external_id not in stored}
+    to_lock = {profile.id for reference, profile in found.items() if reference in of_new_sales}
     erased = to_lock - await lock_profiles(tx, organization_id, to_lock)
     profiles = {reference: profile for reference, profile in found.items() if profile.id not in erased}
-    known = _References(stores=stores, profiles=profiles)
-    first = _choose_first(sales, outcomes, stored, known)
-    inserted = await _insert(tx, organization_id, [sales[index] for index in first.values()], known)
-    # Another transaction has inserted these meanwhile.
-    lost = [external_id for external_id in first if external_id not in inserted]
-    if lost:
-        stored |= await _find_winners(tx, organization_id, lost)
-    duplicates: list[tuple[Sale, StoredSale]] = []
+    targets = _Targets(stores=stores, profiles=profiles)
+    first_indexes = _choose_first_indexes(sales, outcomes, stored, targets)
+    inserted = await _insert(tx, organization_id, [sales[index] for index in first_indexes.values()], targets)
+    inserted_by_others = [external_id for external_id in first_indexes if external_id not in inserted]
+    if inserted_by_others:
+        stored |= await _find_committed(tx, organization_id, inserted_by_others)
+    collisions: list[tuple[Sale, StoredSale]] = []
     for index, sale in enumerate(sales):
         if outcomes[index] is None:
-            outcomes[index] = _outcome(sale, index=index, first=first, inserted=inserted, stored=stored, known=known)
-            recorded = outcomes[index]
-            if isinstance(recorded, SaleOutcome) and recorded.differs:
-                duplicates.append((sale, recorded.sale))
-    await record_collisions(tx, organization_id, duplicates)
+            outcome = outcomes[index] = _decide_outcome(
+                sale, index=index, first_indexes=first_indexes, inserted=inserted, stored=stored, targets=targets
+            )
+            if isinstance(outcome, SaleOutcome) and outcome.differs:
+                collisions.append((sale, outcome.sale))
+    await record_collisions(tx, organization_id, collisions)
     if inserted:
-        keys = {key for external_id in inserted for key in sales[first[external_id]].property_keys}
+        keys = {key for external_id in inserted for key in sales[first_indexes[external_id]].property_keys}
         ids = sorted(sale.id for sale in inserted.values())
         await outbox.record(tx, organization_id, [SalesRecorded(ids, tuple(sorted(keys)))])
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def future_refusal(tolerance: timedelta) -> OccurredAtInFuture:
+def _future_refusal(tolerance: timedelta) -> OccurredAtInFuture:
     return OccurredAtInFuture(
         f"occurred_at lies more than {tolerance.total_seconds():.0f} s in the future of the server's clock."
     )
 
 
-def _choose_first(
+def _choose_first_indexes(
     sales: Sequence[Sale],
     outcomes: Sequence[SaleOutcome | ApiError | None],
     stored: Mapping[str, StoredSale],
-    known: _References,
+    targets: _Targets,
 ) -> dict[str, int]:
-    """For each external_id that is not stored yet, the index of the first sale of the list that can be inserted."""
-    first: dict[str, int] = {}
+    """Return, for each external_id that is not stored yet, the index of the first sale that can be inserted."""
+    first_indexes: dict[str, int] = {}
     for index, sale in enumerate(sales):
-        if outcomes[index] is not None or sale.external_id in stored or sale.external_id in first:
+        if outcomes[index] is not None or sale.external_id in stored or sale.external_id in first_indexes:
             continue
-        if _refusal(sale, known) is None:
-            first[sale.external_id] = index
-    return first
+        if _refusal(sale, targets) is None:
+            first_indexes[sale.external_id] = index
+    return first_indexes
 
 
-def _refusal(sale: Sale, known: _References) -> ApiError | None:
-    if known.store(sale) is None:
+def _refusal(sale: Sale, targets: _Targets) -> ApiError | None:
+    if targets.store(sale) is None:
         return StoreNotFound("store_id names no store of this organization; stores are never created by a sale.")
-    if sale.profile is not None and not isinstance(sale.profile, ByExternalId) and known.profile(sale) is None:
+    if sale.profile is not None and not isinstance(sale.profile, ByExternalId) and targets.profile(sale) is None:
         return ProfileNotFound("profile_id is a canonical id and names no profile of this organization.")
     return None
 
 
-async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _References) -> dict[str, StoredSale]:
-    """Insert the sales with the light profiles they need; delete those of sales that another transaction inserted."""
+async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], targets: _Targets) -> dict[str, StoredSale]:
+    """Insert the sales and the light profiles they need; delete those of sales that another transaction inserted."""
     if not sales:
         return {}
     missing = [
         sale.profile.external_id
         for sale in sales
-        if isinstance(sale.profile, ByExternalId) and sale.profile not in known.profiles
+        if isinstance(sale.profile, ByExternalId) and sale.profile not in targets.profiles
     ]
     if missing:
         for profile in (await create_light_profiles(tx, organization_id, missing)).values():
-            known.profiles[ByExternalId(profile.external_id)] = profile
+            targets.profiles[ByExternalId(profile.external_id)] = profile
             if profile.is_new:
-                known.light[profile.id] = profile
+                targets.light[profile.id] = profile
     candidates = [
-        StoredSale(identifier, sale, store, known.profile(sale), tx.now)
+        StoredSale(identifier, sale, store, targets.profile(sale), tx.now)
         for sale, identifier in zip(sales, new_uuids_since(tx.now), strict=False)
-        if (store := known.store(sale)) is not None
+        if (store := targets.store(sale)) is not None
     ]
     inserted_ids = await queries.insert_sales_if_new(tx, organization_id, candidates)
     inserted = {sale.ticket.external_id: sale for sale in candidates if sale.id in inserted_ids}
     used = {sale.profile.id for sale in inserted.values() if sale.profile is not None}
-    unused = [identifier for identifier in known.light if identifier not in used]
+    unused = [identifier for identifier in targets.light if identifier not in used]
     await remove_light_profiles(tx, organization_id, unused)
     for identifier in unused:
-        del known.profiles[ByExternalId(known.light.pop(identifier).external_id)]
-    await publish_light_profiles(tx, organization_id, known.light.values())
+        del targets.profiles[ByExternalId(targets.light.pop(identifier).external_id)]
+    await publish_light_profiles(tx, organization_id, targets.light.values())
     return inserted
 
 
-async def _find_winners(tx: Tx, organization_id: UUID, lost: Sequence[str]) -> dict[str, StoredSale]:
-    """The sales that were committed first. Our insert waited for them, so this new statement sees them."""
-    winners = await queries.find_sales_by_external_id(tx, organization_id, lost)
-    if len(winners) != len(lost):
+async def _find_committed(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> dict[str, StoredSale]:
+    """Return the sales that other transactions committed. Our insert waited for them, so a new statement sees them."""
+    sales = await queries.find_sales_by_external_id(tx, organization_id, external_ids)
+    if len(sales) != len(external_ids):
         raise Unavailable("Another request is writing the same sale; try again.")
-    return winners
+    return sales
 
 
-def _outcome(
+def _decide_outcome(
     sale: Sale,
     *,
     index: int,
-    first: Mapping[str, int],
+    first_indexes: Mapping[str, int],
     inserted: Mapping[str, StoredSale],
     stored: Mapping[str, StoredSale],
-    known: _References,
+    targets: _Targets,
 ) -> SaleOutcome | ApiError:
     external_id = sale.external_id
-    winner = stored.get(external_id)
-    if winner is None:
+    stored_sale = stored.get(external_id)
+    if stored_sale is None:
         inserted_sale = inserted.get(external_id)
-        if inserted_sale is None or index < first[external_id]:
-            refusal = _refusal(sale, known)
+        if inserted_sale is None or index < first_indexes[external_id]:
+            refusal = _refusal(sale, targets)
             if refusal is None:
                 raise AssertionError("a sale without a refusal was inserted or came after one that was")
             return refusal
-        if first[external_id] == index:
+        if first_indexes[external_id] == index:
             return SaleOutcome(inserted_sale, is_new=True)
-        winner = inserted_sale
-    if _names_the_same(sale, winner):
-        same = is_same_ticket(winner, sale, store=winner.store, profile=winner.profile)
+        stored_sale = inserted_sale
+    if _has_references_of(sale, stored_sale):
+        same = is_same_ticket(stored_sale, sale, store=stored_sale.store, profile=stored_sale.profile)
     else:
-        same = is_same_ticket(winner, sale, store=known.store(sale), profile=known.profile(sale))
-    return SaleOutcome(winner, is_new=False, differs=not same)
+        same = is_same_ticket(stored_sale, sale, store=targets.store(sale), profile=targets.profile(sale))
+    return SaleOutcome(stored_sale, is_new=False, differs=not same)
 
 
-def _names_the_same(sale: Sale, stored: StoredSale | None) -> bool:
-    """Whether the ticket names the same store and customer as the stored one, by their external ids."""
-    if stored is None or not _names(sale.store, stored.store):
+def _has_references_of(sale: Sale, stored: StoredSale | None) -> bool:
+    """Whether the ticket names the store and the customer of the stored sale, by their external ids."""
+    if stored is None or not _is_named_by(sale.store, stored.store):
         return False
     if sale.profile is None or stored.profile is None:
         return sale.profile is None and stored.profile is None
-    return _names(sale.profile, stored.profile)
+    return _is_named_by(sale.profile, stored.profile)
 
 
-def _names(reference: Reference, found: StoreRef | ProfileRef) -> bool:
-    return isinstance(reference, ByExternalId) and reference.external_id == found.external_id
+def _is_named_by(reference: Reference, target: StoreRef | ProfileRef) -> bool:
+    return isinstance(reference, ByExternalId) and reference.external_id == target.external_id

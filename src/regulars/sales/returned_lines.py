@@ -1,4 +1,4 @@
-"""Match each returned line to a purchase of the same customer. A return does not name its purchase, so a rule decides.
+"""Match each returned line to a purchase of the same customer by a rule, because a return does not name its purchase.
 
 Returns are processed in the order of (`at`, `external_id`). The amount of each line is subtracted from the latest
 earlier purchase within 30 days that has the product in the same currency and is not fully returned yet; an amount that
@@ -18,10 +18,10 @@ Key = TypeVar("Key")
 
 
 class CustomerSale(NamedTuple, Generic[Key]):
-    """A ticket of one customer. Its lines are product codes with their totals, which are positive for returns too."""
+    """A ticket of one customer. Each line is a product code and a total in cents, which is positive for returns too."""
 
     key: Key
-    # Microseconds since any fixed time.
+    # The time of the sale, in microseconds since a fixed time that is the same for all sales.
     at: int
     external_id: str
     is_return: bool
@@ -48,7 +48,7 @@ class _Unreturned(Generic[Key]):
 
 
 def match_returns(sales: Iterable[CustomerSale[Key]]) -> MatchedReturns[Key]:
-    """Match all returns of one customer; the sales may be in any order. The time is proportional to the lines."""
+    """Match all returns of one customer; the sales may be in any order. It takes time in proportion to the lines."""
     # By currency and product: the purchases that are not fully returned, the latest at the end.
     unreturned: dict[tuple[str, str], list[_Unreturned[Key]]] = defaultdict(list)
     returned: dict[Key, int] = defaultdict(int)
@@ -79,13 +79,13 @@ def match_returns(sales: Iterable[CustomerSale[Key]]) -> MatchedReturns[Key]:
 
 
 def net_cents(total_cents: int, returned_cents: int) -> int:
-    """The total less the returned amount, but at least 0: because of a discount on the whole ticket, its lines may add
+    """Return the total less the returned amount, but at least 0: with a discount on the whole ticket, its lines may add
     up to more than its total."""
     return max(0, total_cents - returned_cents)
 
 
 def returned_totals(totals: Sequence[int]) -> list[int]:
-    """The totals of a return's lines as amounts above 0: some tills write them with a minus sign."""
+    """Return the totals of a return's lines as positive amounts: some cash registers write them with a minus sign."""
     return list(totals) if sum(totals) >= 0 else [-cents for cents in totals]
 
 

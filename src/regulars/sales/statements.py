@@ -1,7 +1,8 @@
-"""The statements of the hot path. Values are passed as encoded bytes; an id is its sixteen bytes.
+"""The SQL statements of the hot path, which records a batch of sales. Values are passed as encoded bytes; an id is its
+sixteen bytes.
 
-A batch of sales is one statement: it inserts the sales, and for each inserted one its profile, its stored response and
-its fact. It has several forms (`StatementForm`), all written from one text and one list of columns.
+One statement inserts the sales of a batch, the profiles of new customers, the stored responses, and events for
+listeners (facts) in the outbox. It has several forms (`StatementForm`), composed from the same parts.
 """
 
 import re
@@ -23,9 +24,9 @@ from regulars.kit.arrays import (
     Texts,
     Timestamps,
     Uuids,
+    encode_timestamp,
     read_timestamp,
     read_uuids,
-    timestamp,
 )
 from regulars.kit.clock import format_timestamp
 from regulars.kit.columns import Columns
@@ -37,8 +38,7 @@ from regulars.sales.encode import SplitResponse
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 
-# The columns for the fields that a caller sent, and for those that are computed from the lines. They have the names of
-# the fields of `Sale`.
+# The columns that have the same name as a field of `Sale`.
 SALE_COLUMNS: Final = Columns(
     external_id=Texts, type=Labels, occurred_at=Timestamps, currency=Labels, total_amount_cents=Bigints,
     total_discount_cents=Bigints, total_tax_cents=Bigints, source=Labels, payments=Jsons, loyalty=Jsons,
@@ -47,21 +47,21 @@ SALE_COLUMNS: Final = Columns(
 _SALES_TOPIC: Final = SalesRecorded.topic.encode()
 _PROFILES_TOPIC: Final = ProfilesChanged.topic.encode()
 _PROFILE_PREFIX: Final = PROFILE.prefix.encode()
-# A row also has its organization, its profile, and the time of its creation.
+# The columns of a row, except organization, profile and time of creation, which each statement writes itself.
 COLUMNS: Final[LiteralString] = "id, store_id, " + SALE_COLUMNS.names
 _READ: Final = SALE_COLUMNS.read
 _MAKERS: Final = SALE_COLUMNS.makers
 
 
-def arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes]) -> tuple[BinaryArray, ...]:
-    """The sales as one array for each of `COLUMNS`."""
+def make_arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes]) -> tuple[BinaryArray, ...]:
+    """Return the sales as one array for each of `COLUMNS`."""
     # The same as `Columns.of`, but without its two function calls, because this runs for every sale.
     columns = [make(values) for make, values in zip(_MAKERS, zip(*map(_READ, sales)))]  # noqa: B905
     return (Uuids(ids), Uuids(stores), *columns)
 
 
-# Looked up one external id at a time, for the reason that `sales/queries.py` gives; the result has an id, or null, for
-# each external id in order.
+# External ids are looked up one at a time, for the reason that `sales/queries.py` gives. The result has an id, or null,
+# for each external id in order.
 _FIND_IDS: Final[LiteralString] = "SELECT ARRAY(SELECT (SELECT id FROM "
 _WITH_EXTERNAL_ID: Final[LiteralString] = """
     WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
@@ -76,11 +76,11 @@ CROSS JOIN LATERAL (
 ) AS found
 """
 
-# A row has either the external id of a customer to look up, or no customer and the profile itself. For a customer who
-# is not found, the profile in the row is a candidate, which is inserted. Customers and keys are inserted in a fixed
-# order, so that two processes with the same customers or keys rarely deadlock; a deadlock is retried. The fact about
-# new sales has the id of the first sale. The fact about new profiles has an id of its own, because no row may contain
-# the id of a person who is erased.
+# A row has either the external id of a customer to look up, or no customer and the id of the profile. If the customer
+# is not found, the id in the row is a candidate, with which a profile is inserted. Customers and keys are inserted in a
+# fixed order, so that two processes with the same customers or keys rarely deadlock; a deadlock is retried. The outbox
+# row about new sales has the id of the first sale. The outbox row about new profiles has an id of its own, because no
+# row may contain the id of a person who is erased.
 #
 # `ORG` and `ROWS` are placeholders for the organization of a row and for the sales: `compose` replaces both.
 _INSERT: Final[LiteralString] = (
@@ -101,8 +101,8 @@ WITH inserted AS (
 )
 # Without the part that creates profiles, the sale of a customer who is not found is skipped.
 _UNLESS_NEW_CUSTOMER: Final[LiteralString] = "    AND (i.customer IS NULL OR p.found IS NOT NULL)\n"
-# In a batch of several organizations a duplicate key drops only its own sale. For one organization that would cost
-# every batch a look-up per key: there a retry is dropped by its ticket's own id, and a key with another ticket fails
+# In a batch of several organizations a used idempotency key drops only its own sale. A batch of one organization saves
+# this look-up: a retry is dropped by the external_id of its ticket, and a key that was used for another ticket fails
 # the batch. The look-up returns a value, because for EXISTS a plan that was made while the table was small may hash the
 # whole table.
 _UNLESS_KEY_USED: Final[LiteralString] = """
@@ -155,8 +155,8 @@ SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
 
 
-# Replacements for a batch of one organization: its id is a parameter there, and not a column of each row.
-_OF_ONE_ORGANIZATION: Final = (
+# Replacements in the text for a batch of one organization, where the organization is a parameter and not a column.
+_ORGANIZATION_AS_PARAMETER: Final = (
     ("%(candidate_organizations)s::uuid[], ", ""),
     ("n (organization_id, ", "n ("),
     ("n.organization_id", "%(organization)s::uuid"),
@@ -164,14 +164,15 @@ _OF_ONE_ORGANIZATION: Final = (
 
 
 class StatementForm(NamedTuple):
-    """A form of the recording statement. Each part costs the executor time before the first row, so a form has only
-    the parts that its batch needs."""
+    """Which parts the statement has. Each part costs PostgreSQL time before the first row, so a form has only the parts
+    that its batch needs."""
 
     # Whether each row has its own organization; otherwise all rows have the same one, which is a parameter, because a
     # cluster (Citus) needs that.
     is_shared: bool = False
-    # Whether there is only one sale: its values are then parameters, not arrays.
+    # Whether there is only one sale, whose values are then parameters and not arrays.
     is_single: bool = False
+    # Whether sales have idempotency keys.
     has_keys: bool = False
     # If false, the sale of a customer who does not exist yet is skipped.
     creates_profiles: bool = True
@@ -186,7 +187,7 @@ class _RecordStatement(NamedTuple):
 
 
 def _row_columns(form: StatementForm) -> list[tuple[str, str]]:
-    """The columns of `ROWS`, with their types."""
+    """Return the columns of `ROWS`, with their types."""
     columns = [("customer", "text"), ("candidate", "uuid"), ("id", "uuid"), ("store_id", "uuid")]
     columns += [(name, array.type) for name, array in SALE_COLUMNS.kinds.items()]
     if form.is_shared:
@@ -196,6 +197,7 @@ def _row_columns(form: StatementForm) -> list[tuple[str, str]]:
 
 @cache
 def compose(form: StatementForm) -> _RecordStatement:
+    """Compose the text of a form, with numbered parameters."""
     parts = [
         _INSERT,
         "" if form.creates_profiles else _UNLESS_NEW_CUSTOMER,
@@ -213,7 +215,7 @@ def compose(form: StatementForm) -> _RecordStatement:
     organization = "i.organization_id" if form.is_shared else "%(organization)s::uuid"
     text = "".join(parts).replace("ROWS", rows).replace("ORG", organization)
     if not form.is_shared:
-        for in_row, as_parameter in _OF_ONE_ORGANIZATION:
+        for in_row, as_parameter in _ORGANIZATION_AS_PARAMETER:
             text = text.replace(in_row, as_parameter)
     names: list[str] = []
 
@@ -239,8 +241,8 @@ _FIND_KEYS = Prepared(b"find_property_keys", _FIND_PROPERTY_KEYS)
 class NewSale(msgspec.Struct, frozen=True, gc=False):
     """A sale to insert.
 
-    If `customer` is set, it is looked up, and `profile` is the candidate id in case it is not found. Otherwise
-    `profile` is the customer's profile.
+    If `customer` (an external id) is set, the statement looks it up, and `profile` is the id of the profile to create
+    if it is not found. Otherwise `profile` is the id of the customer's profile, or None for an anonymous sale.
     """
 
     organization: bytes
@@ -252,7 +254,7 @@ class NewSale(msgspec.Struct, frozen=True, gc=False):
 
 
 class KeyedResponse(msgspec.Struct, frozen=True, gc=False):
-    """The response to store for a key if the sale with this id is inserted."""
+    """The response to store for an idempotency key if the sale with this id is inserted."""
 
     sale: bytes
     key: str
@@ -262,7 +264,7 @@ class KeyedResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):
-    """The profile of a customer who may be new."""
+    """The profile to create if the customer with this external id does not exist."""
 
     organization: bytes
     id: bytes
@@ -278,7 +280,7 @@ class NewRows(msgspec.Struct, frozen=True, gc=False):
     now: datetime
 
     def without(self, inserted: Container[bytes]) -> "NewRows":
-        """The rows that remain when these sales are inserted."""
+        """Return the rows that remain when these sales are inserted."""
         return NewRows(
             [sale for sale in self.sales if sale.id not in inserted],
             self.candidates,
@@ -288,7 +290,7 @@ class NewRows(msgspec.Struct, frozen=True, gc=False):
 
 
 class InsertResult(NamedTuple):
-    """The inserted sales with their profiles, and the database's time."""
+    """The ids of the inserted sales, each with the id of its profile, and the database's time."""
 
     profiles: dict[bytes, bytes | None]
     now: datetime
@@ -302,12 +304,12 @@ async def read_clock(connection: Connection) -> datetime:
 async def find_ids(
     connection: Connection, statement: Prepared, organization_id: UUID, external_ids: Sequence[str]
 ) -> list[bytes | None]:
-    [found] = await connection.fetch_row(statement, [organization_id.bytes, Texts(external_ids).payload])
-    return read_uuids(found)
+    [ids] = await connection.fetch_row(statement, [organization_id.bytes, Texts(external_ids).payload])
+    return read_uuids(ids)
 
 
 async def find_first_stores(connection: Connection, organization_id: UUID) -> list[tuple[str, bytes]]:
-    """The codes and ids of all stores, or of the first thousand."""
+    """Return the external ids and ids of all stores, or of the first thousand."""
     result = await connection.run(_FIRST_STORES, [organization_id.bytes])
     return [
         ((result.get_value(row, 0) or b"").decode(), result.get_value(row, 1) or b"") for row in range(result.ntuples)
@@ -321,26 +323,26 @@ async def find_property_keys(connection: Connection, organization_id: UUID, keys
 
 async def insert(connection: Connection, form: StatementForm, new: NewRows, *, status: int) -> InsertResult:
     statement = compose(form)
-    values = _values(form, new, status=status)
+    values = _make_parameters(form, new, status=status)
     result = await connection.run(statement.prepared, [values[name] for name in statement.names])
     now, ids, profiles = [result.get_value(0, column) or b"" for column in range(3)]
     inserted = (identifier for identifier in read_uuids(ids) if identifier is not None)
     return InsertResult(dict(zip(inserted, read_uuids(profiles), strict=True)), read_timestamp(now))
 
 
-def _values(form: StatementForm, new: NewRows, *, status: int) -> dict[str, bytes | None]:
-    """The parameters of a form, by name."""
+def _make_parameters(form: StatementForm, new: NewRows, *, status: int) -> dict[str, bytes | None]:
+    """Return the encoded parameters of a form, by name."""
     sales, stored, candidates = new.sales, new.responses, new.candidates
     rows = (
         Texts([sale.customer for sale in sales]),
         Uuids([sale.profile for sale in sales]),
-        *arrays(
+        *make_arrays(
             [sale.ticket for sale in sales], ids=[sale.id for sale in sales], stores=[sale.store for sale in sales]
         ),
     )
     values: dict[str, bytes | None] = {
         "organization": sales[0].organization,
-        "now": timestamp(new.now),
+        "now": encode_timestamp(new.now),
         "sales_topic": _SALES_TOPIC,
         "profile_prefix": _PROFILE_PREFIX,
         **{
@@ -349,7 +351,7 @@ def _values(form: StatementForm, new: NewRows, *, status: int) -> dict[str, byte
         },
     }
     if form.creates_profiles:
-        # There may be one fact about new profiles for each organization.
+        # Each organization gets at most one outbox row about new profiles.
         organizations = list({candidate.organization: None for candidate in candidates})
         values |= {
             "candidate_ids": Uuids([candidate.id for candidate in candidates]).payload,

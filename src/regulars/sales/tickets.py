@@ -1,5 +1,5 @@
-"""Tickets for the pages: the list, the tickets of customers, and the tickets before and after one. Each statement reads
-a limited number of rows."""
+"""Find tickets for the pages: a filtered list, the tickets of customers, and the tickets before and after a ticket.
+Each statement reads a limited number of rows."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
 from regulars.sales.model import StoredSale
 
-# With a filter that matches few rows, one page scans at most this many rows; then the user decides whether to go on.
+# With a filter that matches few rows, one page scans at most this many rows; then the user may continue the search.
 ROWS_SCANNED_MAX: Final = 20_000
-# The page of a customer with more tickets says that it shows only these.
+# Tickets that are loaded of a customer, for the customer's page and for a list of customers.
 CUSTOMER_TICKETS_MAX: Final = 2_000
 LISTED_CUSTOMER_TICKETS_MAX: Final = 200
 
@@ -54,8 +54,8 @@ class TicketFilters(NamedTuple):
 
     @property
     def is_by_time(self) -> bool:
-        """Whether the list is in the order of `occurred_at`. The indexes by store and by customer are in the order of
-        arrival instead."""
+        """Whether the list is in the order of `occurred_at`. The indexes by store and by customer are in the order in
+        which tickets were recorded."""
         has_time = self.occurred_from is not None or self.occurred_to is not None
         return has_time or (self.store_id is None and self.profile_id is None)
 
@@ -75,7 +75,7 @@ class CustomerTicket(NamedTuple):
 
 
 _BY_TIME: Final = Keyset({"e.occurred_at": parse_timestamp, "e.id": UUID}, is_descending=True)
-_BY_ARRIVAL: Final = Keyset({"e.id": UUID}, is_descending=True)
+_BY_RECORDING: Final = Keyset({"e.id": UUID}, is_descending=True)
 _CONDITIONS: Final[dict[str, LiteralString]] = {
     "occurred_from": "e.occurred_at >= %(occurred_from)s",
     "occurred_to": "e.occurred_at < %(occurred_to)s",
@@ -94,13 +94,13 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
 async def list_tickets(
     tx: Tx, organization_id: UUID, filters: TicketFilters, page: PageRequest
 ) -> PageRows[TicketLine]:
-    """Tickets, newest first, from a limited number of scanned rows."""
+    """Return a page of tickets, newest first, from a limited number of scanned rows."""
     if filters.is_by_time:
         order, indexed = _BY_TIME, ["occurred_from", "occurred_to"]
     else:
-        order, indexed = _BY_ARRIVAL, ["profile_id" if filters.profile_id else "store_id"]
+        order, indexed = _BY_RECORDING, ["profile_id" if filters.profile_id else "store_id"]
         page = page._replace(position=None if page.position is None else page.position[1:])
-    found = await order.scan(
+    tickets = await order.scan(
         tx,
         """
         SELECT e.id, e.external_id, e.type, e.occurred_at, e.created_at, e.currency, e.total_amount_cents,
@@ -136,10 +136,10 @@ async def list_tickets(
         filters={name: text for name, text in _CONDITIONS.items() if name not in indexed},
         rows_max=ROWS_SCANNED_MAX,
     )
-    if found.ended_at is not None and not filters.is_by_time:
-        # A position always has a time and an id; in the order of arrival the time is ignored.
-        found.ended_at = (format_timestamp(tx.now), *found.ended_at)
-    return found
+    if tickets.ended_at is not None and not filters.is_by_time:
+        # A position always has a time and an id; in the order of recording the time is ignored.
+        tickets.ended_at = (format_timestamp(tx.now), *tickets.ended_at)
+    return tickets
 
 
 def position_of(line: TicketLine) -> Position:
@@ -147,15 +147,15 @@ def position_of(line: TicketLine) -> Position:
 
 
 async def list_customer_tickets(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[CustomerTicket]:
-    """The tickets of a customer, newest `occurred_at` first."""
-    found = await _list_newest_of_each(tx, organization_id, [profile_id], per_customer_max=CUSTOMER_TICKETS_MAX)
-    return sorted(found, key=lambda ticket: (ticket.occurred_at, ticket.id), reverse=True)
+    """Return the tickets of a customer, newest `occurred_at` first."""
+    tickets = await _list_newest_of_each(tx, organization_id, [profile_id], per_customer_max=CUSTOMER_TICKETS_MAX)
+    return sorted(tickets, key=lambda ticket: (ticket.occurred_at, ticket.id), reverse=True)
 
 
 async def list_tickets_of_customers(
     tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]
 ) -> dict[UUID, list[CustomerTicket]]:
-    """The newest tickets of each customer in a list."""
+    """Return the newest tickets of each of several customers."""
     by_customer: dict[UUID, list[CustomerTicket]] = defaultdict(list)
     if profile_ids:
         for ticket in await _list_newest_of_each(
@@ -168,7 +168,7 @@ async def list_tickets_of_customers(
 async def _list_newest_of_each(
     tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID], *, per_customer_max: int
 ) -> list[CustomerTicket]:
-    """The newest tickets of each customer, by arrival."""
+    """Return the last recorded tickets of each customer."""
     rows = await tx.fetch(
         """
         SELECT wanted.profile_id, e.id, e.external_id, e.type, e.occurred_at, e.currency, e.total_amount_cents,
@@ -191,17 +191,17 @@ async def _list_newest_of_each(
     return [CustomerTicket(*row) for row in rows]
 
 
-async def find_neighbours(tx: Tx, organization_id: UUID, sale: StoredSale) -> tuple[str | None, str | None]:
-    """The tickets of the same store that arrived before and after."""
-    earlier = await _find_neighbour(tx, organization_id, sale.store.id, sale.id, is_earlier=True)
-    later = await _find_neighbour(tx, organization_id, sale.store.id, sale.id, is_earlier=False)
+async def find_adjacent_tickets(tx: Tx, organization_id: UUID, sale: StoredSale) -> tuple[str | None, str | None]:
+    """Return the external ids of the tickets that the same store recorded just before and after."""
+    earlier = await _find_adjacent_ticket(tx, organization_id, sale.store.id, sale.id, is_earlier=True)
+    later = await _find_adjacent_ticket(tx, organization_id, sale.store.id, sale.id, is_earlier=False)
     return earlier, later
 
 
-async def _find_neighbour(
+async def _find_adjacent_ticket(
     tx: Tx, organization_id: UUID, store_id: UUID, ticket_id: UUID, *, is_earlier: bool
 ) -> str | None:
-    """The ticket of the same store that arrived just before or after this one."""
+    """Return the external id of the store's ticket recorded just before or after this one."""
     rows = await tx.fetch(
         SQL(
             """

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from regulars.kit.paths import Shape, match, shape_of
+from regulars.kit.paths import PathPattern, match, parse_pattern
 from regulars.web.errors import MethodRefused, PageNotFound
 from regulars.web.route import Page
 
@@ -11,9 +11,9 @@ class PageRouter:
     """Literal path segments take precedence over placeholders; paths are compared from the left."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
-        self._shapes: dict[Shape, dict[str, Page]] = {}
+        self._shapes: dict[PathPattern, dict[str, Page]] = {}
         for page in sorted(pages, key=_literal_first):
-            methods = self._shapes.setdefault(shape_of(page.address), {})
+            methods = self._shapes.setdefault(parse_pattern(page.address), {})
             if page.method in methods:
                 raise ValueError(f"Two pages answer {page.method} {page.address}.")
             methods[page.method] = page
@@ -40,4 +40,4 @@ class PageRouter:
 
 
 def _literal_first(page: Page) -> tuple[bool, ...]:
-    return tuple(part is None for part in shape_of(page.address))
+    return tuple(part is None for part in parse_pattern(page.address))

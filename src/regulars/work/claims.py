@@ -1,11 +1,11 @@
-"""A queue for network calls: claim rows, commit, call outside any transaction, store the outcomes.
+"""A work queue for network calls: claim rows, commit, call outside any transaction, store the outcomes.
 
-A claimed row has an owner, and its due time is the deadline of the claim. If the owner dies, the row is due again at
-the deadline, and the next worker sees that the row still has an owner, so a claim lapsed. Calls end before the
+A claimed row has an owner (a worker process), and its due time is the deadline of the claim. If the owner dies, the row
+is due again at the deadline; the next worker sees from the owner in the row that a claim lapsed. Calls end before the
 deadline, so two workers never make a call for the same row at the same time.
 
-A process has a limited number of slots for running calls. If all slots are used, organizations wait in a line; when
-slots become free, the organization that has waited longest gets a turn: some slots are reserved for its next pass.
+A process has a limited number of slots for running calls. If no slot is free, organizations wait; when slots become
+free, the organization that has waited longest gets a turn: some slots are reserved for its next pass.
 """
 
 import abc
@@ -23,7 +23,7 @@ from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.work.queue import BLOCKED_ERRORS, Queue, log_queue_error
 
 CLAIM_FOR: Final = timedelta(seconds=30)
-# Between the end of the calls and the end of the claim: enough time to store the outcomes.
+# Calls end this long before the claim, so that there is time to store the outcomes.
 COMPLETE_S: Final = 5.0
 COMPLETE_RETRY_S: Final = 0.5
 
@@ -41,15 +41,15 @@ class Turn(NamedTuple):
 
 
 class ClaimQueue(Queue, Generic[Claim, Outcome]):
-    """Implement `claim`, `act` and `complete`. `complete` decides about attempts, the schedule and parking."""
+    """A subclass implements `claim`, `act` and `complete`; `complete` also decides when a failed row is tried again."""
 
     claim_for: timedelta = CLAIM_FOR
-    # How many rows one pass may claim, and how many calls this process may have running.
+    # How many rows one pass (`run_pass`) may claim, and how many calls (slots) this process may have running.
     batch_rows: int = 64
     at_once_max: int = 512
-    # Of these, how many are reserved for calls of priority 0, how many more for priority 1, and so on.
+    # Of these slots, how many are reserved for calls of priority 0, how many more for priority 1, and so on.
     reserved_slots: tuple[int, ...] = ()
-    # The most slots that an organization gets in its turn while others use slots too, so that each gets the same share.
+    # How many slots an organization gets in its turn at most, while other organizations use slots too.
     turn_slots: int = 16
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         self._calls: Counter[UUID] = Counter()
         # The slots that are reserved for organizations whose turn has come.
         self._turns: dict[UUID, Turn] = {}
-        # If `claim` skips due rows, it enters its organization here, with the seconds until its next pass.
+        # A `claim` that skips due rows puts its organization here, with the seconds until the next pass.
         self.wake_after_s: dict[UUID, float] = {}
         self._timers: dict[UUID, asyncio.TimerHandle] = {}
 
@@ -86,18 +86,18 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
 
     @abc.abstractmethod
     async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]) -> None:
-        """Write the outcomes to rows that still have this owner and deadline; others were claimed again meanwhile."""
+        """Write the outcomes to rows that still have this owner and deadline; other rows were claimed again."""
 
     def priority_of(self, claim: Claim) -> int:  # noqa: ARG002  # most queues have one priority
-        """0 is the most urgent."""
+        """Return the priority of a call; 0 is the most urgent."""
         return 0
 
     def _free_slots(self, priority: int) -> int:
-        """How many rows may be claimed, if each has this priority or a more urgent one."""
+        """Return how many rows may be claimed, if each has this priority or a more urgent one."""
         return min(
             self.at_once_max
             - sum(self.reserved_slots[:level])
-            - sum(used for other, used in self._used_slots.items() if other >= level)
+            - sum(used for used_by, used in self._used_slots.items() if used_by >= level)
             for level in range(priority + 1)
         )
 
@@ -114,7 +114,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
 
     def _take_slots(self, organization_id: UUID) -> Turn | None:
         """Reserve slots for the lowest priority that has enough free ones, so that each claimed row finds a slot
-        whatever its priority is. An organization whose turn has not come gets no slots for which others wait."""
+        whatever its priority is. Without a turn, an organization gets no slots for which other organizations wait."""
         turn = self._turns.pop(organization_id, None)
         if turn is not None:
             self._used_slots[turn.lowest] -= turn.slots
@@ -138,22 +138,22 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         return turn
 
     def _slots_min(self, organization_id: UUID, lowest: int) -> int:
-        """How many slots must be free for a pass. If other organizations use slots, each waits for a whole turn, so
-        that all get equal shares; urgent rows wait for one slot only."""
+        """Return how many slots must be free for a pass. If other organizations use slots, each waits for all slots of
+        a turn, so that all get equally many; urgent rows wait for one slot only."""
         if lowest < len(self.reserved_slots) or self._is_alone(organization_id):
             return 1
         return self._slots_of_turn
 
     @property
     def _slots_of_turn(self) -> int:
-        """At most a quarter of the slots, so that even a queue with few slots serves several organizations at a
-        time."""
+        """The slots of one turn: at most a quarter of all, so that even a queue with few slots serves several
+        organizations at a time."""
         slots = self.at_once_max - sum(self.reserved_slots)
         return max(1, min(self.turn_slots, self.batch_rows, slots // 4))
 
     def _is_alone(self, organization_id: UUID) -> bool:
         """Whether no other organization has calls running or waits for slots."""
-        return all(other == organization_id for other in (*self._calls, *self._waiting_for_slots))
+        return all(user == organization_id for user in (*self._calls, *self._waiting_for_slots))
 
     def _wake_later(self, database: Database, organization_id: UUID) -> None:
         def wake() -> None:
@@ -165,7 +165,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             self._timers[organization_id] = asyncio.get_running_loop().call_later(wait_s, wake)
 
     async def _claim_and_act(self, database: Database, organization_id: UUID, *, limit: int, lowest: int) -> bool:
-        # Read before the transaction begins, because the deadline counts from its time and its commit may take long.
+        # Read before the transaction begins: the claim's deadline counts from that time, and the commit may take long.
         act_until = monotonic() + self.claim_for.total_seconds() - COMPLETE_S
         async with database.transaction() as tx:
             until = tx.now + self.claim_for
@@ -176,10 +176,10 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             priority = self.priority_of(claim)
             self._used_slots[priority] += 1
             self._calls[organization_id] += 1
-            task.add_done_callback(partial(self._end, database, organization_id, priority))
+            task.add_done_callback(partial(self._end_call, database, organization_id, priority))
         return len(claims) == limit
 
-    def _end(self, database: Database, organization_id: UUID, priority: int, task: asyncio.Task[bool]) -> None:
+    def _end_call(self, database: Database, organization_id: UUID, priority: int, task: asyncio.Task[bool]) -> None:
         self._acting.discard(task)
         self._used_slots[priority] -= 1
         self._calls[organization_id] -= 1
@@ -203,7 +203,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             await asyncio.gather(*self._acting, *self._completing.values(), return_exceptions=True)
 
     async def _act(self, database: Database, organization_id: UUID, claim: Claim, *, act_until: float) -> bool:
-        """Make the call and queue its outcome to be stored; return whether there is one."""
+        """Make the call and queue its outcome to be stored; return whether there is an outcome."""
         try:
             outcome = await self._act_in_time(organization_id, claim, until=act_until)
         except Exception as error:  # noqa: BLE001  # the claim lapses, and the row is tried again
@@ -237,11 +237,11 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     async def _complete_in_time(
         self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]
     ) -> None:
-        """Try until the claims lapse, so that no outcome is lost while the database is briefly unreachable.
+        """Store the outcomes; retry until the claims lapse, so that none is lost while the database is unreachable.
 
         If the connection is lost during a commit, the commit may have happened. A second attempt then finds rows that
-        are no longer claimed, and writes nothing. After the deadline each remaining part is tried once more, because it
-        may never have been tried separately.
+        are no longer claimed, and writes nothing. After the deadline each remaining part is tried once more, because a
+        part may never have been tried separately.
         """
         until = monotonic() + self.claim_for.total_seconds()
         # Outcomes that share a transaction; a part that waits for a lock is split.
@@ -271,9 +271,9 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         async with database.transaction() as tx:
             await self.complete(tx, organization_id, done)
             if self._waiting_for_slots:
-                # The organization may have more due rows; it goes to the end of the line.
+                # The organization may have more due rows, and now waits behind the other organizations.
                 self._waiting_for_slots.setdefault(organization_id, len(self.reserved_slots))
             else:
                 tx.touched.add((self.name, organization_id))
-        # Slots are free again.
+        # The calls have ended, so their slots are free.
         self._wake_waiting(database)

@@ -1,4 +1,4 @@
-"""Which organizations have due rows: the only query of the worker across organizations."""
+"""Find the organizations that have due rows in a queue's table: the worker's only query across organizations."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,34 +15,34 @@ from regulars.work.queue import Due
 async def find_due_organizations(
     tx: Tx, due: Due, *, after: datetime | None, among: Sequence[UUID] | None = None
 ) -> list[UUID]:
-    """Organizations with a row that became due after `after`; without `after`, those with any due row.
+    """Return the organizations with a row that became due after `after`; without `after`, those with any due row.
 
-    `among` limits the query to these organizations; on a cluster only the nodes with their rows are read.
+    `among` limits the query to these organizations; on a Citus cluster only the nodes with their rows are read.
 
-    It reads the index of waiting rows. With `after` the cost does not depend on how many older rows wait.
+    The query reads the index of waiting rows. With `after` its cost does not depend on how many older rows wait.
     """
     rows = await tx.fetch(
-        _statement(due.table, due.column, is_narrow=among is not None),
+        _compose_statement(due.table, due.column, is_limited=among is not None),
         {"after": None if after is None else after - due.delay, "until": tx.now - due.delay, "among": among},
     )
     return [row[0] for row in rows]
 
 
 @cache
-def _statement(table: str, column: str, *, is_narrow: bool) -> str:
-    """The statement is composed once and cached, because an idle worker does little else than poll."""
+def _compose_statement(table: str, column: str, *, is_limited: bool) -> str:
+    """Compose the statement; cached, because an idle worker does little else than poll."""
     statement = SQL(
         """
         SELECT DISTINCT organization_id FROM {table}
-        WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s {narrow}
+        WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s {condition}
         """
     )
-    narrow = SQL("AND organization_id = ANY (%(among)s::uuid[])" if is_narrow else "")
-    return statement.format(table=Identifier(table), column=Identifier(column), narrow=narrow).as_string(None)
+    condition = SQL("AND organization_id = ANY (%(among)s::uuid[])" if is_limited else "")
+    return statement.format(table=Identifier(table), column=Identifier(column), condition=condition).as_string(None)
 
 
 async def list_organizations_by_node(tx: Tx) -> list[list[UUID]]:
-    """On a cluster, the organizations of each node; an empty list elsewhere."""
+    """Return the organizations of each node of a Citus cluster; an empty list for any other database."""
     if await tx.fetch(IS_CLUSTER) != [(True,)]:
         return []
     rows = await tx.fetch(

@@ -1,6 +1,6 @@
-"""A fact is an event that is recorded for listeners, in the same transaction as the change that it describes.
+"""The base class of facts: events that are recorded for listeners, in the same transaction as the change they describe.
 
-Whether a fact may start an automation is decided once, when it is recorded; the API returns it as `automation.state`.
+Whether an event may start an automation is decided once, when it is recorded; the API returns it as `automation.state`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ import msgspec
 
 from regulars.kit.db import Tx
 
+# An older event starts no automation.
 AUTOMATION_WINDOW: Final = timedelta(days=7)
 
 AutomationState = Literal["eligible", "stale_fact", "not_applicable"]
@@ -21,42 +22,41 @@ class Fact(msgspec.Struct, frozen=True):
     """Base of every fact. The `topic` of a subclass never changes, because rows with it wait in databases."""
 
     topic: ClassVar[str]
-    # Whether it is recorded only for organizations in which a module registered interest (`outbox.register_interest`).
+    # Whether the fact is recorded only for organizations for which a module has called `outbox.register_interest`.
     on_interest: ClassVar[bool] = False
 
     def subjects(self) -> Sequence[UUID]:
-        """The ids that conditions of its listeners get as `%(subjects)s`."""
+        """The ids that the conditions of listeners (`needed_if`) get as `%(subjects)s`."""
         return ()
 
 
-# A listener gets all facts of its topic that were taken from the outbox together, in their order. It works in the
-# transaction that deletes them: its own writes and the deletion commit together, so each fact takes effect exactly
-# once. It must not call the network.
+# A listener gets all facts of its topic that were taken from the outbox together, in their order. It runs in the
+# transaction that deletes them from the outbox, so each fact takes effect exactly once. It must not call the network.
 Listener = Callable[[Tx, UUID, Sequence[Any]], Awaitable[None]]
-# The listeners of each fact by their names. A name never changes, because facts that a listener failed on are stored
-# with it.
+# The listeners of each fact by name. A name never changes, because facts that a listener failed on are stored with its
+# name.
 Listeners = Mapping[type[Fact], Mapping[str, Listener]]
 
 L = TypeVar("L", bound=Listener)
 
 
 def needed_if(condition: LiteralString) -> Callable[[L], L]:
-    """Call the listener only if this SQL condition on `%(organization_id)s` holds. It may also name `%(subjects)s`: the
-    subjects of all facts that were taken together.
+    """Decorate a listener that is called only if this SQL condition on `%(organization_id)s` holds. The condition may
+    also use `%(subjects)s`: the subjects of all facts that were taken together.
 
-    The conditions of all listeners are evaluated in one statement, so facts that concern none of them cost one round
-    trip instead of one for each listener.
+    The conditions of all listeners are evaluated in one statement, so facts that no listener needs cost one round trip
+    instead of one for each listener.
     """
 
-    def mark(listener: L) -> L:
+    def decorate(listener: L) -> L:
         listener.needed_if = condition  # type: ignore[attr-defined]  # a function takes attributes
         return listener
 
-    return mark
+    return decorate
 
 
 def find_condition(listener: Listener) -> LiteralString | None:
-    """The SQL condition of `needed_if`; None for a listener that is always called."""
+    """Return the SQL condition of `needed_if`; None for a listener that is always called."""
     return getattr(listener, "needed_if", None)
 
 
@@ -65,5 +65,5 @@ class AutomationOut(msgspec.Struct, frozen=True, gc=False):
 
 
 def freshness(happened_at: datetime, *, now: datetime) -> AutomationState:
-    """Whether an event is recent enough to start automations: one of exactly seven days ago still is."""
+    """Decide whether an event is recent enough to start automations; one of exactly seven days ago still is."""
     return "eligible" if now - happened_at <= AUTOMATION_WINDOW else "stale_fact"

@@ -1,10 +1,9 @@
-"""The worker's loop over every queue: find organizations with due rows, run a pass for each, and start again.
+"""The worker's loop over all queues: find the organizations with due rows, and run a pass (a batch of rows) for each.
 
 Each queue has a ring of organizations. A pass handles a limited batch, and an organization with more due rows goes to
 the end of the ring, so a busy organization never starves a quiet one. A poll finds only rows that became due since the
-last poll, so it is cheap even with a long backlog: organizations with a backlog are in the ring already. Rows that a
-poll misses, because their transaction committed late or another worker died during their pass, are found by the next
-full poll.
+last poll, so it is cheap even with a long backlog: organizations with a backlog are in the ring already. The next full
+poll finds rows that a poll missed, because their transaction committed late or another worker died during their pass.
 """
 
 import asyncio
@@ -21,16 +20,16 @@ from regulars.work.queue import Queue, log_queue_error
 from regulars.work.statistics import Statistics
 from regulars.work.wake import listen_forever
 
-# A row has the time at which its transaction began, but is visible only after the commit: so a poll also looks for rows
-# that are older than the last poll by this much.
-COMMITS_LATE_BY: Final = timedelta(seconds=5)
-# A full poll finds the rows that a pass skipped because another transaction had locked them. It runs often, but for at
-# most this share of the time, since it reads the whole backlog.
+# A row has the time at which its transaction began, but is visible only after the commit. So a poll also finds rows
+# that became due up to this long before the last poll.
+COMMIT_DELAY_MAX: Final = timedelta(seconds=5)
+# A full poll also finds rows that a pass skipped because another transaction had locked them. It reads the whole
+# backlog, so it runs for at most this share of the time.
 FULL_POLL_EVERY_S: Final = 5.0
 FULL_POLL_EVERY_S_MAX: Final = 60.0
 FULL_POLL_SHARE: Final = 0.005
 # For queues with `delays_passes`: the delay before the next pass of an organization is `DELAY_S` for each organization
-# that was served recently, and at most `DELAY_S_MAX`. A pass costs about as much for one row as for twenty.
+# that was served recently, and at most `DELAY_S_MAX`, because a pass costs about as much for one row as for twenty.
 DELAY_S: Final = 0.005
 DELAY_S_MAX: Final = 1.0
 # Wait after a failed pass, so that an unreachable database is not queried in a tight loop.
@@ -40,12 +39,12 @@ _log = log.get(__name__)
 
 
 async def run_worker(database: Database, queues: Sequence[Queue], *, stop: asyncio.Event, grace_s: float) -> None:
-    """Work until `stop` is set, then wait up to `grace_s` for running work."""
+    """Serve the queues until `stop` is set, then wait up to `grace_s` for running work."""
     loop = Loop(database, queues)
     # Rows that a pass adds to another queue are served at once.
     database.after_commit = loop.wake
     async with asyncio.TaskGroup() as group:
-        serving = [
+        tasks = [
             group.create_task(loop.run()),
             group.create_task(listen_forever(database, loop.wake)),
             group.create_task(Statistics(database).run()),
@@ -54,9 +53,9 @@ async def run_worker(database: Database, queues: Sequence[Queue], *, stop: async
         failpoint.hit("start")
         await stop.wait()
         failpoint.hit("drain")
-        for task in serving:
+        for task in tasks:
             task.cancel()
-        _, unfinished = await asyncio.wait(serving, timeout=grace_s)
+        _, unfinished = await asyncio.wait(tasks, timeout=grace_s)
         for task in unfinished:
             # The grace period for running work is over: claims lapse, transactions roll back.
             task.cancel()
@@ -64,14 +63,14 @@ async def run_worker(database: Database, queues: Sequence[Queue], *, stop: async
 
 
 class Loop:
-    """One per worker process; it runs until it is cancelled."""
+    """Serves all queues until it is cancelled; there is one object per worker process."""
 
     def __init__(self, database: Database, queues: Sequence[Queue]) -> None:
         self._database = database
         self._runners = {queue.name: _QueueRunner(database, queue) for queue in queues}
 
     def wake(self, queue: str, organization_id: UUID) -> None:
-        """Run a pass for the organization soon; a queue that only a newer release has is ignored."""
+        """Run a pass for the organization soon; a queue that this release does not have is ignored."""
         runner = self._runners.get(queue)
         if runner is not None:
             runner.ring.add(organization_id)
@@ -88,7 +87,7 @@ class Loop:
                 await runner.queue.finish()
 
     async def _poll_forever(self) -> None:
-        """Queues whose poll is due share a transaction, so an idle worker costs next to nothing."""
+        """Poll the queues. Those whose poll is due share a transaction, so an idle worker costs next to nothing."""
         runners = list(self._runners.values())
         while runners:
             waiting = [runner for runner in runners if runner.next_poll_at <= monotonic()]
@@ -99,7 +98,7 @@ class Loop:
                     try:
                         await self._poll([runner])
                     except Exception as error:  # noqa: BLE001  # the loop must continue after any error
-                        runner.failed(error)
+                        runner.on_poll_failure(error)
                         await self._poll_by_node(runner)
             await asyncio.sleep(max(0.0, min(runner.next_poll_at for runner in runners) - monotonic()))
 
@@ -110,25 +109,25 @@ class Loop:
                     await runner.poll(tx)
 
     async def _poll_by_node(self, runner: "_QueueRunner") -> None:
-        """On a cluster, a query over all nodes fails if one node is down; then each node is queried separately."""
+        """Poll each node of a Citus cluster separately, because a query over all nodes fails if one node is down."""
         try:
             async with self._database.reading() as tx:
-                by_node = await list_organizations_by_node(tx)
+                organizations_by_node = await list_organizations_by_node(tx)
         except Exception:  # noqa: BLE001  # the coordinator is down too
             return
-        for organization_ids in by_node:
+        for organization_ids in organizations_by_node:
             try:
                 async with self._database.transaction() as tx:
                     await runner.poll_among(tx, organization_ids)
-            except Exception as error:  # noqa: BLE001  # this is the node that is down, or one of them
+            except Exception as error:  # noqa: BLE001  # this node is down; the other nodes must still be polled
                 _log.warning("work.node_failed", queue=runner.queue.name, error=type(error).__name__)
 
 
 class _Ring:
     """Organizations that wait for a pass, each once. An organization that is added during its pass gets another one.
 
-    With `delays_passes`, an organization that had a pass recently waits, so that its next batch is larger. The more
-    organizations are served, the longer it waits.
+    With `delays_passes`, an organization that had a pass recently waits, so that its next batch is larger; the more
+    organizations are served, the longer.
     """
 
     def __init__(self, *, delays_passes: bool) -> None:
@@ -136,6 +135,7 @@ class _Ring:
         self._waiting: asyncio.Queue[UUID] = asyncio.Queue()
         self._queued: set[UUID] = set()
         self._running: set[UUID] = set()
+        # Organizations that were added during their pass.
         self._again: set[UUID] = set()
         # Organizations that had a pass recently, with its time; oldest first.
         self._served: dict[UUID, float] = {}
@@ -145,13 +145,13 @@ class _Ring:
             self._again.add(organization_id)
         elif organization_id not in self._queued:
             self._queued.add(organization_id)
-            wait_s = self._wait_s(organization_id)
+            wait_s = self._find_wait_s(organization_id)
             if wait_s > 0:
                 asyncio.get_running_loop().call_later(wait_s, self._waiting.put_nowait, organization_id)
             else:
                 self._waiting.put_nowait(organization_id)
 
-    def _wait_s(self, organization_id: UUID) -> float:
+    def _find_wait_s(self, organization_id: UUID) -> float:
         served_at = self._served.get(organization_id)
         if served_at is None:
             return 0.0
@@ -195,7 +195,7 @@ class _QueueRunner:
         """Add the organizations that got due rows since the last poll to the ring."""
         started = monotonic()
         is_full = self._polled_until is None or started >= self._next_full_poll_at
-        after = None if is_full or self._polled_until is None else self._polled_until - COMMITS_LATE_BY
+        after = None if is_full or self._polled_until is None else self._polled_until - COMMIT_DELAY_MAX
         for organization_id in await find_due_organizations(tx, self.queue.due, after=after):
             self.ring.add(organization_id)
         self._polled_until = tx.now
@@ -209,7 +209,7 @@ class _QueueRunner:
         for organization_id in await find_due_organizations(tx, self.queue.due, after=None, among=organization_ids):
             self.ring.add(organization_id)
 
-    def failed(self, error: Exception) -> None:
+    def on_poll_failure(self, error: Exception) -> None:
         _log.warning("work.look_failed", queue=self.queue.name, error=type(error).__name__)
         self._polled_until = None
         self.next_poll_at = monotonic() + self.queue.poll_every_s
@@ -220,7 +220,7 @@ class _QueueRunner:
             has_more = False
             try:
                 has_more = await self.queue.run_pass(self._database, organization_id)
-            except Exception as error:  # noqa: BLE001  # it is logged; the others must get their pass
+            except Exception as error:  # noqa: BLE001  # it is logged; other organizations must get their pass
                 log_queue_error("work.turn_failed", self.queue.name, organization_id, error)
                 asyncio.get_running_loop().call_later(AFTER_FAILURE_S, self.ring.add, organization_id)
             finally:

@@ -1,8 +1,9 @@
-"""The outbox: a fact is recorded in the transaction of the change it describes, and passed to its listeners afterwards.
+"""The outbox: a fact (an event) is recorded in the transaction of the change it describes, and the worker passes it to
+its listeners afterwards.
 
 The listeners of a fact are independent. If one fails, the work of the others is committed, together with a retry row
-for the one that failed (`retries.py`). A listener that cannot get its lock, or takes too long, does not block the
-others either: its facts are moved to its own queue at once, and for a minute new facts go there directly.
+for the one that failed (`retries.py`). A listener that cannot get a lock, or takes too long, does not block the others
+either: its facts are moved to its own queue at once, and for a minute new facts go there directly.
 """
 
 import functools
@@ -20,19 +21,18 @@ from regulars.work import queries, queue
 from regulars.work.facts import Fact, Listener, Listeners, find_condition
 from regulars.work.queries import OutboxRow, RetryRow
 
-# Every fact waits for a short time; pages show only a longer delay.
+# Every fact waits for a short time; pages show only a delay of at least this long.
 BEHIND_MIN: Final = timedelta(seconds=3)
-# A fact that a listener still fails on after all these waits is parked: it stays stored for the operator, is not tried
-# again, and blocks nothing.
+# The waits before each retry. A fact that a listener fails on after the last one is parked: it stays stored for the
+# operator, is not tried again, and blocks nothing.
 RETRIES: Final = queue.Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
-# The size of about 6,000 sales. A row that is larger is a batch by itself.
+# The size of the facts about 6,000 sales. A row that is larger is a batch by itself.
 BATCH_CHARACTERS_MAX: Final = 1 << 18
 # The queue of facts that were deferred for one listener (`retries.py`).
 RETRY_QUEUE: Final = "outbox.retries"
-# The time limit of a listener's statement while facts wait for the other listeners. Deferred facts have the usual
-# limit.
+# The time limit of a listener's statement while other listeners wait; for deferred facts the usual limit applies.
 STATEMENT_MS_MAX: Final = 5_000
-# How long new facts for a blocked listener are put directly into its own queue.
+# How long new facts for a blocked listener go directly into its own queue.
 DEFER_S: Final = 60.0
 
 _log = log.get(__name__)
@@ -42,9 +42,9 @@ Notify = Callable[[Tx, UUID, type[Fact], Mapping[str, Listener], Sequence[Outbox
 
 
 async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at: datetime | None = None) -> None:
-    """Write the facts: one row for each topic, whose payload is the list of its facts in order.
+    """Record the facts: one row for each topic, whose payload is the list of its facts in order.
 
-    Facts with `on_interest` are written only if a module registered interest. The worker is woken after the commit.
+    Facts with `on_interest` are recorded only if a module registered interest. The worker is woken after the commit.
     """
     by_type: dict[type[Fact], list[Fact]] = {}
     for fact in facts:
@@ -60,19 +60,19 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at
 
 
 async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
-    """Whether a module registered interest in the fact: checked before a fact that is expensive to make."""
+    """Whether a module registered interest in the fact; for callers to whom making the fact is expensive."""
     return await queries.has_interest(tx, organization_id, topic=fact.topic)
 
 
 async def behind_since(tx: Tx, organization_id: UUID, *, at_least: timedelta = BEHIND_MIN) -> datetime | None:
-    """When the oldest waiting fact was recorded, if it has waited for `at_least`; else None. Figures that
+    """Return when the oldest waiting fact was recorded, if it has waited for `at_least`; else None. Metrics that
     listeners compute contain everything before that time."""
     oldest = await queries.find_oldest_row(tx, organization_id)
     return oldest if oldest is not None and tx.now - oldest >= at_least else None
 
 
 async def register_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, needed_by: str) -> None:
-    """Record the fact from this commit on; registering twice is the same as once.
+    """Have the fact recorded from this commit on; registering twice is the same as once.
 
     Interest is a row that the recording statement reads, never a cached value, so a write after this commit records the
     fact. `needed_by` distinguishes modules, or objects of one module, that need the same topic.
@@ -81,7 +81,7 @@ async def register_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, 
 
 
 async def withdraw_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, needed_by: str) -> None:
-    """Stop recording the fact. Facts that are recorded already still reach their listeners."""
+    """Have the fact recorded no longer. Facts that are recorded already still reach their listeners."""
     await queries.delete_interest(tx, organization_id, topic=fact.topic, needed_by=needed_by)
 
 
@@ -92,22 +92,23 @@ async def rewrite_waiting_facts(
     ids: Collection[UUID],
     rewrite: Callable[[AnyFact], AnyFact | None],
 ) -> None:
-    """Rewrite the waiting facts that contain one of the ids, to erase a person from them; None removes the fact.
+    """Rewrite the waiting facts that contain one of the ids, to erase a person from them; a fact for which `rewrite`
+    returns None is deleted.
 
-    It covers facts in the outbox, facts that wait for one listener, and parked ones. A row that the worker has locked
-    is waited for: the caller can then see what its listeners wrote.
+    These are facts in the outbox, facts that wait for one listener, and parked ones. The function waits for rows that
+    the worker has locked, so the caller sees afterwards what their listeners wrote.
     """
-    needles = [str(identifier) for identifier in ids]
-    if not needles:
+    id_texts = [str(identifier) for identifier in ids]
+    if not id_texts:
         return
     decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # known at run time only
-    for row in await queries.lock_rows_with(tx, organization_id, kind.topic, needles):
+    for row in await queries.lock_rows_with(tx, organization_id, kind.topic, id_texts):
         remaining = [fact for fact in map(rewrite, decoder.decode(row.payload)) if fact is not None]
         if remaining:
             await queries.update_payload(tx, organization_id, row.id, msgspec.json.encode(remaining).decode())
         else:
             await queries.delete_rows(tx, organization_id, [row.id])
-    for retry in await queries.lock_retries_with(tx, organization_id, kind.topic, needles):
+    for retry in await queries.lock_retries_with(tx, organization_id, kind.topic, id_texts):
         remaining = [fact for fact in map(rewrite, decoder.decode(retry.payload)) if fact is not None]
         if remaining:
             await queries.update_retry_payload(tx, organization_id, retry, msgspec.json.encode(remaining).decode())
@@ -116,12 +117,12 @@ async def rewrite_waiting_facts(
 
 
 class OutboxQueue(queue.Queue):
-    """Hands every due fact to its listeners.
+    """Passes every due fact to its listeners.
 
     Rows of a topic without listeners are not touched: they may belong to a newer release that is starting at the same
     time.
 
-    The listeners in `last` are called after the listeners of all topics. They lock rows of the organization until the
+    The listeners with a name in `last` are called after all others. They lock rows of the organization until the
     commit: if another listener took a lock after that, two workers on the same organization could deadlock.
     """
 
@@ -132,7 +133,7 @@ class OutboxQueue(queue.Queue):
 
     def __init__(self, listeners: Listeners, *, last: Collection[str] = ()) -> None:
         self._kinds = {kind.topic: kind for kind in listeners}
-        # The listeners that are called first, and those that are called last.
+        # Two sets of listeners: those that are called first, and those that are called last.
         self._phases = [
             {
                 kind: {name: listener for name, listener in by_name.items() if (name in last) is is_last}
@@ -143,45 +144,45 @@ class OutboxQueue(queue.Queue):
         conditions = {find_condition(listener) for by_name in listeners.values() for listener in by_name.values()}
         self._conditions = tuple(sorted(condition for condition in conditions if condition is not None))
         self._batch_rows = queue.BATCH_ROWS
-        # Organization and listener, and until when its facts are deferred.
+        # Until when facts are deferred, by organization and listener.
         self._deferred_until: dict[tuple[UUID, str], float] = {}
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         while True:
             try:
-                return await self._hand_over(database, organization_id, self._notify_all)
+                return await self._deliver_batch(database, organization_id, self._notify_all)
             except ListenerBlockedError as blocked:
-                # The transaction was rolled back. The same facts now go to the other listeners and are deferred for
-                # this one.
+                # The transaction was rolled back. In the next attempt the other listeners get the same facts, which are
+                # deferred for this one.
                 self._defer(organization_id, blocked.listener, blocked.__cause__)
             except queue.RowsFailedError:
-                return await self._hand_over(database, organization_id, self._notify_each)
+                return await self._deliver_batch(database, organization_id, self._notify_each)
 
-    async def _hand_over(self, database: Database, organization_id: UUID, notify: Notify) -> bool:
+    async def _deliver_batch(self, database: Database, organization_id: UUID, notify: Notify) -> bool:
         async with database.transaction(statement_timeout_ms=STATEMENT_MS_MAX) as tx:
             limit = self._batch_rows
-            taken = await queries.take_due_rows(tx, organization_id, list(self._kinds), limit=limit)
-            rows = self._cut_batch(taken)
+            due_rows = await queries.take_due_rows(tx, organization_id, list(self._kinds), limit=limit)
+            rows = self._limit_batch(due_rows)
             if rows:
                 failpoint.hit("fact.taken", tx.connection.drop_connection)
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)
-            unmet = await self._find_unmet_conditions(tx, organization_id, by_topic) if rows else ()
+            unmet_conditions = await self._find_unmet_conditions(tx, organization_id, by_topic) if rows else ()
             for listeners in self._phases:
                 for topic, rows_of_topic in by_topic.items():
                     kind = self._kinds[topic]
                     needed = {
                         name: listener
                         for name, listener in listeners[kind].items()
-                        if find_condition(listener) not in unmet
+                        if find_condition(listener) not in unmet_conditions
                     }
                     called = await self._defer_blocked(tx, organization_id, needed, rows_of_topic)
                     if called:
                         await notify(tx, organization_id, kind, called, rows_of_topic)
             if rows:
                 await queries.delete_rows(tx, organization_id, [row.id for row in rows])
-        return len(rows) < len(taken) or len(taken) == limit
+        return len(rows) < len(due_rows) or len(due_rows) == limit
 
     async def _find_unmet_conditions(
         self, tx: Tx, organization_id: UUID, by_topic: Mapping[str, Sequence[OutboxRow]]
@@ -191,7 +192,7 @@ class OutboxQueue(queue.Queue):
         try:
             facts = [fact for topic, rows in by_topic.items() for fact in decode_facts(self._kinds[topic], rows)]
         except msgspec.MsgspecError:
-            # All listeners are called, and the rows that cannot be read wait for each of them.
+            # All listeners are called, and a row that cannot be decoded becomes a retry for each of them.
             return ()
         subjects = [subject for fact in facts for subject in fact.subjects()]
         results = await queries.evaluate_conditions(tx, organization_id, self._conditions, subjects=subjects)
@@ -211,7 +212,7 @@ class OutboxQueue(queue.Queue):
     async def _defer_blocked(
         self, tx: Tx, organization_id: UUID, listeners: Mapping[str, Listener], rows: Sequence[OutboxRow]
     ) -> Mapping[str, Listener]:
-        """The listeners to notify now; the rows are deferred for listeners that were blocked within the last minute."""
+        """Defer the rows for listeners that were blocked within the last minute; return the listeners to call now."""
         if not self._deferred_until:
             return listeners
         now = monotonic()
@@ -228,19 +229,19 @@ class OutboxQueue(queue.Queue):
         await queries.insert_retries(tx, organization_id, ids_of_rows, listener=name, attempts=attempts, due_at=due_at)
         tx.touched.add((RETRY_QUEUE, organization_id))
 
-    def _cut_batch(self, taken: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
-        """The first rows, up to a total size: one row may have one sale and another a thousand.
+    def _limit_batch(self, due_rows: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
+        """Return the first rows, up to a total size: one row may be about one sale, and another about a thousand.
 
         The next pass handles the remaining rows. As long as rows are this large, fewer of them are taken at a time.
         """
         size = 0
-        for count, row in enumerate(taken, 1):
+        for count, row in enumerate(due_rows, 1):
             size += len(row.payload)
             if size > BATCH_CHARACTERS_MAX:
                 self._batch_rows = count
-                return taken[:count]
+                return due_rows[:count]
         self._batch_rows = min(queue.BATCH_ROWS, self._batch_rows * 2)
-        return taken
+        return due_rows
 
     async def _notify_all(
         self,
@@ -250,7 +251,7 @@ class OutboxQueue(queue.Queue):
         listeners: Mapping[str, Listener],
         rows: Sequence[OutboxRow],
     ) -> None:
-        """The fast path, with the fewest round trips: if any row fails, no row has taken effect."""
+        """Call the listeners with all rows at once, for the fewest round trips; if any row fails, none takes effect."""
         name = ""
         try:
             facts = decode_facts(kind, rows)
@@ -270,15 +271,15 @@ class OutboxQueue(queue.Queue):
         listeners: Mapping[str, Listener],
         rows: Sequence[OutboxRow],
     ) -> None:
-        """Call each listener separately, and bisect the rows if it fails; the rows it fails on are stored for its
-        retry."""
+        """Call each listener separately, and bisect the rows if it fails; store the rows it fails on for its retry."""
         for name, listener in listeners.items():
 
             async def notify(part: Sequence[OutboxRow], listener: Listener = listener) -> None:
                 await listener(tx, organization_id, decode_facts(kind, part))
 
             try:
-                # A savepoint around the bisection: a blocked listener handles no row here, and all rows later.
+                # A savepoint around the bisection, so that a listener that is blocked handles all rows later, and none
+                # now.
                 async with tx.connection.transaction():
                     failing = await queue.find_failing_items(tx, rows, notify)
             except queue.BLOCKED_ERRORS as blocked:

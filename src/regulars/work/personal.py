@@ -1,4 +1,4 @@
-"""How a module declares what it stores about people: which columns, how they are exported, and how they are erased."""
+"""Types with which a module declares its personal data: the columns, and the functions that export and erase them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +17,10 @@ Row = TypeVar("Row")
 
 @dataclass(slots=True, kw_only=True)
 class ErasedPeople:
-    """The people that an erasure removes, and the values by which their rows are found.
+    """The customers that an erasure removes, and the values by which their rows are found.
 
-    In the second pass, a minute later, for rows that were being written during the erasure, only `profile_ids` is set.
+    A second pass follows a minute later, for rows that were being written during the erasure; it has only
+    `profile_ids`.
     """
 
     profile_ids: list[UUID]
@@ -29,7 +30,7 @@ class ErasedPeople:
     # The erasure of consents adds the subscriptions and number hashes that it withdraws.
     subscription_ids: list[UUID] = field(default_factory=list)
     number_hashes: list[bytes] = field(default_factory=list)
-    # Values by which a row without a foreign key may refer to the people: their external and canonical ids, and names.
+    # Values by which a row without a foreign key may name the customers: their external and canonical ids, and names.
     references: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     # The profiles' attributes, as pairs of key and value.
@@ -38,7 +39,7 @@ class ErasedPeople:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSubject:
-    """The person whose data is exported."""
+    """The customer whose data is exported."""
 
     organization_id: UUID
     profile_id: UUID
@@ -52,17 +53,17 @@ Export = Callable[[Database, DataSubject], AsyncIterator[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalData:
-    """What a module stores about people.
+    """The personal data of a module.
 
     Every column of text, JSON or bytes of the module is listed in `columns` or in `not_personal`; a test compares both
     with the schema. `not_personal` has a column (`texts.step`) or a whole table (`text_totals`), and the reason why it
-    contains no personal data.
+    has no personal data.
     """
 
     columns: tuple[str, ...] = ()
     not_personal: Mapping[str, str] = field(default_factory=dict)
     erase: Erase | None = None
-    # Erases rows that were being written during the erasure; if None, `erase` is used.
+    # Erases rows that were being written during the erasure (stragglers); if None, `erase` is used.
     erase_stragglers: Erase | None = None
     # The functions that export the data, by field of the exported document.
     exports: Mapping[str, Export] = field(default_factory=dict)
@@ -77,8 +78,8 @@ def export_rows(
     start: UUID | int = _FIRST_ID,
     page_rows: int = EXPORT_PAGE_ROWS,
 ) -> AsyncIterator[bytes]:
-    """The rows of a person as JSON documents. `list_rows` gets the position of the last row so far, and how many rows
-    to read; each page is read in a separate transaction."""
+    """Yield the rows of a customer as JSON documents. `list_rows` gets the position of the last row so far and the
+    number of rows to read; `describe` converts a row. Each page is read in a separate transaction."""
 
     async def pages() -> AsyncIterator[list[bytes]]:
         after = start
@@ -94,7 +95,7 @@ def export_rows(
 
 
 async def join_pages(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[bytes]:
-    """The documents of all pages, separated by commas."""
+    """Yield the documents of all pages, separated by commas."""
     is_first = True
     async for page in pages:
         if page:
@@ -102,7 +103,7 @@ async def join_pages(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[byt
             is_first = False
 
 
-# Each module erases people from its own waiting facts.
+# Each module erases customers from its own waiting facts (`outbox.rewrite_waiting_facts`).
 PERSONAL_DATA: Final = PersonalData(
     columns=("outbox.payload", "outbox_retries.payload"),
     not_personal={

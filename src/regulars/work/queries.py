@@ -1,4 +1,4 @@
-"""The SQL of the outbox, of its retries, and of interests: the topics that a module has registered for."""
+"""The SQL of the outbox (waiting events), of its retries, and of interests (the topics that modules registered for)."""
 
 import functools
 from collections.abc import Sequence
@@ -59,10 +59,11 @@ async def insert_outbox_rows(
 
 
 async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *, limit: int) -> list[OutboxRow]:
-    """The oldest due rows that no other worker has locked; they stay locked until the transaction ends.
+    """Lock and return the oldest due rows that no other worker has locked.
 
-    They are read in the order of their ids, and nearly all rows are due. `IS TRUE` prevents the planner from reading
-    all due rows by the index on `due_at` and sorting them, which it would do while its statistics show an empty table.
+    The statement reads rows in the order of their ids, of which nearly all are due. `IS TRUE` prevents PostgreSQL's
+    planner from reading all due rows by the index on `due_at` and sorting them, which it would do while its statistics
+    show an empty table.
     """
     rows = await tx.fetch(
         """
@@ -83,9 +84,9 @@ async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *,
 async def evaluate_conditions(
     tx: Tx, organization_id: UUID, conditions: tuple[LiteralString, ...], *, subjects: Sequence[UUID]
 ) -> TupleRow:
-    """Whether each of the conditions holds for the organization and the subjects of its facts."""
-    given = {"organization_id": organization_id, "subjects": Uuids([identifier.bytes for identifier in subjects])}
-    [row] = await tx.fetch(_select(conditions), given)
+    """Return whether each of the conditions holds for the organization and the subjects of its facts."""
+    parameters = {"organization_id": organization_id, "subjects": Uuids([identifier.bytes for identifier in subjects])}
+    [row] = await tx.fetch(_select(conditions), parameters)
     return row
 
 
@@ -95,7 +96,7 @@ def _select(conditions: tuple[LiteralString, ...]) -> LiteralString:
 
 
 async def find_oldest_row(tx: Tx, organization_id: UUID) -> datetime | None:
-    """When the oldest fact that is due was recorded."""
+    """Return when the oldest due row was recorded."""
     rows = await tx.fetch(
         "SELECT created_at FROM outbox WHERE organization_id = %s AND due_at <= %s ORDER BY id LIMIT 1",
         (organization_id, tx.now),
@@ -113,7 +114,7 @@ async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> Non
 async def insert_retries(
     tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, listener: str, attempts: int, due_at: datetime | None
 ) -> None:
-    """Store these rows of the outbox for one listener that failed on them, or was blocked."""
+    """Copy these rows of the outbox for one listener that failed on them, or was blocked."""
     await tx.execute(
         """
         INSERT INTO outbox_retries (organization_id, id, listener, topic, payload, created_at, attempts, due_at)
@@ -132,7 +133,7 @@ async def insert_retries(
 
 
 async def find_listeners_with_retries(tx: Tx, organization_id: UUID, listeners: Sequence[str]) -> list[str]:
-    """The listeners that have due rows."""
+    """Return the listeners that have due retries."""
     rows = await tx.fetch(
         """
         SELECT it.listener
@@ -170,7 +171,7 @@ async def take_due_retries(tx: Tx, organization_id: UUID, listener: str, *, limi
 async def delete_vanished_retries(
     tx: Tx, organization_id: UUID, listeners: Sequence[str], *, until: datetime
 ) -> list[tuple[UUID, str]]:
-    """Delete the rows that were due before `until` and whose listener is not one of these."""
+    """Delete the retries that were due before `until` and whose listener is not one of `listeners`."""
     rows = await tx.fetch(
         """
         DELETE FROM outbox_retries
@@ -240,7 +241,7 @@ async def has_interest(tx: Tx, organization_id: UUID, *, topic: str) -> bool:
 
 
 async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[OutboxRow]:
-    """Rows of a topic whose payload contains one of the texts."""
+    """Lock and return the rows of a topic whose payload contains one of the needles."""
     rows = await tx.fetch(
         """
         SELECT id, topic, payload::text
@@ -256,7 +257,7 @@ async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Seq
 
 
 async def lock_retries_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[RetryRow]:
-    """Retry rows of a topic, parked ones included, whose payload contains one of the texts."""
+    """Lock and return the retries of a topic, parked ones included, whose payload contains one of the needles."""
     rows = await tx.fetch(
         """
         SELECT id, listener, topic, payload::text, attempts

@@ -1,8 +1,8 @@
-"""A queue is a table whose rows become due. A module describes its own queue, and the loop serves all of them.
+"""Base classes of work queues: a queue is a table whose rows have a due time. A module declares its queues, and the
+worker's loop (`loop.py`) serves all of them.
 
-There are two main kinds. A `RowQueue` acts on its rows in the transaction that takes them. A `ClaimQueue` (`claims.py`)
-is for network calls: it claims rows, calls outside any transaction, and stores the outcome. A `Sweep` deletes rows
-whose retention has ended.
+A `RowQueue` acts on its rows in the transaction that takes them. A `ClaimQueue` (`claims.py`) is for network calls: it
+claims rows, calls outside any transaction, and stores the outcome. A `Sweep` deletes rows whose retention has ended.
 """
 
 import abc
@@ -21,6 +21,7 @@ from regulars.kit.bisect import bisect_failures
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 
 BATCH_ROWS: Final = 200
+# The largest page of candidates that `take_free` tries to lock at once.
 PAGE_ITEMS_MAX: Final = 2_000
 
 # Another transaction holds a lock that the batch needs, or a statement timed out. A smaller batch may succeed.
@@ -45,39 +46,40 @@ class Due:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The waits before the second, third, … attempt. A row that fails after all of them is parked: it stays stored for
-    the operator and is not tried again."""
+    """The waits before the second, third, … attempt. A row that fails after the last one is parked: it stays stored
+    for the operator and is not tried again."""
 
     waits_s: tuple[float, ...]
-    # Each wait is extended by a random part of up to this share, and never shortened.
+    # Each wait is extended by a random part of itself, of up to this share.
     jitter: float = 0.0
 
     def due_at(self, now: datetime, *, attempts: int, random_share: float = 0.0) -> datetime | None:
-        """When to try again after this many failed attempts; None means never. `random_share` (0 to 1) scales the
-        jitter."""
+        """Return when to try again after this many failed attempts; None means never. `random_share` (0 to 1) scales
+        the jitter."""
         if attempts > len(self.waits_s):
             return None
         return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * random_share))
 
 
 class Queue(abc.ABC):
-    """Rows of organizations that become due. The name is stable: logs, metrics and wake-ups use it."""
+    """A queue. Its name is stable, because logs, metrics and wake-ups use it."""
 
     name: str
     due: Due
     # How often the loop polls the table. Wake-ups start work quickly; polling finds rows whose wake-up was lost.
     poll_every_s: float = 1.0
-    # How many organizations are served at the same time; an organization has one pass at a time.
+    # How many organizations have a pass (a batch of rows) at the same time; each has one pass at a time.
     passes_at_once: int = 2
-    # Whether the next pass of an organization may wait for up to a second while many are served, to get larger batches.
+    # Whether the next pass of an organization may wait for up to a second while many organizations are served, so that
+    # batches are larger.
     delays_passes: bool = False
 
     @abc.abstractmethod
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
-        """Do one bounded batch of this organization's due work; return whether more may be due already."""
+        """Handle one batch of this organization's due rows; return whether more rows may be due already."""
 
     async def finish(self) -> None:  # noqa: B027  # most queues have no running tasks
-        """Called once when the loop stops: wait for tasks that a pass left running."""
+        """Wait for tasks that a pass left running; called once when the loop stops."""
 
 
 class Sweep(Queue):
@@ -100,7 +102,7 @@ class Sweep(Queue):
 
 
 class BatchSize:
-    """The number of rows per batch for each organization: halved after a blocked batch, increased after a success."""
+    """The rows per batch of each organization: halved after a lock or a timeout, and increased after a success."""
 
     def __init__(self, rows_max: int) -> None:
         self._rows_max = rows_max
@@ -139,13 +141,13 @@ Locked = TypeVar("Locked")
 class RowQueue(Queue, Generic[Row]):
     """A queue that acts on its rows in the transaction that takes them, so each takes effect exactly once.
 
-    It must not call the network. A batch that fails is rolled back and bisected until only the faulty rows fail; these
-    wait for their next attempt, or are parked, and block no other row.
+    `act` must not call the network. A batch that fails is rolled back and bisected until only the faulty rows fail;
+    these wait for their next attempt, or are parked, and block no other row.
 
     A batch that meets a lock or times out is not bisected in its transaction, because each part might wait for another
-    timeout while all locks are held: instead the next pass takes half as many rows. A single row that waits for a lock
-    is postponed, which does not count as an attempt; a single row that times out fails like any other. If the rows
-    could not even be taken, none of them fails: the next pass takes half as many.
+    timeout while all locks are held; instead the next pass takes half as many rows, also if the batch could not even be
+    taken. A single row that meets a lock is postponed, which does not count as an attempt; a single row that times out
+    fails like any other.
     """
 
     schedule: Schedule
@@ -157,7 +159,7 @@ class RowQueue(Queue, Generic[Row]):
 
     @abc.abstractmethod
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[Row]:
-        """The due rows, locked with FOR UPDATE SKIP LOCKED, in the order to act on them."""
+        """Return the due rows, locked with FOR UPDATE SKIP LOCKED, in the order to act on them."""
 
     @abc.abstractmethod
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
@@ -170,12 +172,12 @@ class RowQueue(Queue, Generic[Row]):
         """Record a failed attempt and when to try again; `due_at=None` parks the row."""
 
     async def record_failure(self, tx: Tx, organization_id: UUID, row: Row, error: Exception) -> None:
-        """Store why an attempt failed, if pages show it; most queues leave it to the log."""
+        """Store why an attempt failed, for queues whose pages show it; others only log it."""
 
     async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         limit = self._sizes.of(organization_id)
         rows: Sequence[Row] = ()
-        # Two `try` blocks, because the second attempt may be blocked too.
+        # The outer `try` block is for both attempts, because the second one may be blocked too.
         try:
             try:
                 async with database.transaction() as tx:
@@ -203,7 +205,7 @@ class RowQueue(Queue, Generic[Row]):
                 await self._fail(tx, organization_id, row, error)
 
     async def _act_on_all(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
-        """The fast path, with the fewest round trips: if any row fails, no row has taken effect."""
+        """Act on all rows together, for the fewest round trips; if any row fails, none takes effect."""
         try:
             await self.act(tx, organization_id, rows)
         except BLOCKED_ERRORS:
@@ -235,20 +237,21 @@ async def take_free(
     *,
     limit: int,
 ) -> list[Locked]:
-    """Up to `limit` due items, without those that another transaction has locked.
+    """Lock and return up to `limit` due items, and skip those that another transaction has locked.
 
-    `find` returns the items after a given one, in order; `lock` returns those that it could lock without waiting.
+    `find(after, count)` returns the next items after one, in order; `lock` locks items without waiting and returns the
+    locked ones.
     """
     taken: list[Locked] = []
     after: Item | None = None
     page = limit
     while len(taken) < limit:
-        found = await find(after, page)
-        taken += (await lock(found))[: limit - len(taken)] if found else []
-        if len(found) < page:
+        items = await find(after, page)
+        taken += (await lock(items))[: limit - len(taken)] if items else []
+        if len(items) < page:
             break
         # Pages grow, because one transaction may have locked thousands of items.
-        after, page = found[-1], min(2 * page, PAGE_ITEMS_MAX)
+        after, page = items[-1], min(2 * page, PAGE_ITEMS_MAX)
     return taken
 
 
@@ -261,23 +264,23 @@ async def find_failing_items(
 ) -> list[tuple[Item, Exception]]:
     """Act on the items, and bisect them if they fail; return the items that fail alone. All others have taken effect.
 
-    A lock or a timeout is not caused by an item, and after a bisection each part would wait again: such an error is
-    raised.
+    An error because of a lock or a timeout is raised: no item caused it, and after a bisection each part would wait
+    again.
     """
 
     async def act_on(part: Sequence[Item]) -> list[tuple[Item, Exception]]:
-        # A savepoint: a failure rolls back only its own writes, and the other items still commit.
+        # A savepoint, so that a failure rolls back only the writes of this part.
         async with tx.connection.transaction():
             await act(part)
         return []
 
-    def failed(part: Sequence[Item], error: Exception) -> list[tuple[Item, Exception]] | None:
+    def on_failure(part: Sequence[Item], error: Exception) -> list[tuple[Item, Exception]] | None:
         raise_if_lost(tx, error)
         if isinstance(error, BLOCKED_ERRORS):
             raise error
         return [(part[0], error)] if len(part) == 1 else None
 
-    return await bisect_failures(items, act_on, failed) if items else []
+    return await bisect_failures(items, act_on, on_failure) if items else []
 
 
 def raise_if_lost(tx: Tx, error: Exception) -> None:
@@ -289,28 +292,28 @@ def raise_if_lost(tx: Tx, error: Exception) -> None:
         raise error
 
 
-def log_queue_error(event: str, name: str, organization_id: UUID, error: Exception, **about: str) -> None:
+def log_queue_error(event: str, name: str, organization_id: UUID, error: Exception, **log_values: str) -> None:
     """Log an error of a pass. An unreachable or slow database is not a bug of ours, so it is logged without a
     traceback."""
-    about = {"queue": name, "organization_id": str(organization_id), **about}
+    log_values = {"queue": name, "organization_id": str(organization_id), **log_values}
     if isinstance(error, (*CONNECTION_ERRORS, TimeoutError)):
-        _log.warning(event, error=type(error).__name__, **about)
+        _log.warning(event, error=type(error).__name__, **log_values)
     else:
-        _log.error(event, exc_info=error, **about)
+        _log.error(event, exc_info=error, **log_values)
 
 
 def log_failure(
-    name: str, organization_id: UUID, error: Exception, *, attempts: int, is_parked: bool, **about: str
+    name: str, organization_id: UUID, error: Exception, *, attempts: int, is_parked: bool, **log_values: str
 ) -> None:
     """Log a failed attempt: a warning while attempts are left, an error for the last.
 
     A row that stayed locked, or an unreachable database, is not a bug of ours: the warning has no traceback.
     """
     module = name.partition(".")[0]
-    about = {"organization_id": str(organization_id), **about}
+    log_values = {"organization_id": str(organization_id), **log_values}
     if is_parked:
-        _log.error(f"{module}.parked", attempts=attempts, exc_info=error, **about)
+        _log.error(f"{module}.parked", attempts=attempts, exc_info=error, **log_values)
     elif isinstance(error, CONNECTION_ERRORS):
-        _log.warning(f"{module}.postponed", attempts=attempts, error=type(error).__name__, **about)
+        _log.warning(f"{module}.postponed", attempts=attempts, error=type(error).__name__, **log_values)
     else:
-        _log.warning(f"{module}.postponed", attempts=attempts, exc_info=error, **about)
+        _log.warning(f"{module}.postponed", attempts=attempts, exc_info=error, **log_values)

@@ -1,5 +1,5 @@
-"""Facts that a listener failed on: retried for that listener alone, and parked (stored, but not tried again) after the
-last attempt."""
+"""Retry facts (events of the outbox) that a listener failed on, for that listener alone; after the last attempt they
+are parked: stored for the operator, and not tried again."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ _log = log.get(__name__)
 
 
 class RetryQueue(Queue):
-    """A pass runs a batch for each listener that has due facts: no listener waits for another."""
+    """The queue of all retries. A pass runs a batch for each listener with due retries: none waits for another."""
 
     name = RETRY_QUEUE
     due = Due(table="outbox_retries")
@@ -47,7 +47,7 @@ class RetryQueue(Queue):
                 log_queue_error("outbox.retries_failed", self.name, organization_id, error, listener=name)
                 failure = error
         if failure is not None and not has_more:
-            # After an error the loop waits before the next pass.
+            # Raised, so that the worker's loop waits before the next pass.
             raise failure
         return has_more
 
@@ -55,12 +55,12 @@ class RetryQueue(Queue):
         names = sorted(self._retries)
         deleted = await queries.delete_vanished_retries(tx, organization_id, names, until=tx.now - VANISHED_AFTER)
         for row_id, name in deleted:
-            about = {"organization_id": str(organization_id), "row": str(row_id), "listener": name}
-            _log.warning("outbox.listener_vanished", **about)
+            log_values = {"organization_id": str(organization_id), "row": str(row_id), "listener": name}
+            _log.warning("outbox.listener_vanished", **log_values)
 
 
 class _ListenerRetries(RowQueue[RetryRow]):
-    """The facts that wait for one listener."""
+    """The retries of one listener."""
 
     name = RETRY_QUEUE
     due = RetryQueue.due

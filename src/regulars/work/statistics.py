@@ -1,4 +1,4 @@
-"""Planner statistics for tables that begin to fill: run ANALYZE before autovacuum does.
+"""Run ANALYZE on tables that begin to fill, before autovacuum does, so that PostgreSQL's planner has statistics.
 
 Until autovacuum has analyzed a table, which takes at least a minute, the planner expects few rows for an organization.
 Any index that begins with the organization then seems as good as the index with all key columns, and the cached plan
@@ -22,6 +22,7 @@ from regulars.kit.connection import Connection
 from regulars.kit.db import CONNECTION_ERRORS, Database
 
 POLL_EVERY_S: Final = 2.0
+# Smaller tables are not analyzed.
 BYTES_MIN: Final = 64 << 10
 # A newcomer must have this many rows, and this share of the table. Fewer rows are read quickly anyway, and ANALYZE,
 # which samples 30,000 rows, might not find any of them.
@@ -64,14 +65,14 @@ _log = log.get(__name__)
 
 
 class Statistics:
-    """One per worker process, or per server that runs without a worker."""
+    """Analyzes tables; there is one object per worker process, or per server that runs without a worker."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         # The size of each table when it was analyzed. A table that is mostly empty, such as a queue, has no statistics
         # even after ANALYZE, and must not be analyzed again and again.
         self._analyzed_bytes: dict[str, int] = {}
-        # Rows of each table that had changed since ANALYZE when newcomers were last searched.
+        # How many rows of each table had changed since ANALYZE when newcomers were last searched.
         self._changes_checked: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -95,7 +96,7 @@ class Statistics:
                 if is_due and await _analyze(connection, name):
                     self._analyzed_bytes[name] = size
                     gathered.append(name)
-        for name in [] if is_cluster else await self._find_newcomers():
+        for name in [] if is_cluster else await self._find_tables_with_newcomers():
             async with self._database.connection() as connection:
                 if await _analyze(connection, name):
                     gathered.append(name)
@@ -103,13 +104,13 @@ class Statistics:
                     del self._changes_checked[name]
         return gathered
 
-    async def _find_newcomers(self) -> list[str]:
-        """The tables in which an organization has many rows and the planner expects none."""
-        found: list[str] = []
+    async def _find_tables_with_newcomers(self) -> list[str]:
+        """Return the tables in which an organization has many rows and the planner expects none."""
+        tables: list[str] = []
         async with self._database.transaction() as tx:
             # A newcomer's rows are at the end of the table. A sequential scan would read all other rows first.
             await tx.execute("SET LOCAL enable_seqscan = off")
-            for name, rows, changes, known in await tx.fetch(_LOW_ESTIMATES):
+            for name, rows, changes, common_organizations in await tx.fetch(_LOW_ESTIMATES):
                 rows_min = max(ROWS_MIN, int(rows * SHARE_MIN))
                 checked = self._changes_checked.get(name, 0)
                 if changes < checked:
@@ -118,10 +119,10 @@ class Statistics:
                     continue
                 self._changes_checked[name] = changes
                 statement = sql.SQL(_HAS_NEWCOMER).format(sql.Identifier(name))
-                [(has_newcomer,)] = await tx.fetch(statement, (known, rows_min - 1))
+                [(has_newcomer,)] = await tx.fetch(statement, (common_organizations, rows_min - 1))
                 if has_newcomer:
-                    found.append(name)
-        return found
+                    tables.append(name)
+        return tables
 
 
 async def _analyze(connection: Connection, name: str) -> bool:

@@ -1,8 +1,9 @@
-"""Wake the worker: after the commit, on a separate connection, at most twice a second.
+"""Wake the worker when a queue has new rows: after the commit, on a separate connection, at most twice a second.
 
-A writing transaction never uses NOTIFY: PostgreSQL commits transactions with NOTIFY one after another under one lock,
-which would prevent group commit for all writers. So the write only inserts its row, and once per interval the waker
-sends the wake-ups of all organizations that wrote. A lost wake-up costs a second at most, because the worker polls.
+A transaction that writes rows never uses NOTIFY: PostgreSQL commits transactions with NOTIFY one after another under
+one lock, which would prevent group commit for all writers. So the transaction only inserts its rows, and once per
+interval the waker sends the wake-ups of all organizations with new rows. A lost wake-up costs a second at most, because
+the worker polls.
 """
 
 import asyncio
@@ -28,21 +29,21 @@ _log = log.get(__name__)
 
 
 class Waker:
-    """One per server process; `wake` is cheap enough for the hot path."""
+    """Sends wake-ups; there is one object per server process. `wake` is cheap enough for the hot path."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: AsyncConnection[TupleRow] | None = None
         self._waiting: dict[str, set[UUID]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._open = False
+        self._is_open = False
 
     async def open(self) -> None:
-        self._open = True
+        self._is_open = True
 
     async def close(self) -> None:
         """Send the waiting wake-ups, then close the connection."""
-        self._open = False
+        self._is_open = False
         if self._task is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._task, CLOSE_WAIT_S)
@@ -50,8 +51,8 @@ class Waker:
             await self._connection.close()
 
     def wake(self, queue: str, organization_id: UUID) -> None:
-        """Request a pass soon: the first wake-up is sent at once, later ones of the same interval together."""
-        if not self._open:
+        """Send a wake-up for the organization: the first one at once, later ones of the same interval together."""
+        if not self._is_open:
             return
         self._waiting.setdefault(queue, set()).add(organization_id)
         if self._task is None or self._task.done():
@@ -66,7 +67,7 @@ class Waker:
                         await self._notify(payload)
             except Exception as error:  # noqa: BLE001  # a wake-up may be lost: the worker's poll finds the rows
                 _log.warning("wake.failed", organizations=sum(map(len, batch.values())), error=type(error).__name__)
-            await asyncio.sleep(INTERVAL_S if self._open else 0)
+            await asyncio.sleep(INTERVAL_S if self._is_open else 0)
 
     async def _notify(self, payload: str) -> None:
         if self._connection is None or self._connection.closed:
@@ -75,30 +76,30 @@ class Waker:
 
 
 def payloads(queue: str, organization_ids: Collection[UUID]) -> Iterator[str]:
-    """The NOTIFY payloads for all organizations, each within PostgreSQL's size limit."""
-    texts = [organization_id.hex for organization_id in organization_ids]
-    for first in range(0, len(texts), ORGANIZATIONS_PER_WAKE_MAX):
-        yield f"{queue}:{','.join(texts[first : first + ORGANIZATIONS_PER_WAKE_MAX])}"
+    """Yield the NOTIFY payloads for all organizations, each within PostgreSQL's size limit."""
+    hex_ids = [organization_id.hex for organization_id in organization_ids]
+    for first in range(0, len(hex_ids), ORGANIZATIONS_PER_WAKE_MAX):
+        yield f"{queue}:{','.join(hex_ids[first : first + ORGANIZATIONS_PER_WAKE_MAX])}"
 
 
 async def listen_forever(database: Database, wake: Callable[[str, UUID], None]) -> None:
-    """Pass wake-ups on, and reconnect if the connection is lost; polling finds rows whose wake-up was missed."""
+    """Call `wake` for each wake-up, and reconnect when the connection is lost; polling makes up for missed wake-ups."""
     while True:
         try:
             connection = await database.dial()
             async with connection:
                 await connection.execute("LISTEN regulars_work")
                 async for notify in connection.notifies():
-                    _pass_on(notify, wake)
+                    _call_wake(notify, wake)
         except CONNECTION_ERRORS as error:
             _log.warning("wake.lost_database", error=type(error).__name__)
         await asyncio.sleep(RECONNECT_S)
 
 
-def _pass_on(notify: Notify, wake: Callable[[str, UUID], None]) -> None:
-    queue, _, texts = notify.payload.partition(":")
+def _call_wake(notify: Notify, wake: Callable[[str, UUID], None]) -> None:
+    queue, _, hex_ids = notify.payload.partition(":")
     try:
-        organization_ids = [UUID(text) for text in texts.split(",")]
+        organization_ids = [UUID(hex_id) for hex_id in hex_ids.split(",")]
     except ValueError:
         _log.warning("wake.not_understood")
         return

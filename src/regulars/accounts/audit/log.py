@@ -18,7 +18,7 @@ from regulars.accounts.model import Act, ActFilter
 from regulars.kit.commitments import new_salt
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import API_KEY, new_uuid
-from regulars.kit.keyset import Keyset, PageRequest, PageRows, narrow
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, join_filters
 
 COMMAND_LINE: Final = "the command line"
 EVERY_ACT: Final = ActFilter()
@@ -162,7 +162,7 @@ async def count_acts(tx: Tx, organization_id: UUID, filters: ActFilter, *, count
         "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %(organization_id)s {}"
         " LIMIT %(count_max)s) AS found"
     )
-    rows = await tx.fetch(statement.format(narrow(values, _FILTERS)), values)
+    rows = await tx.fetch(statement.format(join_filters(values, _FILTERS)), values)
     return int(rows[0][0])
 
 

@@ -13,7 +13,7 @@ from regulars.analytics.period import Period
 from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.kit.db import Tx
-from regulars.sales.totals.model import PerCurrency, add_totals, add_up, without
+from regulars.sales.totals.model import PerCurrency, add_totals, add_up, subtract
 from regulars.sales.totals.reports import sum_late_hours
 from regulars.segments.analysis.client import DEADLINE_S, Analysis
 from regulars.segments.analysis.protocol import SegmentQuery
@@ -115,7 +115,7 @@ async def _read_totals(tx: Tx, visit: Visit, view: AnalysisView, by: By) -> Comp
                 await sum_late_hours(tx, organization_id, day, since=hour, by_store=by_store, store_ids=store_ids)
                 for day in (view.today, last)
             ]
-            compared = {key: without(row, past_late.get(key, PerCurrency())) for key, row in compared.items()}
+            compared = {key: subtract(row, past_late.get(key, PerCurrency())) for key, row in compared.items()}
     progress = current.progress
     return ComparedSales(
         rows=current.rows,

@@ -126,7 +126,7 @@ async def read_overview(
         texts=await count_texts_by_state(tx, organization_id, today),
         journeys=await find_journeys_needing_attention(tx, organization_id),
         campaigns=await find_in_need(tx, organization_id, is_held=texting is not None and texting.is_held),
-        open_collisions=await count_open_collisions(tx, organization_id, most=WAITING_COUNTED_MAX + 1),
+        open_collisions=await count_open_collisions(tx, organization_id, count_max=WAITING_COUNTED_MAX + 1),
         undecided_replies=await count_undecided(tx, organization_id, limit=WAITING_COUNTED_MAX + 1),
         held=texting if texting is not None and texting.is_held else None,
         webhooks=webhooks,

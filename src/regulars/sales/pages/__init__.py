@@ -1,1 +1,1 @@
-"""The pages on tickets and on collisions."""
+"""The web pages about tickets and about ticket collisions."""

@@ -1,4 +1,5 @@
-"""Pages about ticket collisions: the open ones, the reviewed ones, and the comparison of one."""
+"""The pages of ticket collisions (a ticket sent again with other content): the list, its CSV export, and one collision
+with the forms to decide it."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -61,10 +62,10 @@ def _csv_row(visit: Visit, line: review.CollisionLine) -> list[str]:
 
 
 async def show_collision(visit: Visit) -> Response:
-    return await _show(visit, FormState())
+    return await _show_with_form(visit, FormState())
 
 
-async def _show(visit: Visit, form: FormState) -> Response:
+async def _show_with_form(visit: Visit, form: FormState) -> Response:
     async with visit.database.reading() as tx:
         sale = await find_ticket(tx, visit)
         collision = await review.find_collision(tx, visit.organization_id, sale)
@@ -74,15 +75,15 @@ async def _show(visit: Visit, form: FormState) -> Response:
     values: dict[str, Any] = {
         "sale": sale,
         "store_name": stores.get(sale.store.id, sale.store.external_id),
-        "collision": _masked(visit, collision),
+        "collision": _mask_personal(visit, collision),
         "here": visit.url(PATH, SALES_EVENT.encode(sale.id)),
         "ticket_url": visit.url("/tickets", sale.ticket.external_id),
     }
     return render_form(visit, "sales/collision.html", form, **values)
 
 
-def _masked(visit: Visit, collision: review.Collision) -> review.Collision:
-    """Hide free objects and customers' ids, which may be personal data, from users who may not see it."""
+def _mask_personal(visit: Visit, collision: review.Collision) -> review.Collision:
+    """Hide fields that may have personal data, and the note, from users who may not see personal data."""
     if visit.sees_personal:
         return collision
 
@@ -110,16 +111,16 @@ async def _decide(visit: Visit, decision: review.Decision, *, is_note_required: 
     form = FormState(visit.form)
     note = form.text("note", required=is_note_required, characters_max=review.NOTE_CHARACTERS_MAX)
     if form.is_refused:
-        return await _show(visit, form)
+        return await _show_with_form(visit, form)
     async with visit.database.transaction() as tx:
         sale = await find_ticket(tx, visit)
-        was_there = await review.decide(
+        has_collision = await review.decide(
             tx, visit.organization_id, sale.id, decision, note=note or None, decided_by=visit.user.email
         )
-        if was_there:
+        if has_collision:
             act = f"collision.{decision.value.lower()}"
             await record(tx, visit.organization_id, actor_of(visit), act, SALES_EVENT.encode(sale.id))
-    if not was_there:
+    if not has_collision:
         raise PageNotFound("This ticket was never sent again with other content.")
     message = (
         "The first ticket stays; the collision is closed."

@@ -1,4 +1,4 @@
-"""Tickets: the list with its filters, and one of them as a receipt."""
+"""The pages of tickets: the filtered list, its CSV export, and one ticket as a receipt."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -20,7 +20,7 @@ from regulars.sales.collision_review import find_collision
 from regulars.sales.encode import encode_sale
 from regulars.sales.listing import CURRENCIES, find_sale
 from regulars.sales.model import LineItem, StoredSale, automation_state
-from regulars.sales.tickets import TicketFilters, TicketLine, find_neighbours, list_tickets, position_of
+from regulars.sales.tickets import TicketFilters, TicketLine, find_adjacent_tickets, list_tickets, position_of
 from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
@@ -31,7 +31,7 @@ from regulars.web.route import Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/tickets"
-STORES_CHOSEN_FROM_MAX: Final = 500
+STORE_CHOICES_MAX: Final = 500
 # Fields that may contain any JSON, and so personal data.
 FREE_FIELDS: Final = ("payments", "loyalty", "metadata")
 CSV_HEADER: Final = (
@@ -40,17 +40,16 @@ CSV_HEADER: Final = (
 )  # fmt: skip
 
 
-async def filters(tx: Tx, visit: Visit) -> list[Filter]:
-    stores = await list_stores(tx, visit.organization_id, after=None, limit=STORES_CHOSEN_FROM_MAX)
+async def list_filters(tx: Tx, visit: Visit) -> list[Filter]:
+    stores = await list_stores(tx, visit.organization_id, after=None, limit=STORE_CHOICES_MAX)
     choices = tuple((STORE.encode(store.id), store.name or store.external_id) for store in stores)
-    known = {value for value, _ in choices}
-    named = visit.query.get("store", "")
-    if named and named not in known:
-        # The store in the address may be missing from the choices, or be named by its external id.
-        reference = read_reference(STORE, named)
+    chosen = visit.query.get("store", "")
+    if chosen and chosen not in {value for value, _ in choices}:
+        # The store in the page's URL may be missing from the choices, or be named by its external id.
+        reference = read_reference(STORE, chosen)
         found = await find_stores(tx, visit.organization_id, [reference])
         if reference in found:
-            choices = (*choices, (named, found[reference].external_id))
+            choices = (*choices, (chosen, found[reference].external_id))
     return [
         Filter("store", "Store", choices),
         Filter("type", "Type", (("PURCHASE", "Purchase"), ("RETURN", "Return"))),
@@ -64,9 +63,9 @@ async def filters(tx: Tx, visit: Visit) -> list[Filter]:
 
 
 async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | None:
-    """The filters in the page's address; None if one names a store or customer that does not exist."""
-    store = await _store(tx, visit, view.value("store"))
-    profile = await _profile(tx, visit, view.value("profile"))
+    """Read the filters from the page's URL; None if one names a store or customer that does not exist."""
+    store = await _find_store_id(tx, visit, view.value("store"))
+    profile = await _find_profile_id(tx, visit, view.value("profile"))
     if (view.value("store") and store is None) or (view.value("profile") and profile is None):
         return None
     customer = view.value("customer")
@@ -82,14 +81,14 @@ async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | 
     )
 
 
-async def _store(tx: Tx, visit: Visit, text: str) -> UUID | None:
+async def _find_store_id(tx: Tx, visit: Visit, text: str) -> UUID | None:
     reference = read_reference(STORE, text)
     found = await find_stores(tx, visit.organization_id, [reference]) if text else {}
     return found[reference].id if reference in found else None
 
 
-async def _profile(tx: Tx, visit: Visit, text: str) -> UUID | None:
-    """A user who may not see personal data can filter by a customer only with the canonical id."""
+async def _find_profile_id(tx: Tx, visit: Visit, text: str) -> UUID | None:
+    """Find the customer of the filter. A user who may not see personal data can use only the canonical id."""
     reference = read_reference(PROFILE, text)
     if not text or not (visit.sees_personal or isinstance(reference, ById)):
         return None
@@ -99,7 +98,7 @@ async def _profile(tx: Tx, visit: Visit, text: str) -> UUID | None:
 
 async def show_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
+        view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
         chosen = await read_filters(tx, visit, view)
         found = await _list(tx, visit, chosen, view.request)
     page = make_page(view, found, position_of)
@@ -120,7 +119,7 @@ async def _list(tx: Tx, visit: Visit, chosen: TicketFilters | None, page: PageRe
 
 async def export_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
-        view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
+        view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
         chosen = await read_filters(tx, visit, view)
     lines = walk(visit.database.reading, lambda tx, page: _list(tx, visit, chosen, page), position_of)
     rows = (_csv_row(visit, line) async for line in lines)
@@ -143,7 +142,7 @@ def _csv_row(visit: Visit, line: TicketLine) -> list[str]:
 
 
 class Receipt(NamedTuple):
-    """The lines of a ticket and their sum, to compare with the total that the till sent."""
+    """The lines of a ticket and their sum, to compare with the total that the caller sent."""
 
     lines: Sequence[LineItem]
     lines_cents: int
@@ -162,7 +161,7 @@ async def find_ticket(tx: Tx, visit: Visit) -> StoredSale:
 
 
 class StartedJourney(NamedTuple):
-    """A journey that the ticket started, and the path of its run below the organization."""
+    """A journey (automation) that the ticket started for its customer, and the URL path of that run."""
 
     name: str
     path: tuple[str, ...]
@@ -171,7 +170,7 @@ class StartedJourney(NamedTuple):
 
 
 ListStarted = Callable[[Tx, UUID, StoredSale], Awaitable[Sequence[StartedJourney]]]
-# A card on the page of a ticket.
+# Renders a card on the page of a ticket.
 TicketCard = Callable[[Tx, Visit, StoredSale], Awaitable[Markup]]
 
 
@@ -183,7 +182,7 @@ async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, v
         if sale.profile is not None:
             customer = await find_profile(tx, visit.organization_id, ById(sale.profile.id))
         collision = await find_collision(tx, visit.organization_id, sale)
-        earlier, later = await find_neighbours(tx, visit.organization_id, sale)
+        earlier, later = await find_adjacent_tickets(tx, visit.organization_id, sale)
         started = await list_started(tx, visit.organization_id, sale)
         credit = await attribution_card(tx, visit, sale)
     return render(
@@ -198,7 +197,7 @@ async def show_ticket(list_started: ListStarted, attribution_card: TicketCard, v
         customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
         canonical=SALES_EVENT.encode(sale.id),
         collision=collision,
-        # The state at the time of recording, which the response to the till also had.
+        # The state at the time of recording, as in the response to the caller.
         automation=automation_state(sale, is_new=True, now=sale.created_at),
         started=started,
         credit=credit,
@@ -214,19 +213,19 @@ def read_receipt(sale: StoredSale) -> Receipt:
 
 
 def _show_response(visit: Visit, sale: StoredSale) -> str:
-    """The ticket as JSON of the API, without the fields that the user may not see."""
-    shown: dict[str, Any] = msgspec.json.decode(encode_sale(sale))
+    """Return the ticket as the API's JSON, without the fields that the user may not see."""
+    response: dict[str, Any] = msgspec.json.decode(encode_sale(sale))
     if not visit.sees_personal:
         for field in FREE_FIELDS:
-            shown[field] = None if shown[field] is None else mask.HIDDEN
-        if shown["profile"] is not None:
-            shown["profile"]["external_id"] = mask.HIDDEN
-    return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+            response[field] = None if response[field] is None else mask.HIDDEN
+        if response["profile"] is not None:
+            response["profile"]["external_id"] = mask.HIDDEN
+    return msgspec.json.format(msgspec.json.encode(response), indent=2).decode()
 
 
 def pages(*, list_started: ListStarted, attribution_card: TicketCard) -> tuple[Page, ...]:
-    """`list_started` finds the journeys that a ticket started, and `attribution_card` renders the card that shows which
-    text the ticket is credited to. Both are passed in, because they belong to modules that import this one."""
+    """Declare the pages. `list_started` finds the journeys that a ticket started, and `attribution_card` renders which
+    text message the ticket is credited to; both belong to modules that import this one."""
     return (
         Page(path=PATH, needs=Action.READ, handle=show_tickets),
         Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets),

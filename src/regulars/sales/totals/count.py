@@ -1,4 +1,4 @@
-"""Add sales to the totals of their hour and of their day."""
+"""Add sales to the totals of their hour and of their day, per store and currency."""
 
 from collections.abc import Sequence
 from typing import Final, LiteralString
@@ -10,22 +10,22 @@ from regulars.sales.totals.progress import insert_fill_if_new
 
 
 async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
-    """Add sales to the totals, except those with ids up to the fence, which the fill counts (`progress.Fill`). Callers
-    pass each sale once."""
+    """Add new sales to the totals; callers pass each sale once. Sales with ids up to the column `fence` are skipped,
+    because the fill, a job for older sales, counts them (`fill.py`)."""
     parameters = {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])}
-    # For the first sale of an organization there is no row of the fill yet, which has the time zone.
+    # Before the first sale of an organization there is no row in `sales_totals_fills`, which has the time zone.
     if not await tx.execute(_ADD_SALES, parameters) and await insert_fill_if_new(tx, organization_id):
         await tx.execute(_ADD_SALES, parameters)
 
 
 async def add_range(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) -> None:
-    """Count every sale with an id in this range."""
+    """Add every sale with an id in this range to the totals."""
     await tx.execute(_ADD_RANGE, {"organization_id": organization_id, "after": after, "until": until})
 
 
 # The counted values of a sale `s`. Older releases did not store the number of units, so it is computed from the lines
 # here. A line with a unit of measure (kg, m) counts as one.
-_COUNTED: Final[LiteralString] = """
+_COUNTED_VALUES: Final[LiteralString] = """
 s.store_id, s.currency, s.type = 'RETURN' AS is_return,
 s.profile_id IS NOT NULL OR s.anonymised_at IS NOT NULL AS is_identified,
 s.total_amount_cents AS amount, s.total_discount_cents AS discount, s.total_tax_cents AS tax,
@@ -36,7 +36,7 @@ coalesce(s.unit_millionths, (
 )) AS units
 """
 # Quantities and taxes of a return may be written with either sign.
-_SUMS: Final[LiteralString] = """
+_INSERT_SUMS: Final[LiteralString] = """
 INSERT INTO sales_totals AS t
     (organization_id, is_hour, day, hour, store_id, currency, purchases, returns, identified, gross_cents,
      returned_cents, discount_cents, tax_cents, unit_millionths, returned_unit_millionths, lines)
@@ -53,7 +53,7 @@ SELECT %(organization_id)s::uuid, GROUPING(e.hour) = 0, e.day, coalesce(e.hour, 
 FROM (
 """
 # Totals are locked in the order of their key, so that two transactions cannot deadlock.
-_ADD: Final[LiteralString] = """
+_ADD_TO_TOTALS: Final[LiteralString] = """
 ) AS e
 GROUP BY GROUPING SETS ((e.day, e.store_id, e.currency), (e.day, e.store_id, e.currency, e.hour))
 ORDER BY 2, 3, 4, 5, 6
@@ -73,11 +73,11 @@ SET purchases = t.purchases + excluded.purchases,
 # custom plan would seem cheaper than the generic one, and PostgreSQL would plan the statement each time, which takes
 # longer than running it.
 _ADD_SALES: Final[LiteralString] = (
-    _SUMS  # noqa: S608  # the parts are ours
+    _INSERT_SUMS  # noqa: S608  # the parts are ours
     + """
 SELECT l.at::date AS day, extract(hour FROM l.at)::smallint AS hour,
 """
-    + _COUNTED
+    + _COUNTED_VALUES
     + """
 FROM (SELECT fence, time_zone FROM sales_totals_fills WHERE organization_id = %(organization_id)s) AS f
 CROSS JOIN unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
@@ -90,19 +90,19 @@ CROSS JOIN LATERAL (
 ) AS s
 CROSS JOIN LATERAL (SELECT s.occurred_at AT TIME ZONE f.time_zone AS at) AS l
 """
-    + _ADD
+    + _ADD_TO_TOTALS
 )
 _ADD_RANGE: Final[LiteralString] = (
-    _SUMS  # noqa: S608  # the parts are ours
+    _INSERT_SUMS  # noqa: S608  # the parts are ours
     + """
 SELECT l.at::date AS day, extract(hour FROM l.at)::smallint AS hour,
 """
-    + _COUNTED
+    + _COUNTED_VALUES
     + """
 FROM sales_events AS s
 CROSS JOIN (SELECT time_zone FROM sales_totals_fills WHERE organization_id = %(organization_id)s) AS f
 CROSS JOIN LATERAL (SELECT s.occurred_at AT TIME ZONE f.time_zone AS at) AS l
 WHERE s.organization_id = %(organization_id)s AND s.id > %(after)s AND s.id <= %(until)s
 """
-    + _ADD
+    + _ADD_TO_TOTALS
 )

@@ -1,8 +1,9 @@
-"""The fill: count the sales up to the fence (an id), in batches, oldest first, each sale exactly once.
+"""The fill: a job that counts sales with ids up to a *fence*, in batches, oldest first, each sale exactly once. The
+listener of new sales counts those with later ids.
 
 A batch and its progress are one transaction, so the worker counts nothing twice after a crash. The fill counts only
-sales that are older than the longest request: a sale is visible only when its transaction commits, and a sale that
-became visible after the fill had passed its position would never be counted.
+sales that are older than the longest request: a sale becomes visible when its transaction commits, and if the fill had
+passed its id before that, the sale would never be counted.
 """
 
 from datetime import timedelta
@@ -16,12 +17,14 @@ from regulars.sales.totals.progress import NO_SALE, last_id_at
 from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BATCH_SALES: Final = 20_000
+# The minimum age of the sales that the fill counts, longer than any request.
 BEHIND: Final = timedelta(minutes=2)
+# The pause while the fill waits for sales to reach that age.
 RETRY_AFTER: Final = timedelta(seconds=30)
 
 
 class TotalsFill(Queue):
-    """The fills of all organizations; a finished fill is never due again."""
+    """The work queue of the fills of all organizations; a finished fill is never due again."""
 
     name = "sales.hourly_totals_fill"
     due = Due(table="sales_totals_fills")
@@ -45,7 +48,7 @@ class TotalsFill(Queue):
 
 
 async def fill_batch(database: Database, organization_id: UUID, *, sales_max: int = BATCH_SALES) -> bool:
-    """Count one batch; returns whether there is more to count now."""
+    """Count one batch; return whether there is more to count now."""
     async with database.transaction() as tx:
         fill = await progress.lock_fill_if_free(tx, organization_id)
         if fill is None or fill.due_at is None:
@@ -69,18 +72,18 @@ async def fill_batch(database: Database, organization_id: UUID, *, sales_max: in
 async def follow_time_zone(tx: Tx, organization_id: UUID) -> None:
     """Request a recount if the organization's time zone differs from the one in which sales were counted."""
     fill = await progress.find_fill(tx, organization_id)
-    # Without a fill no sale was counted yet.
+    # Without a row of the fill no sale was counted yet.
     if fill is not None and fill.time_zone != await progress.find_time_zone(tx, organization_id):
         await recount(tx, organization_id)
 
 
 async def recount(tx: Tx, organization_id: UUID) -> None:
-    """Delete the totals and have the fill count every sale again; safe beside workers that count new sales.
+    """Delete the totals and have the fill count every sale again, while workers may be counting new sales.
 
     A transaction that counts holds its lock on the table until its commit. So everything that was counted before is
     deleted here, and belongs to sales up to the new fence. A transaction that counts later sees the fence and skips
-    these sales, because the fill counts them. The row of the fill is locked first, as in a batch of the fill: otherwise
-    a recount and a batch could deadlock.
+    these sales, because the fill counts them. The row of the fill is locked first, as in a batch of the fill, because
+    otherwise a recount and a batch could deadlock.
     """
     await progress.insert_fill_if_new(tx, organization_id)
     await progress.lock_fill(tx, organization_id)
@@ -99,7 +102,7 @@ async def recount(tx: Tx, organization_id: UUID) -> None:
 
 
 async def _lock_totals(tx: Tx) -> None:
-    """Until the transaction ends no sale is added to the totals; pages read them meanwhile."""
+    """Let no other transaction add sales to the totals until this one ends; pages can still read them."""
     await tx.execute("LOCK TABLE sales_totals IN SHARE ROW EXCLUSIVE MODE")
 
 
@@ -108,7 +111,7 @@ async def _delete_totals(tx: Tx, organization_id: UUID) -> None:
 
 
 async def _find_end_of_batch(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID, sales_max: int) -> UUID | None:
-    """The id of the last of the next `sales_max` sales, or None if there are fewer."""
+    """Return the id of the last of the next `sales_max` sales, or None if there are fewer."""
     rows = await tx.fetch(
         """
         SELECT id

@@ -1,4 +1,4 @@
-"""Sums of tickets, per currency and net of returns; and whether a store has gone silent."""
+"""Sums of tickets per currency, with the rates derived from them; and whether a store has stopped sending tickets."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -8,14 +8,14 @@ from decimal import Decimal
 from typing import Final
 
 RETURN: Final = "RETURN"
-# A store is silent when it usually sends this many tickets in the time since its last one: by chance that happens less
-# than once in a thousand checks.
+# A store counts as silent when it usually sends this many tickets in the time since its last one: by chance that
+# happens less than once in a thousand checks.
 SILENT_AFTER_TICKETS: Final = 7.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums of tickets of one currency: purchases and returns. `docs/analytics.md` defines every figure."""
+    """The sums of purchases and returns in one currency. `docs/analytics.md` defines every metric."""
 
     purchases: int = 0
     returns: int = 0
@@ -85,12 +85,11 @@ class Sums:
         return self + Sums(*(-value for value in astuple(other)))
 
 
-def _ratio(part: int | Decimal, whole: int) -> float | None:
-    """The ratio; None if `whole` is 0."""
-    return float(part / whole) if whole else None
+def _ratio(part: int | Decimal, total: int) -> float | None:
+    return float(part / total) if total else None
 
 
-def one_sum(
+def sums_of_type(
     kind: str,
     *,
     tickets: int,
@@ -101,7 +100,7 @@ def one_sum(
     units: Decimal = Decimal(),
     lines: int = 0,
 ) -> Sums:
-    """The sums of tickets of one type. The units of returns are positive too."""
+    """Make the sums of tickets that are all purchases or all returns. The units of returns are positive too."""
     if kind == RETURN:
         return Sums(
             returns=tickets,
@@ -129,45 +128,44 @@ class PerCurrency:
 
     @property
     def tickets(self) -> int:
-        return sum(one.tickets for one in self.sums.values())
+        return sum(sums.tickets for sums in self.sums.values())
 
     @property
     def returns(self) -> int:
-        return sum(one.returns for one in self.sums.values())
+        return sum(sums.returns for sums in self.sums.values())
 
     @property
     def identified(self) -> int:
-        return sum(one.identified for one in self.sums.values())
+        return sum(sums.identified for sums in self.sums.values())
 
     def by_size(self) -> list[tuple[str, Sums]]:
-        """The currencies by net sales, largest first."""
+        """Sort the currencies by net sales, largest first."""
         return sorted(self.sums.items(), key=lambda item: (-item[1].net_cents, item[0]))
 
 
 def add_up(parts: Iterable[tuple[str, Sums]]) -> PerCurrency:
-    together: dict[str, Sums] = {}
+    sums_by_currency: dict[str, Sums] = {}
     for currency, sums in parts:
-        together[currency] = together[currency] + sums if currency in together else sums
-    return PerCurrency(together)
+        sums_by_currency[currency] = sums_by_currency[currency] + sums if currency in sums_by_currency else sums
+    return PerCurrency(sums_by_currency)
 
 
 def add_totals(totals: Iterable[PerCurrency]) -> PerCurrency:
     return add_up(item for total in totals for item in total.sums.items())
 
 
-def without(whole: PerCurrency, part: PerCurrency) -> PerCurrency:
-    """The whole minus a part of it."""
-    return PerCurrency({currency: sums - part.sums.get(currency, Sums()) for currency, sums in whole.sums.items()})
+def subtract(total: PerCurrency, part: PerCurrency) -> PerCurrency:
+    """Subtract a part from the total that it is part of."""
+    return PerCurrency({currency: sums - part.sums.get(currency, Sums()) for currency, sums in total.sums.items()})
 
 
 def is_silent(expected_since_last: float) -> bool:
-    """Whether the store is silent: this many tickets were expected since the last one, so chance does not explain
-    it."""
+    """Whether a store is silent, given the number of tickets that were expected since its last one."""
     return expected_since_last >= SILENT_AFTER_TICKETS
 
 
 def expected_tickets(usual: Mapping[int, float], *, since: datetime, until: datetime) -> float:
-    """How many tickets a store usually sends between two times of one day, from its usual number in each hour."""
+    """Estimate how many tickets a store usually sends between two times of one day, from its usual number per hour."""
     total = 0.0
     for hour, count in usual.items():
         start = until.replace(hour=hour, minute=0, second=0, microsecond=0)
@@ -177,6 +175,6 @@ def expected_tickets(usual: Mapping[int, float], *, since: datetime, until: date
 
 
 def usual_rate(usual: Mapping[int, float]) -> int:
-    """Tickets per open hour, rounded."""
+    """Return the usual tickets per hour in which the store is open, rounded."""
     open_hours = [count for count in usual.values() if count >= 1]
     return math.floor(sum(open_hours) / len(open_hours) + 0.5) if open_hours else 0

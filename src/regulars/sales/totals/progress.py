@@ -1,4 +1,4 @@
-"""How far the sales of an organization have been counted, and in which time zone."""
+"""Read and store how far the fill, the job that counts older sales, has come, and in which time zone it counts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -10,14 +10,14 @@ NO_SALE: Final = UUID(int=0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The last 80 bits of the largest UUIDv7 of a millisecond; the first 48 bits are the millisecond.
 _LAST_OF_MILLISECOND: Final = 0x7FFF_BFFF_FFFF_FFFF_FFFF
-# Time zones that the database was found to know, cached: for each query it reads all its time zone files, which takes
-# tens of milliseconds.
+# Cache of time zones that the database knows. PostgreSQL reads all its time zone files for each query about them, which
+# takes tens of milliseconds.
 _KNOWN_ZONES: Final[set[str]] = set()
 
 
 class Fill(NamedTuple):
-    """The progress of the fill. It counts the sales with ids up to `fence`; the listener counts later sales. The fill
-    has counted up to `walked_to`."""
+    """The progress of the fill, which counts the sales with ids up to `fence`; the listener of new sales counts later
+    ones. The fill has counted the sales with ids up to `walked_to`."""
 
     fence: UUID
     walked_to: UUID
@@ -27,13 +27,13 @@ class Fill(NamedTuple):
 
 
 def last_id_at(moment: datetime) -> UUID:
-    """The largest id that can be made in the millisecond of this moment."""
+    """Return the largest id of this millisecond."""
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     return UUID(int=milliseconds << 80 | _LAST_OF_MILLISECOND)
 
 
 def made_at(identifier: UUID) -> datetime:
-    """When an id was made, to the millisecond."""
+    """Return when an id was made, to the millisecond."""
     return _EPOCH + timedelta(milliseconds=identifier.int >> 80)
 
 
@@ -44,7 +44,7 @@ async def find_fill(tx: Tx, organization_id: UUID) -> Fill | None:
 
 
 async def lock_fill_if_free(tx: Tx, organization_id: UUID) -> Fill | None:
-    """None if there is no fill, or another transaction has locked it."""
+    """Lock the row of the fill; None if there is none, or another transaction has locked it."""
     return await tx.fetch_first(
         Fill,
         "SELECT {columns} FROM sales_totals_fills WHERE organization_id = %s FOR UPDATE SKIP LOCKED",
@@ -53,12 +53,12 @@ async def lock_fill_if_free(tx: Tx, organization_id: UUID) -> Fill | None:
 
 
 async def lock_fill(tx: Tx, organization_id: UUID) -> None:
-    """Lock the row of the fill; waits for another transaction that has locked it."""
+    """Lock the row of the fill; wait for another transaction that has locked it."""
     await tx.fetch("SELECT FROM sales_totals_fills WHERE organization_id = %s FOR UPDATE", (organization_id,))
 
 
 async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> bool:
-    """Insert a fill that is complete, because no sale was stored before it."""
+    """Insert a fill that is complete, because there are no older sales to count."""
     inserted = await tx.execute(
         """
         INSERT INTO sales_totals_fills (organization_id, fence, walked_to, due_at, time_zone)
@@ -75,7 +75,7 @@ async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
-    """The organization's zone, or UTC if the database does not know that one."""
+    """Return the organization's time zone, or UTC if the database does not know that zone."""
     rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
     # There is no row if the organization is being deleted.
     name: str = rows[0][0] if rows else "UTC"

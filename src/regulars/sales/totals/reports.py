@@ -1,4 +1,4 @@
-"""Reports on the totals: days, stores, and the usual number of tickets of each store per hour."""
+"""Read the totals of sales for the pages: sums by day, store or hour, and the activity of each store today."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from regulars.sales.model import MILLION, Currency
 from regulars.sales.totals.model import PerCurrency, Sums, expected_tickets, is_silent, usual_rate
 from regulars.sales.totals.progress import find_fill, made_at
 
+# The usual number of tickets is the average of the same weekday in this many weeks.
 USUAL_WEEKS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreActivity:
-    """The tickets of one store today: how many it sent in each hour, how many it usually sends, and whether it has gone
-    silent."""
+    """How many tickets a store sent in each hour of today, how many it usually sends, and whether it has stopped."""
 
     store_id: UUID
     today: Mapping[int, int]
@@ -43,7 +43,7 @@ class StoreActivity:
 
 
 async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
-    """The currency of the newest tickets; None if there are none."""
+    """Return the currency of the newest tickets; None if there are none."""
     rows = await tx.fetch(
         """
         SELECT currency FROM sales_totals
@@ -57,7 +57,7 @@ async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
 
 
 async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date | None:
-    """The day of the oldest ticket since a day; None if there is none."""
+    """Return the day of the oldest ticket since a day; None if there is none."""
     rows = await tx.fetch(
         """
         SELECT day FROM sales_totals
@@ -71,7 +71,7 @@ async def find_first_day(tx: Tx, organization_id: UUID, *, since: date) -> date 
 
 
 async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:
-    """The time up to which older sales are counted, while the fill runs; None once it is done."""
+    """Return the time up to which the fill has counted older sales (`fill.py`); None once it has counted all."""
     fill = await find_fill(tx, organization_id)
     return None if fill is None or fill.due_at is None else made_at(fill.walked_to)
 
@@ -79,21 +79,21 @@ async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:
 async def sum_days(
     tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
 ) -> dict[date, PerCurrency]:
-    """The sums of each day with a ticket from the first to the last day, of these stores or of all."""
+    """Sum the tickets of each day from the first to the last, of these stores or of all."""
     return await _sum_by(tx, organization_id, SQL("day"), first=first, last=last, store_ids=store_ids)
 
 
 async def sum_stores(
     tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
 ) -> dict[UUID, PerCurrency]:
-    """The sums of each store with a ticket from the first to the last day, of these stores or of all."""
+    """Sum the tickets from the first to the last day by store, of these stores or of all."""
     return await _sum_by(tx, organization_id, SQL("store_id"), first=first, last=last, store_ids=store_ids)
 
 
 async def sum_hours(
     tx: Tx, organization_id: UUID, day: date, *, store_ids: Sequence[UUID] | None = None
 ) -> dict[int, PerCurrency]:
-    """The sums of each hour of a day with a ticket, in the organization's time zone."""
+    """Sum the tickets of a day by hour, in the organization's time zone."""
     return await _sum_by(
         tx, organization_id, SQL("hour"), first=day, last=day, store_ids=store_ids, row_filter=SQL("is_hour")
     )
@@ -102,7 +102,7 @@ async def sum_hours(
 async def sum_late_hours(
     tx: Tx, organization_id: UUID, day: date, *, since: int, by_store: bool, store_ids: Sequence[UUID] | None = None
 ) -> dict[Any, PerCurrency]:
-    """The sums of a day since the hour `since`, in the organization's time zone, by store or for the whole day."""
+    """Sum the tickets of a day from the hour `since` on, in the organization's time zone, by store or for the day."""
     key = SQL("store_id") if by_store else SQL("day")
     row_filter = SQL("is_hour AND hour >= %(since)s")
     return await _sum_by(
@@ -113,7 +113,7 @@ async def sum_late_hours(
 async def read_store_activity(
     tx: Tx, organization_id: UUID, store_ids: list[UUID], *, now: datetime, zone: ZoneInfo
 ) -> dict[UUID, StoreActivity]:
-    """The tickets of each store today, compared with the same weekday of the last four weeks."""
+    """Compare the tickets of each store today with the same weekday of the last four weeks."""
     today = now.astimezone(zone).date()
     days = [today - timedelta(weeks=week) for week in range(USUAL_WEEKS + 1)]
     sent: dict[UUID, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -132,7 +132,7 @@ async def read_store_activity(
             last_received_at=last.get(store_id),
             expected_since_last=expected_tickets(
                 usual[store_id],
-                since=max(last.get(store_id, start_of(today, zone)), start_of(today, zone)).astimezone(zone),
+                since=max(last.get(store_id, _start_of(today, zone)), _start_of(today, zone)).astimezone(zone),
                 until=now.astimezone(zone),
             ),
         )
@@ -140,7 +140,7 @@ async def read_store_activity(
     }
 
 
-def start_of(day: date, zone: ZoneInfo) -> datetime:
+def _start_of(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone)
 
 
@@ -155,8 +155,8 @@ async def _sum_by(
     row_filter: SQL = SQL("NOT is_hour"),  # noqa: B008  # a constant
     since: int = 0,
 ) -> dict[Any, PerCurrency]:
-    """The sums of days or hours by one of the columns, in its order."""
-    of_stores = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
+    """Sum the totals by one column (`key`), in its order; `row_filter` chooses the totals of days or of hours."""
+    store_filter = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
     rows = await tx.fetch(
         SQL("""
         SELECT {key}, currency, sum(purchases)::bigint, sum(returns)::bigint, sum(identified)::bigint,
@@ -164,10 +164,10 @@ async def _sum_by(
                sum(returned_unit_millionths), sum(lines)::bigint
         FROM sales_totals
         WHERE organization_id = %(organization_id)s AND {row_filter}
-          AND day >= %(first)s AND day <= %(last)s {of_stores}
+          AND day >= %(first)s AND day <= %(last)s {store_filter}
         GROUP BY {key}, currency
         ORDER BY {key}, currency
-        """).format(key=key, row_filter=row_filter, of_stores=of_stores),
+        """).format(key=key, row_filter=row_filter, store_filter=store_filter),
         {
             "organization_id": organization_id,
             "first": first,
@@ -187,7 +187,7 @@ async def _sum_by(
 async def list_hours(
     tx: Tx, organization_id: UUID, days: Sequence[date], store_ids: Sequence[UUID]
 ) -> list[tuple[UUID, date, int, int]]:
-    """Tickets of these stores in each hour of the days."""
+    """Return (store, day, hour, number of tickets) for these stores and days."""
     rows = await tx.fetch(
         """
         SELECT t.store_id, t.day, t.hour, sum(t.tickets)::bigint
@@ -207,7 +207,7 @@ async def list_hours(
 
 
 async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[UUID]) -> dict[UUID, datetime]:
-    """When the newest ticket of each store arrived; a store without tickets is not in the result."""
+    """Return when the newest ticket of each store arrived; a store without tickets is not in the result."""
     rows = await tx.fetch(
         """
         SELECT wanted.store_id, last.created_at

@@ -13,7 +13,7 @@ import uvloop
 
 from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.kit.process import on_stop_signals, when_ended
+from regulars.kit.process import on_parent_exit, on_stop_signals
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.engine.audience import AudienceCopy
 from regulars.segments.analysis.engine.compaction import compact
@@ -78,7 +78,7 @@ async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: 
     stop = asyncio.Event()
     on_stop_signals(stop.set)
     if lifeline is not None:
-        when_ended(lifeline, stop.set)
+        on_parent_exit(lifeline, stop.set)
     database = Database(url, pool_max=POOL_MAX, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     await database.open()
     engine = Engine(database, bytes_max=settings.analysis_memory_mb << 20)
